@@ -1,0 +1,105 @@
+"""What the gate asks of an engine. The docstrings are the contract; `tests/contract` holds it.
+
+An engine module offers one class with the members of `Engine`. It is imported when a source of
+its kind is first opened (`registry.py`). It runs nothing without a `Permit`, never imports
+policy, and enforces the permit's read-only effect and time limit in the database itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from tidegate.types import (
+    Cancellation,
+    Column,
+    Description,
+    Judgement,
+    Permit,
+    Source,
+    Statement,
+    Status,
+)
+
+Row = Sequence[Any]
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What an engine can do. The contract suite verifies each lack as well as each ability."""
+
+    transactions: bool = True
+    writes: bool = True
+    schemas: bool = True
+    several_databases: bool = False
+    inspects: bool = False
+    explains: bool = True
+    cancels: bool = True
+    foreign_keys: bool = True
+    row_counts: bool = True
+
+
+class Cursor(Protocol):
+    """A running result. Rows are plain Python values: None, bool, int, float, str, bytes,
+    Decimal, datetime, date, time, timedelta, UUID, list, dict."""
+
+    columns: tuple[Column, ...]
+    affected: int
+    """Rows changed; final when `fetch` has returned an empty list."""
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        """Up to `max_rows` further rows; fewer (perhaps none) only at the end.
+
+        Raises: GateError SQL_FAILED, LIMIT_TIME, CALL_CANCELLED, SOURCE_UNREACHABLE.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the statement and give the connection back. Safe to call twice, and after errors.
+        A read ends with ROLLBACK, a write is committed only if every row was fetched."""
+        ...
+
+
+class Engine(Protocol):
+    """One open source. Instances are shared by all callers and run statements concurrently."""
+
+    capabilities: ClassVar[Capabilities]
+
+    @classmethod
+    async def open(cls, source: Source) -> Engine:
+        """Connect. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING."""
+        ...
+
+    @property
+    def status(self) -> Status:
+        """Database, schema and server version, known since `open`."""
+        ...
+
+    async def inspect(self, statement: Statement) -> Judgement | None:
+        """The database's own opinion, without running anything; None if it has none."""
+        ...
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        """Run the permit's Query or Explain; the first rows may already be fetched.
+
+        Raises: GateError SQL_FAILED (with the database's own code in details), LIMIT_TIME,
+        CALL_CANCELLED, POLICY_READ_ONLY (the database refused a write), SOURCE_BUSY.
+        """
+        ...
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        """Answer the permit's Browse: `catalog` Catalog, `ddl` Ddl, `counts` Counts,
+        `status` Status, `databases` Databases.
+
+        Raises: GateError TABLE_UNKNOWN, LIMIT_TIME, CALL_CANCELLED, UNSUPPORTED.
+        """
+        ...
+
+    async def stamp(self) -> str:
+        """A cheap text that changes when the catalog may have changed."""
+        ...
+
+    async def close(self) -> None:
+        """End running statements and close every connection. Safe to call twice."""
+        ...

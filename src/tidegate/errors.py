@@ -1,0 +1,136 @@
+"""One exception and a closed set of codes, with one table per protocol.
+
+A code is `area.problem`. Every code says what to do next: the hint here is the default, the place
+that raises may give a better one. `docs/reference/errors.md` is generated from this module.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Code(Enum):
+    """What went wrong, for machines. The value is what callers see."""
+
+    AUTH_MISSING = "auth.missing"
+    AUTH_INVALID = "auth.invalid"
+    AUTH_EXPIRED = "auth.expired"
+    AUTH_LOCKED_OUT = "auth.locked_out"
+    POLICY_SCOPE = "policy.scope"
+    POLICY_SOURCE = "policy.source"
+    POLICY_BLOCKED = "policy.blocked"
+    POLICY_READ_ONLY = "policy.read_only"
+    POLICY_DENIED = "policy.denied"
+    POLICY_CONFIRM = "policy.confirm"
+    APPROVAL_NEEDED = "approval.needed"
+    APPROVAL_DECLINED = "approval.declined"
+    ARGUMENT_INVALID = "argument.invalid"
+    SQL_EMPTY = "sql.empty"
+    SQL_TOO_LONG = "sql.too_long"
+    SQL_TOO_DEEP = "sql.too_deep"
+    SQL_MULTIPLE = "sql.multiple_statements"
+    SQL_UNREADABLE = "sql.unreadable"
+    SQL_UNKNOWN = "sql.unknown_statement"
+    SQL_FUNCTION = "sql.function_refused"
+    SQL_FAILED = "sql.failed"
+    SOURCE_UNKNOWN = "source.unknown"
+    SOURCE_UNREACHABLE = "source.unreachable"
+    SOURCE_NOT_CONNECTED = "source.not_connected"
+    SOURCE_BUSY = "source.busy"
+    SOURCE_URL = "source.url"
+    TABLE_UNKNOWN = "source.unknown_table"
+    ENGINE_MISSING = "source.engine_missing"
+    LIMIT_TIME = "limit.time"
+    LIMIT_BYTES = "limit.bytes"
+    LIMIT_RATE = "limit.rate"
+    CALL_CANCELLED = "call.cancelled"
+    RESULT_GONE = "result.gone"
+    CONFIG_INVALID = "config.invalid"
+    STATE_FAILED = "state.failed"
+    AUDIT_UNAVAILABLE = "audit.unavailable"
+    UNSUPPORTED = "engine.unsupported"
+    INTERNAL = "internal.fault"
+
+
+class Fate(NamedTuple):
+    """How one code looks on each edge."""
+
+    rpc: int
+    http: int
+    sqlstate: str
+    exit_status: int
+    hint: str
+
+
+FATES: dict[Code, Fate] = {
+    Code.AUTH_MISSING: Fate(-32001, 401, "28000", 77, "Send `Authorization: Bearer TOKEN`."),
+    Code.AUTH_INVALID: Fate(-32001, 401, "28P01", 77, "Ask the operator for a valid token."),
+    Code.AUTH_EXPIRED: Fate(-32008, 401, "28000", 77, "Ask the operator for a new token."),
+    Code.AUTH_LOCKED_OUT: Fate(-32000, 429, "28000", 77, "Wait, then send a valid token."),
+    Code.POLICY_SCOPE: Fate(-32007, 403, "42501", 77, "Use a token with a wider scope."),
+    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "Use a source that this token may see."),
+    Code.POLICY_BLOCKED: Fate(-32007, 403, "42501", 77, "Ask the operator to open this source."),
+    Code.POLICY_READ_ONLY: Fate(
+        -32007, 403, "25006", 77, "Send a statement that only reads, such as SELECT."
+    ),
+    Code.POLICY_DENIED: Fate(-32007, 403, "42501", 77, "Send a statement that only reads."),
+    Code.POLICY_CONFIRM: Fate(-32007, 403, "42501", 77, "Use the tool that confirms it."),
+    Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
+    Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry it unasked."),
+    Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),
+    Code.SQL_EMPTY: Fate(-32602, 200, "42601", 2, "Send one SQL statement."),
+    Code.SQL_TOO_LONG: Fate(-32602, 200, "54000", 2, "Shorten the statement to 102,400 bytes."),
+    Code.SQL_TOO_DEEP: Fate(-32602, 200, "54001", 2, "Nest less: split the statement."),
+    Code.SQL_MULTIPLE: Fate(-32602, 200, "42601", 2, "Send one statement at a time."),
+    Code.SQL_UNREADABLE: Fate(-32602, 200, "42601", 2, "Correct the syntax."),
+    Code.SQL_UNKNOWN: Fate(-32007, 403, "42501", 77, "Say it with SELECT, if it only reads."),
+    Code.SQL_FUNCTION: Fate(-32007, 403, "42501", 77, "Leave out the function that is named."),
+    Code.SQL_FAILED: Fate(-32602, 200, "42000", 65, "Correct the statement and retry."),
+    Code.SOURCE_UNKNOWN: Fate(-32602, 200, "3D000", 66, "List the sources and use one of them."),
+    Code.SOURCE_UNREACHABLE: Fate(-32000, 503, "08001", 69, "Check that the database runs."),
+    Code.SOURCE_NOT_CONNECTED: Fate(-32602, 200, "08003", 69, "Connect the source first."),
+    Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
+    Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
+    Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
+    Code.ENGINE_MISSING: Fate(-32000, 503, "0A000", 69, "Install the extra that is named."),
+    Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
+    Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),
+    Code.LIMIT_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
+    Code.CALL_CANCELLED: Fate(-32002, 200, "57014", 75, "Send the call again if still needed."),
+    Code.RESULT_GONE: Fate(-32602, 200, "34000", 66, "Run the statement again."),
+    Code.CONFIG_INVALID: Fate(-32603, 500, "F0000", 78, "Correct the setting that is named."),
+    Code.STATE_FAILED: Fate(-32603, 500, "58000", 74, "Check the state directory."),
+    Code.AUDIT_UNAVAILABLE: Fate(
+        -32603, 500, "58000", 74, "Nothing ran: make the audit log writable and retry."
+    ),
+    Code.UNSUPPORTED: Fate(-32602, 200, "0A000", 69, "This engine cannot do that."),
+    Code.INTERNAL: Fate(-32603, 500, "XX000", 70, "Report the call id to the operator."),
+}
+
+
+class GateError(Exception):
+    """Every refusal and failure that a caller may see.
+
+    `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        hint: str | None = None,
+        retry_after_s: float | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint if hint is not None else FATES[code].hint
+        self.retry_after_s = retry_after_s
+        self.details = details or {}
+
+    @property
+    def fate(self) -> Fate:
+        return FATES[self.code]

@@ -1,0 +1,303 @@
+"""What a server of the Model Context Protocol offers, as values. Knows no revision and no wire.
+
+A `Server` (below) is what the kernel serves: the surfaces build one each. Field names follow the
+schema of revision 2026-07-28; `revisions.py` says which fields an older client may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from tidegate.types import Actor, Cancellation
+
+LogLevel = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+LOG_LEVELS: tuple[LogLevel, ...] = (
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
+)  # fmt: skip
+
+
+class Annotations(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Hints of `ToolAnnotations` (since 2025-03-26)."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool as listed. Schemas are JSON Schema objects (2020-12)."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    title: str | None = None
+    output_schema: Mapping[str, Any] | None = None
+    annotations: Annotations | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+class Resource(msgspec.Struct, frozen=True):
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+class ResourceTemplate(msgspec.Struct, frozen=True):
+    uri_template: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+
+
+class PromptArgument(msgspec.Struct, frozen=True):
+    name: str
+    description: str | None = None
+    required: bool = False
+    title: str | None = None
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    name: str
+    title: str | None = None
+    description: str | None = None
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+# Content. A content block is a mapping in the protocol's own shape ({"type": "text", ...}); the
+# helpers below build the common ones. Bytes are given as base64 text.
+
+Content = Mapping[str, Any]
+
+
+def text(value: str) -> Content:
+    return {"type": "text", "text": value}
+
+
+def image(data: str, mime_type: str) -> Content:
+    return {"type": "image", "data": data, "mimeType": mime_type}
+
+
+def audio(data: str, mime_type: str) -> Content:
+    return {"type": "audio", "data": data, "mimeType": mime_type}
+
+
+def embedded(uri: str, value: str, mime_type: str = "text/plain") -> Content:
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": value}}
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """The outcome of a tool call.
+
+    `body` is the result as JSON text (UTF-8), encoded once: the kernel splices it in as
+    `structuredContent` where the revision has it, and, if `content` is None, as the text of the
+    one text block. `structured` False keeps it out of `structuredContent`.
+    """
+
+    content: Sequence[Content] | None = None
+    body: bytes | None = None
+    structured: bool = True
+    is_error: bool = False
+    meta: Mapping[str, Any] | None = None
+
+
+class ResourceText(msgspec.Struct, frozen=True):
+    """Contents of a resource: exactly one of `text` and `blob` (base64) is set."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+class PromptMessage(msgspec.Struct, frozen=True):
+    role: Literal["user", "assistant"]
+    content: Content
+
+
+class PromptResult(msgspec.Struct, frozen=True):
+    messages: Sequence[PromptMessage]
+    description: str | None = None
+
+
+class Completion(msgspec.Struct, frozen=True):
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool = False
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Something asked of the client: `method` is `elicitation/create`, `sampling/createMessage`
+    or `roots/list`; `params` in the protocol's shape."""
+
+    method: str
+    params: Mapping[str, Any]
+
+
+class Info(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`Implementation`: who a client or server is."""
+
+    name: str
+    version: str
+    title: str | None = None
+
+
+class RpcError(Exception):
+    """A JSON-RPC error reply. `status` overrides the HTTP status of the kernel's own table."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        status: int | None = None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.status = status
+        self.headers = headers
+
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+
+class Context(Protocol):
+    """What a handler may know and do while it answers one request."""
+
+    @property
+    def actor(self) -> Actor: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def client(self) -> Info: ...
+    @property
+    def client_capabilities(self) -> Mapping[str, Any]: ...
+    @property
+    def cancellation(self) -> Cancellation: ...
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's `_meta`, empty if it had none."""
+        ...
+
+    @property
+    def wants_progress(self) -> bool: ...
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Send `notifications/progress`, if the caller gave a token."""
+        ...
+
+    def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+        """Send `notifications/message`, if the caller wants that level."""
+        ...
+
+    def can(self, capability: str) -> bool:
+        """Whether the client declared a capability, such as `elicitation` or `sampling.tools`."""
+        ...
+
+    async def ask(self, key: str, ask: Ask) -> Mapping[str, Any]:
+        """Ask the client and wait for its answer; `key` names the question within this call.
+
+        In the handshake era a server request; since 2026-07-28 the call is answered with
+        `input_required`, and on the retry this returns what the client sent for `key`: so code
+        before an `ask` runs again on the retry and must change nothing.
+
+        Raises: RpcError MISSING_CAPABILITY if the client cannot be asked, INVALID_PARAMS if the
+        answer does not have the right shape.
+        """
+        ...
+
+    async def ask_all(self, asks: Mapping[str, Ask]) -> Mapping[str, Mapping[str, Any]]:
+        """Ask several things at once."""
+        ...
+
+    async def close_stream(self, retry_ms: int | None = None) -> None:
+        """End the HTTP response stream early; the client comes back for the rest (2025-11-25)."""
+        ...
+
+
+class Server(Protocol):
+    """What the kernel serves. One object serves every client, revision and transport.
+
+    Lists are given whole and in a fixed order; the kernel pages them. `None` for an optional
+    part of `capabilities` means that the server does not have it.
+    """
+
+    @property
+    def info(self) -> Info: ...
+    @property
+    def instructions(self) -> str | None: ...
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """As in `ServerCapabilities`, for the newest revision; the kernel trims it for others."""
+        ...
+
+    def tools(self, context: Context) -> Sequence[Tool]: ...
+    async def call_tool(
+        self, context: Context, name: str, arguments: dict[str, Any]
+    ) -> ToolResult: ...
+    def resources(self, context: Context) -> Sequence[Resource]: ...
+    def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]: ...
+    async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]: ...
+    def prompts(self, context: Context) -> Sequence[Prompt]: ...
+    async def get_prompt(
+        self, context: Context, name: str, arguments: Mapping[str, str]
+    ) -> PromptResult: ...
+    async def complete(
+        self,
+        context: Context,
+        reference: Mapping[str, Any],
+        argument: str,
+        value: str,
+        chosen: Mapping[str, str],
+    ) -> Completion: ...
+    def subscribe(self, listener: Callable[[str, str | None], None]) -> Callable[[], None]:
+        """Be told of changes: `listener(kind, uri)` with kind `tools`, `prompts`, `resources`
+        (lists changed) or `resource` (that uri was updated). Returns how to stop."""
+        ...
+
+
+class RevisionPolicy(msgspec.Struct, frozen=True):
+    """Which revisions a surface accepts, and what `initialize` answers to any other.
+
+    `fallback` None: the newest handshake-era revision accepted that is not above the one asked
+    for, else the newest.
+    """
+
+    accepted: tuple[str, ...]
+    fallback: str | None = None
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How the kernel serves one server."""
+
+    revisions: RevisionPolicy
+    strict_lifecycle: bool = True
+    page_size: int = 200
+    list_ttl_ms: int = 60_000
+    list_scope: Literal["public", "private"] = "private"
+    error_status: Callable[[int, Info], int | None] | None = None
+    """HTTP status for a JSON-RPC error code of a handler, by client; None: the kernel's table."""

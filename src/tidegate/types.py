@@ -1,0 +1,391 @@
+"""The words of the house: values that travel from an edge to a database and back.
+
+Everything here is frozen and imports nothing of ours. A value keeps its name on the whole way:
+`actor`, `source`, `statement`, `permit`, `page`, `reply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, IntEnum
+from typing import Any, Literal
+
+import msgspec
+
+
+class Effect(IntEnum):
+    """What a statement would do. A lattice: opinions are joined with `max`, never lowered."""
+
+    READ = 0
+    SESSION = 1
+    WRITE = 2
+    DESTRUCTIVE = 3
+    ADMIN = 4
+    UNKNOWN = 5
+
+    @property
+    def label(self) -> str:
+        """The lower-case word used in records and replies."""
+        return self.name.lower()
+
+
+class Scope(Enum):
+    """What a token may do at most; compare with `covers`."""
+
+    READ_ONLY = "readOnly"
+    READ_WRITE = "readWrite"
+    FULL_ACCESS = "fullAccess"
+
+    def covers(self, needed: Scope) -> bool:
+        """True if a holder of this scope may do what needs `needed`."""
+        return _SCOPE_RANK[self] >= _SCOPE_RANK[needed]
+
+
+_SCOPE_RANK = {Scope.READ_ONLY: 0, Scope.READ_WRITE: 1, Scope.FULL_ACCESS: 2}
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """Who calls: a token's holder, the person at a stdio server, or nobody in particular.
+
+    `sources` is the allowlist of source names; None means every source.
+    `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
+    """
+
+    id: str
+    name: str
+    scope: Scope
+    sources: frozenset[str] | None = None
+    kind: Literal["agent", "human"] = "agent"
+    expires_at: float | None = None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A saved or ad-hoc connection. `url` never holds a secret, only references to one."""
+
+    id: str
+    name: str
+    url: str
+    engine: str
+    dialect: str
+    external_access: Literal["blocked", "readOnly", "readWrite"] = "readOnly"
+    ai_policy: Literal["alwaysAllow", "askEachTime", "never"] = "alwaysAllow"
+    safe_mode: Literal[
+        "silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"
+    ] = "silent"
+    tags: tuple[str, ...] = ()
+    ephemeral: bool = False
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One SQL text with its parameters (None: none were given)."""
+
+    text: str
+    params: tuple[Any, ...] | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Budgets that the gate puts on a run; the database enforces `timeout_s` itself."""
+
+    max_rows: int = 500
+    max_bytes: int = 4_194_304
+    timeout_s: float = 30.0
+
+
+# What a caller can ask of a source. A surface translates its arguments into one of these.
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Run a statement. `cells` says how values are rendered: JSON values or text (or null)."""
+
+    statement: Statement
+    limits: Limits = Limits()
+    cells: Literal["json", "text"] = "json"
+    database: str | None = None
+    schema: str | None = None
+    shelve: bool = False
+
+
+class Explain(msgspec.Struct, frozen=True):
+    """Show how the database would run a statement, without running it."""
+
+    statement: Statement
+    limits: Limits = Limits()
+
+
+class Browse(msgspec.Struct, frozen=True):
+    """Read metadata. `aspect` picks what; `table` and `schema` narrow it where that makes sense."""
+
+    aspect: Literal["catalog", "ddl", "counts", "status", "databases"]
+    schema: str | None = None
+    table: str | None = None
+    database: str | None = None
+
+
+class More(msgspec.Struct, frozen=True):
+    """Fetch the next page of a result that was shelved under `handle`."""
+
+    handle: str
+    max_rows: int
+
+
+class ListSources(msgspec.Struct, frozen=True):
+    """List the sources that the actor may see."""
+
+
+class Connect(msgspec.Struct, frozen=True):
+    """Open the source if it is closed."""
+
+
+class Disconnect(msgspec.Struct, frozen=True):
+    """Close the source's connections."""
+
+
+Request = Query | Explain | Browse | More | ListSources | Connect | Disconnect
+
+
+class Cancellation:
+    """Whether the caller has gone or changed its mind; engines hang their interrupt on it.
+
+    An edge may pass `watch`, which is called once, when somebody first listens: so the cost of
+    watching a connection is paid only by calls that do not answer at once.
+    """
+
+    __slots__ = ("_listeners", "_watch", "reason")
+
+    def __init__(self, watch: Callable[[Cancellation], None] | None = None) -> None:
+        self._listeners: list[Callable[[], None]] = []
+        self._watch = watch
+        self.reason: str | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        return self.reason is not None
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Tell every listener once; later listeners are told at once."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the event loop when the call is cancelled."""
+        if self.reason is not None:
+            listener()
+            return
+        self._listeners.append(listener)
+        if self._watch is not None:
+            watch, self._watch = self._watch, None
+            watch(self)
+
+    def forget(self, listener: Callable[[], None]) -> None:
+        """Take a listener back; unknown ones are ignored."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+
+NEVER = Cancellation()
+"""For calls that nobody can cancel. Never cancel it."""
+
+
+Progress = Callable[[float, str], None]
+"""Reports (share done between 0 and 1, what is being done)."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request as the gate sees it, whatever edge and tool it came through.
+
+    `scope` is what the tool itself demands, beside what the statement turns out to need.
+    `source` is the name of the source, None only for `ListSources`.
+    """
+
+    actor: Actor
+    surface: str
+    tool: str
+    request: Request
+    source: str | None = None
+    scope: Scope = Scope.READ_ONLY
+    client: str = ""
+    cancellation: Cancellation = NEVER
+    progress: Progress | None = None
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What reading a statement told: its effect and why. Pure; says nothing about permission."""
+
+    effect: Effect
+    rule: str
+    reason: str
+    code: str | None = None
+    hint: str | None = None
+    tables: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    unqualified: bool = False
+    returns_rows: bool = True
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The decision on a call: only `allow` leads to a permit."""
+
+    kind: Literal["allow", "ask", "confirm", "deny"]
+    rule: str
+    reason: str
+    code: str | None = None
+    hint: str | None = None
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """Proof that a verdict was allow and that the intent is on record.
+
+    Made in `gateway.py` only; the only thing an engine accepts.
+    """
+
+    call_id: str
+    actor: Actor
+    source: Source
+    request: Query | Explain | Browse
+    effect: Effect
+    limits: Limits
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A result column; `type` is the database's own name for it, empty if it has none."""
+
+    name: str
+    type: str = ""
+
+
+class Truncation(msgspec.Struct, frozen=True):
+    """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`."""
+
+    kind: Literal["rows", "bytes", "value"]
+    limit: int
+    returned: int
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Rows of a result, already encoded: `rows` is a JSON array of arrays, UTF-8.
+
+    `affected` counts rows changed by a writing statement; `more` is the handle under which the
+    rest is shelved, if it is.
+    """
+
+    columns: tuple[Column, ...]
+    rows: bytes
+    row_count: int
+    affected: int = 0
+    truncations: tuple[Truncation, ...] = ()
+    elapsed_ms: float = 0.0
+    more: str | None = None
+    status: str | None = None
+
+
+# Metadata, the same for every engine.
+
+
+class ColumnInfo(msgspec.Struct, frozen=True):
+    """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    key: int = 0
+    comment: str | None = None
+    extra: str | None = None
+
+
+class Index(msgspec.Struct, frozen=True):
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    primary: bool = False
+    kind: str = "btree"
+
+
+class ForeignKey(msgspec.Struct, frozen=True):
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+    schema: str | None = None
+    on_update: str = "NO ACTION"
+    on_delete: str = "NO ACTION"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table or view: kind is `table`, `view`, `materialized view`, `foreign table`,
+    `virtual table` or `system table`."""
+
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[ColumnInfo, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    comment: str | None = None
+    approximate_rows: int | None = None
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """Everything named in one database; `stamp` changes when it may have changed."""
+
+    database: str
+    default_schema: str
+    schemas: tuple[str, ...]
+    tables: tuple[Table, ...]
+    stamp: str
+
+
+class Ddl(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Exact row counts by (schema, table); a table that could not be counted is left out."""
+
+    rows: dict[tuple[str, str], int]
+
+
+class Databases(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What an open source says of itself."""
+
+    database: str
+    schema: str | None
+    server_version: str
+
+
+Description = Catalog | Ddl | Counts | Databases | Status
+
+
+class ConnectionState(msgspec.Struct, frozen=True):
+    """Where a source's connection stands; times are Unix seconds, None while never connected."""
+
+    status: Literal["connected", "connecting", "disconnected", "error"]
+    current: Status | None = None
+    connected_at: float | None = None
+    last_active_at: float | None = None
+    error: str | None = None
+
+
+class SourceEntry(msgspec.Struct, frozen=True):
+    """One line of a source listing, as the actor may see it."""
+
+    source: Source
+    state: ConnectionState
+
+
+Payload = Page | Description | ConnectionState | tuple[SourceEntry, ...]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the gate answers; the surface renders it in its product's shape."""
+
+    payload: Payload
+    call_id: str = ""
