@@ -69,9 +69,9 @@ class Source(msgspec.Struct, frozen=True):
     dialect: str
     external_access: Literal["blocked", "readOnly", "readWrite"] = "readOnly"
     ai_policy: Literal["alwaysAllow", "askEachTime", "never"] = "alwaysAllow"
-    safe_mode: Literal[
-        "silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"
-    ] = "silent"
+    safe_mode: Literal["silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"] = (
+        "silent"
+    )
     tags: tuple[str, ...] = ()
     ephemeral: bool = False
 
