@@ -1,0 +1,1 @@
+"""The sample shop: a made-up database that is the same on every machine."""
