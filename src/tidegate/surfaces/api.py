@@ -1,0 +1,320 @@
+"""What every surface is made of: a catalogue of tools and resources, given as data.
+
+A surface decides how a product's document looks: names, arguments, shapes, errors. It decides
+nothing about permission: all that a tool can make is a `Call`, and `Turn.handle` is the only way
+from a tool to the gate. A new tool is one `SurfaceTool`; a new surface is one `Surface`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Annotations,
+    Completion,
+    Context,
+    Info,
+    Prompt,
+    PromptResult,
+    Resource,
+    ResourceTemplate,
+    ResourceText,
+    RpcError,
+    Settings,
+    Tool,
+    ToolResult,
+)
+from tidegate.surfaces.arguments import convert
+from tidegate.surfaces.schema import schema_of
+from tidegate.types import (
+    Actor,
+    Call,
+    ListSources,
+    Payload,
+    Progress,
+    Reply,
+    Request,
+    Scope,
+    SourceEntry,
+)
+
+PayloadT = TypeVar("PayloadT", bound=Payload)
+
+
+class Gate(Protocol):
+    """The one door to every source; `gateway.Gateway` in a running server."""
+
+    async def handle(self, call: Call) -> Reply:
+        """Judge, decide, record, run. Raises: GateError."""
+        ...
+
+
+class Turn:
+    """One call of one tool (or one reading of a resource): what its code may know and do."""
+
+    __slots__ = ("_context", "_gate", "_progress", "_scope", "_surface", "tool")
+
+    def __init__(self, gate: Gate, context: Context, surface: str, tool: str, scope: Scope) -> None:
+        self._gate = gate
+        self._context = context
+        self._surface = surface
+        self._scope = scope
+        self._progress: Progress | None = self._report if context.wants_progress else None
+        self.tool = tool
+
+    @property
+    def actor(self) -> Actor:
+        return self._context.actor
+
+    @property
+    def client(self) -> Info:
+        return self._context.client
+
+    async def handle(
+        self, request: Request, source: str | None, expected: type[PayloadT]
+    ) -> PayloadT:
+        """Send `request` through the gate; the reply's payload must be `expected`.
+
+        `source` is a source's name or id; None stands for the one source that the actor may see.
+        Raises: GateError, whatever the gate refuses or the database says.
+        """
+        payload = (await self._send(request, source)).payload
+        if not isinstance(payload, expected):
+            raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return payload
+
+    async def sources(self) -> tuple[SourceEntry, ...]:
+        """The sources that the actor may see, with where their connections stand."""
+        payload = (await self._send(ListSources(), None)).payload
+        if not isinstance(payload, tuple):
+            raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return payload
+
+    def _send(self, request: Request, source: str | None) -> Awaitable[Reply]:
+        context = self._context
+        client = context.client
+        call = Call(
+            actor=context.actor,
+            surface=self._surface,
+            tool=self.tool,
+            request=request,
+            source=source,
+            scope=self._scope,
+            client=f"{client.name}/{client.version}",
+            cancellation=context.cancellation,
+            progress=self._progress,
+        )
+        return self._gate.handle(call)
+
+    def _report(self, share: float, stage: str) -> None:
+        self._context.progress(share, 1.0, stage)
+
+
+class SurfaceTool(msgspec.Struct, frozen=True):
+    """A tool as data. Schemas are derived from `args` and `output` where none is given.
+
+    `run` gets the turn and the converted arguments. `scope` is what the tool demands whatever its
+    arguments are; the gate holds it.
+    """
+
+    name: str
+    description: str
+    args: type[msgspec.Struct]
+    run: Callable[[Turn, Any], Awaitable[ToolResult]]
+    title: str | None = None
+    scope: Scope = Scope.READ_ONLY
+    annotations: Annotations | None = None
+    output: type[msgspec.Struct] | None = None
+    input_schema: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
+
+    def listed(self) -> Tool:
+        """The tool as the protocol lists it."""
+        output_schema = self.output_schema
+        if output_schema is None and self.output is not None:
+            output_schema = schema_of(self.output)
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.input_schema or schema_of(self.args, nullable=False),
+            output_schema=output_schema,
+            annotations=self.annotations,
+        )
+
+
+class SurfaceResource(msgspec.Struct, frozen=True):
+    """A resource, or a family of them if `uri` has `{variables}`; `read` returns JSON.
+
+    `read` gets the turn and the values of the variables. A variable stands for one path segment.
+    """
+
+    uri: str
+    name: str
+    read: Callable[[Turn, Mapping[str, str]], Awaitable[bytes]]
+    title: str | None = None
+    description: str | None = None
+    mime_type: str = "application/json"
+
+    @property
+    def templated(self) -> bool:
+        return "{" in self.uri
+
+    def pattern(self) -> re.Pattern[str]:
+        """Matches a whole URI; its groups are the variables."""
+        pieces = re.split(r"\{(\w+)\}", self.uri)
+        for place, piece in enumerate(pieces):
+            pieces[place] = f"(?P<{piece}>[^/?#]+)" if place % 2 else re.escape(piece)
+        return re.compile("".join(pieces))
+
+
+ErrorRenderer = Callable[[GateError, Turn], ToolResult]
+"""How a surface shows a refusal or failure: a `ToolResult` with `is_error`, or it raises
+RpcError. It never returns a result that looks like success."""
+
+
+class Surface:
+    """`protocol.model.Server` made from data. One object serves every client."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        name: str,
+        info: Info,
+        settings: Settings,
+        capabilities: Mapping[str, Any],
+        tools: Sequence[SurfaceTool],
+        render_error: ErrorRenderer,
+        instructions: str | None = None,
+        resources: Sequence[SurfaceResource] = (),
+        unknown_tool: Callable[[str], RpcError] | None = None,
+        unknown_resource: Callable[[str], RpcError] | None = None,
+    ) -> None:
+        self.name = name
+        self.info = info
+        self.instructions = instructions
+        self.capabilities = capabilities
+        self.settings = settings
+        self.catalogue = {tool.name: tool for tool in tools}
+        self.readable = tuple(resources)
+        self._gate = gate
+        self._render_error = render_error
+        self._unknown_tool = unknown_tool or _no_such_tool
+        self._unknown_resource = unknown_resource or _no_such_resource
+        self._listed: tuple[Tool, ...] | None = None
+        self._patterns: list[tuple[re.Pattern[str], SurfaceResource]] | None = None
+
+    def tools(self, context: Context) -> Sequence[Tool]:
+        """Every tool in its fixed order; schemas are derived at the first listing."""
+        if self._listed is None:
+            self._listed = tuple(tool.listed() for tool in self.catalogue.values())
+        return self._listed
+
+    async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Convert the arguments, run the tool, show a `GateError` as the surface does.
+
+        Raises: RpcError for an unknown tool, and where the surface shows errors that way.
+        """
+        tool = self.catalogue.get(name)
+        if tool is None:
+            raise self._unknown_tool(name)
+        turn = Turn(self._gate, context, self.name, name, tool.scope)
+        try:
+            return await tool.run(turn, convert(arguments, tool.args))
+        except GateError as error:
+            return self._render_error(error, turn)
+
+    def resources(self, context: Context) -> Sequence[Resource]:
+        return [
+            Resource(
+                uri=resource.uri,
+                name=resource.name,
+                title=resource.title,
+                description=resource.description,
+                mime_type=resource.mime_type,
+            )
+            for resource in self.readable
+            if not resource.templated
+        ]
+
+    def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]:
+        return [
+            ResourceTemplate(
+                uri_template=resource.uri,
+                name=resource.name,
+                title=resource.title,
+                description=resource.description,
+                mime_type=resource.mime_type,
+            )
+            for resource in self.readable
+            if resource.templated
+        ]
+
+    async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]:
+        """Read the first resource whose URI or template matches.
+
+        Raises: RpcError, also for what a tool would return as an error result: the protocol has
+        no other way to refuse here.
+        """
+        for pattern, resource in self._resource_patterns():
+            match = pattern.fullmatch(uri)
+            if match is None:
+                continue
+            turn = Turn(self._gate, context, self.name, f"resource:{resource.name}", _READ)
+            try:
+                body = await resource.read(turn, match.groupdict())
+            except GateError as error:
+                self._render_error(error, turn)
+                raise RpcError(error.fate.rpc, error.message) from None
+            return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
+        raise self._unknown_resource(uri)
+
+    def _resource_patterns(self) -> list[tuple[re.Pattern[str], SurfaceResource]]:
+        if self._patterns is None:
+            self._patterns = [(resource.pattern(), resource) for resource in self.readable]
+        return self._patterns
+
+    def prompts(self, context: Context) -> Sequence[Prompt]:
+        return ()
+
+    async def get_prompt(
+        self, context: Context, name: str, arguments: Mapping[str, str]
+    ) -> PromptResult:
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: prompts/get:{name}")
+
+    async def complete(
+        self,
+        context: Context,
+        reference: Mapping[str, Any],
+        argument: str,
+        value: str,
+        chosen: Mapping[str, str],
+    ) -> Completion:
+        return Completion(values=())
+
+    def subscribe(self, listener: Callable[[str, str | None], None]) -> Callable[[], None]:
+        """Nothing here changes while the server runs, so no listener is ever called."""
+        return _nothing_to_stop
+
+
+_READ = Scope.READ_ONLY
+
+
+def _nothing_to_stop() -> None:
+    return None
+
+
+def _no_such_tool(name: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+
+
+def _no_such_resource(uri: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})
