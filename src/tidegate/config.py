@@ -1,0 +1,262 @@
+"""The settings: one strict model, read from a file or an inline object. Applies none of them.
+
+A misspelt or unknown setting is an error that names its path and the nearest known name. Flags of
+the command line are laid over a loaded `Config` with `msgspec.structs.replace`, so that both pass
+the same checks. Engines and surfaces named here are checked where they are known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+
+from tidegate.errors import Code, GateError
+from tidegate.secrets import refuse_literal
+
+SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One source. `url` may refer to secrets but never holds one."""
+
+    name: str
+    url: str
+    external_access: Literal["blocked", "readOnly", "readWrite"] = "readOnly"
+    ai_policy: Literal["alwaysAllow", "askEachTime", "never"] = "alwaysAllow"
+    safe_mode: Literal["silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"] = (
+        "silent"
+    )
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_source_name(self.name)
+        refuse_literal(self.url)
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Budgets of a call: what it gets unasked, and the most it may ask for."""
+
+    default_rows: Count = 500
+    max_rows: Count = 10_000
+    timeout_s: Seconds = 30.0
+    max_timeout_s: Seconds = 300.0
+    max_bytes: Count = 4_194_304
+
+    def __post_init__(self) -> None:
+        if self.default_rows > self.max_rows:
+            raise _invalid("`limits.default_rows` is above `limits.max_rows`.")
+        if self.timeout_s > self.max_timeout_s:
+            raise _invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
+
+
+class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to a call that cannot be put on record.
+
+    `strict`: nothing runs. `strict_mutations`: reads run. `best_effort`: everything runs.
+    """
+
+    failure_mode: Literal["strict", "strict_mutations", "best_effort"] = "strict"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
+
+    `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
+    """
+
+    sources: tuple[SourceSettings, ...] = ()
+    surfaces: tuple[str, ...] = ("workbench",)
+    http: str | None = None
+    auth: bool = True
+    allow_writes: bool = False
+    state: str | None = None
+    limits: LimitSettings = LimitSettings()
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    http_error_status: Literal["auto", "seed", "compat"] = "auto"
+    body_limit_bytes: Count = 10_485_760
+    audit: AuditSettings = AuditSettings()
+
+    def __post_init__(self) -> None:
+        names: set[str] = set()
+        for source in self.sources:
+            if source.name in names:
+                raise _invalid(f"Two sources are named `{source.name}`.")
+            names.add(source.name)
+        if self.http is not None:
+            host, _ = http_address(self.http)
+            if not self.auth and host not in LOOPBACK:
+                raise _invalid(
+                    f"Without authentication the server listens on loopback only, not `{host}`.",
+                    hint="Use 127.0.0.1, or leave authentication on.",
+                )
+
+
+def check_source_name(name: str) -> None:
+    """Raises: GateError CONFIG_INVALID unless the name can stand for a source."""
+    if not SOURCE_NAME.fullmatch(name):
+        raise _invalid(
+            f"`{name[:80]}` cannot name a source.",
+            hint="Use 1 to 64 letters, digits, `_`, `.` or `-`, the first a letter or a digit.",
+        )
+
+
+def http_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT` (`[::1]:8080` for IPv6; port 0 picks a free one).
+
+    Raises: GateError CONFIG_INVALID.
+    """
+    host, _, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise _invalid(
+            f"`{text}` is not an HTTP address.", hint="Write HOST:PORT, such as 127.0.0.1:7878."
+        )
+    return host, int(port)
+
+
+def load(path_or_inline: str) -> Config:
+    """Read a TOML, JSON or YAML file, told by its suffix, or an inline JSON object (`{...}`).
+
+    Raises: GateError CONFIG_INVALID that names the file or the setting and what is wrong with it.
+    """
+    text = path_or_inline.lstrip()
+    if text.startswith("{"):
+        return _convert(_parse_json(text, "the inline settings"))
+    path = Path(path_or_inline)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise _invalid(f"Cannot read the settings file `{path}`: {reason}.") from None
+    parse = {".toml": _parse_toml, ".json": _parse_json, ".yaml": _parse_yaml, ".yml": _parse_yaml}
+    if path.suffix.lower() not in parse:
+        raise _invalid(
+            f"The settings file `{path}` has no known suffix.",
+            hint="Name it .toml, .json, .yaml or .yml.",
+        )
+    return _convert(parse[path.suffix.lower()](content, f"`{path}`"))
+
+
+def state_directory(configured: str | None) -> Path:
+    """The directory of all state: as configured, else TIDEGATE_STATE, else the platform's own.
+
+    Made with mode 0700 if it is not there.
+    Raises: GateError STATE_FAILED if it cannot be made or is open to every user's writing.
+    """
+    chosen = configured or os.environ.get("TIDEGATE_STATE")
+    if chosen:
+        path = Path(chosen).expanduser()
+    else:
+        from platformdirs import user_data_path
+
+        path = user_data_path("tidegate", appauthor=False)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise GateError(
+            Code.STATE_FAILED, f"Cannot make the state directory `{path}`: {error.strerror}."
+        ) from None
+    if os.name == "posix" and mode & 0o002:
+        raise GateError(
+            Code.STATE_FAILED,
+            f"Every user can write in the state directory `{path}`.",
+            hint=f"Run `chmod 700 {path}`, or use a directory of its own inside it.",
+        )
+    return path
+
+
+def _invalid(message: str, hint: str | None = None) -> GateError:
+    return GateError(Code.CONFIG_INVALID, message, hint=hint)
+
+
+def _parse_toml(text: str, origin: str) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid(f"Cannot read {origin} as TOML: {error}.") from None
+
+
+def _parse_json(text: str, origin: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except ValueError as error:
+        raise _invalid(f"Cannot read {origin} as JSON: {error}.") from None
+
+
+def _parse_yaml(text: str, origin: str) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a key that is given twice, as TOML does."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            _unique([(key.value, None) for key, _ in node.value])
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, Loader) or {}
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise _invalid(f"Cannot read {origin} as YAML: {reason}.") from None
+
+
+def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    settings: dict[Any, Any] = {}
+    for key, value in pairs:
+        if key in settings:
+            raise ValueError(f"`{key}` is given twice")
+        settings[key] = value
+    return settings
+
+
+def _convert(settings: Any) -> Config:
+    if not isinstance(settings, dict):
+        raise _invalid("The settings are not a table of names and values.")
+    _refuse_unknown(settings, Config, "")
+    try:
+        return msgspec.convert(settings, Config)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `")
+        path = where.removesuffix("`").removeprefix("$").removeprefix(".")
+        setting = f"`{path}`: {reason}" if path else reason
+        raise _invalid(f"A setting is not valid: {setting}.") from None
+
+
+def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
+    """Walk settings and model together: msgspec refuses the unknown too, but suggests nothing."""
+    if get_origin(model) is tuple:
+        if isinstance(settings, list):
+            for place, item in enumerate(settings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - parsed text has no type
+                _refuse_unknown(item, get_args(model)[0], f"{path}[{place}]")
+        return
+    if not (isinstance(model, type) and issubclass(model, msgspec.Struct)):
+        return
+    if not isinstance(settings, dict):
+        return
+    known = {field.name: field.type for field in msgspec.structs.fields(model)}
+    for name, value in settings.items():  # pyright: ignore[reportUnknownVariableType] - as above
+        at = f"{path}.{name}" if path else str(name)  # pyright: ignore[reportUnknownArgumentType] - as above
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(name), known, n=1, cutoff=0.6)  # pyright: ignore[reportUnknownArgumentType] - as above
+            hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+            raise _invalid(f"There is no setting `{at}`.", hint=hint)
+        _refuse_unknown(value, known[name], at)

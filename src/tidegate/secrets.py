@@ -1,0 +1,156 @@
+"""How secrets come in and how they are kept out of records. Decides nothing about who may see them.
+
+In: a URL never holds a secret, only a reference, `${ENV:NAME}` or `${FILE:/path}`; `resolve` puts
+the secret in its place at the moment a connection is opened, and the result is never stored.
+Out: `redact` takes literals that may be secrets out of a statement before it is written down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from tidegate.errors import Code, GateError
+
+MASK = "***"
+HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z]*):([^}]*)\}")
+_USERINFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/?#@]*?:([^/?#]*)@")
+_SLASHED_USERINFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@")
+_PARAMETER = re.compile(
+    r"(?:^|[?&;\s])([\w.-]*(?:passw\w*|pwd|passphrase|secret\w*|token|api_?key|hexkey)|key)"
+    r"\s*=\s*('[^']*'|[^&;\s]*)",
+    re.IGNORECASE,
+)
+_MAX_SECRET_BYTES = 65_536
+
+
+def refuse_literal(url: str) -> None:
+    """Refuse a URL that holds a secret itself, in its authority or in a parameter.
+
+    Raises: GateError SOURCE_URL, which names the place and never the secret.
+    """
+    plain = _REFERENCE.sub("\0", url)
+    authority = _USERINFO.match(plain) or _SLASHED_USERINFO.match(plain)
+    if authority and authority[1].strip("\0"):
+        raise GateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
+    for name, value in _PARAMETER.findall(plain):
+        if value.strip("\0'"):
+            message = f"The URL holds a literal secret in `{name}`."
+            raise GateError(Code.SOURCE_URL, message, hint=HINT)
+
+
+def resolve(url: str) -> str:
+    """The URL with each reference replaced by its secret, percent-encoded except in `jdbc:` URLs.
+
+    Only for URLs that an operator gave: a reference may name any file this process can read.
+    Raises: GateError SOURCE_URL if a reference leads nowhere.
+    """
+    if "${" not in url:
+        return url
+    raw = url.startswith("jdbc:")
+
+    def secret(reference: re.Match[str]) -> str:
+        value = _fetch(reference[1], reference[2])
+        if raw:
+            return value
+        from urllib.parse import quote
+
+        return quote(value, safe="")
+
+    return _REFERENCE.sub(secret, url)
+
+
+def _fetch(kind: str, name: str) -> str:
+    if kind == "ENV":
+        value = os.environ.get(name)
+        if value is None:
+            raise GateError(
+                Code.SOURCE_URL,
+                f"The environment variable `{name}` is not set.",
+                hint=f"Set `{name}` where the server starts.",
+            )
+        return value
+    if kind == "FILE":
+        try:
+            content = Path(name).read_bytes()[: _MAX_SECRET_BYTES + 1]
+            if len(content) <= _MAX_SECRET_BYTES:
+                return content.decode().rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise GateError(
+                Code.SOURCE_URL, f"The secret file `{name}` cannot be read: {reason}."
+            ) from None
+        raise GateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
+    raise GateError(
+        Code.SOURCE_URL,
+        f"The URL refers to a secret by the unknown kind `{kind}`.",
+        hint="Use `${ENV:NAME}` or `${FILE:/path}`.",
+    )
+
+
+# Redaction. A statement that mentions a secret by any of these words loses all its literals: which
+# of them is the secret cannot be told without knowing every dialect's every statement. Plain
+# substrings, since looking for twenty of them costs a tenth of one alternation.
+_MENTIONS = (
+    "passw", "passphrase", "pwd", "secret", "credential", "identified", "token", "apikey",
+    "api_key", "accesskey", "access_key", "privatekey", "private_key", "crypt", "pgp_", "hmac",
+    "authorization", "authorisation", "bearer",
+)  # fmt: skip
+_KEYED = re.compile(r"\bpragma\s+(?:\w+\.)?(?:hex|re|hexre)?key\b|\battach\b[^;]*\bkey\b")
+_SHAPED = re.compile(
+    r"(?P<scheme>[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
+    r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}\.[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
+    r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]*KEY-----.*",
+    re.DOTALL,
+)
+_SHAPES = ("://", "tg_", "eyJ", "AKIA", "ASIA", "gh", "glpat", "xox", "sk", "-----BEGIN")
+_QUOTED = r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)"
+_ANY_LITERAL = re.compile(_QUOTED + r'|"(?:[^"]|"")*(?:"|\Z)', re.DOTALL)
+# Where double quotes make identifiers, one is still taken for a secret where a value must stand.
+_STRICT_LITERAL = re.compile(
+    _QUOTED + r'|(?:(?<=[=:])|(?<=\bby)|(?<=\bpassword))\s*"(?:[^"]|"")*(?:"|\Z)'
+    r'|(?P<name>"(?:[^"]|"")*")',
+    re.DOTALL | re.IGNORECASE,
+)
+_IDENTIFIER_QUOTES = frozenset({"postgres", "duckdb", "oracle", "trino", "snowflake", "redshift"})
+_BARE = re.compile(
+    r"((?:passw\w*|pwd|passphrase|secret\w*|\w*token|api_?key|access_?key|private_?key|\bkey)"
+    r"\s*[:=]\s*|\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+|values\s+)?"
+    r"|\b(?:authorization|bearer)\s*:?\s+)([^\s'\"$?:@%;,()*][^\s'\";,)]*)",
+    re.IGNORECASE,
+)
+# Comments and backslashes make it uncertain where a literal ends; then the rest is left out.
+_UNCERTAIN = re.compile(r"\\|--|/\*|#")
+_FIRST_QUOTE = re.compile(r"['\"$\\#]|--|/\*")
+
+
+@lru_cache(maxsize=2_048)
+def redact(text: str, dialect: str = "") -> str:
+    """The statement without anything that may be a secret; equal to `text` if there was nothing.
+
+    Errs on the side of leaving out: a statement that mentions a password, key or token keeps its
+    shape but none of its literals. Bounded work: give it a text cut to the size that is kept.
+    """
+    shaped = text
+    if any(shape in text for shape in _SHAPES):
+        shaped = _SHAPED.sub(lambda found: (found["scheme"] or "") + MASK, text)
+    lowered = shaped.lower()
+    if not any(map(lowered.__contains__, _MENTIONS)) and not _KEYED.search(lowered):
+        return shaped
+    if _UNCERTAIN.search(shaped):
+        first = _FIRST_QUOTE.search(shaped)
+        head = shaped[: first.start()] if first else shaped
+        return _BARE.sub(rf"\1{MASK}", head) + MASK
+    literal = _STRICT_LITERAL if dialect in _IDENTIFIER_QUOTES else _ANY_LITERAL
+    return _BARE.sub(rf"\1{MASK}", literal.sub(_masked, shaped))
+
+
+def _masked(literal: re.Match[str]) -> str:
+    if literal.groupdict().get("name"):
+        return literal[0]
+    space = " " if literal[0][0].isspace() else ""
+    return f"{space}'{MASK}'"
