@@ -5,23 +5,22 @@ They share no code with the server. A peer keeps all that the server sent in `he
 
 from __future__ import annotations
 
-import http.client
+import contextlib
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from wire.raw_http import PATIENCE_S, Response, http_request
+from wire.served import EVERYTHING
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*HANDSHAKE, MODERN)
-EVERYTHING = Path(__file__).with_name("everything.py")
-PATIENCE_S = 20.0
 META = "io.modelcontextprotocol/"
 CAPABILITIES: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 CLIENT = {"name": "wire-test", "version": "1.0"}
@@ -35,14 +34,6 @@ class Heard(NamedTuple):
 
     method: str | None
     message: Any
-
-
-class Event(NamedTuple):
-    """One server-sent event."""
-
-    data: str
-    id: str | None
-    retry: int | None
 
 
 class Outcome(NamedTuple):
@@ -86,97 +77,6 @@ def _sample(field: Mapping[str, Any]) -> Any:
     if "oneOf" in field:
         return field["oneOf"][0]["const"]
     return {"string": "Alice", "integer": 7, "number": 7.5, "boolean": True}[field["type"]]
-
-
-# Raw HTTP
-
-
-class Response:
-    """An HTTP response that is read as it comes."""
-
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        self._connection = connection
-        self._response = connection.getresponse()
-        self.status = self._response.status
-        self.headers = {name.lower(): value for name, value in self._response.getheaders()}
-
-    @property
-    def streams(self) -> bool:
-        return self.headers.get("content-type", "").startswith("text/event-stream")
-
-    def events(self) -> Iterator[Event]:
-        """Server-sent events until the stream ends."""
-        data: list[str] = []
-        id: str | None = None
-        retry: int | None = None
-        while line := self._response.readline():
-            text = line.decode().rstrip("\r\n")
-            name, _, value = text.partition(":")
-            value = value.removeprefix(" ")
-            if name == "data":
-                data.append(value)
-            elif name == "id":
-                id = value
-            elif name == "retry":
-                retry = int(value)
-            elif text == "" and (data or id is not None or retry is not None):
-                yield Event("\n".join(data), id, retry)
-                data, id, retry = [], None, None
-
-    def messages(self) -> Iterator[Any]:
-        """JSON messages: of the events, or the one body."""
-        if self.streams:
-            for event in self.events():
-                if event.data:
-                    yield json.loads(event.data)
-            return
-        body = self.read()
-        if body:
-            yield json.loads(body)
-
-    def read(self) -> bytes:
-        return self._response.read()
-
-    def close(self) -> None:
-        """Leave, whatever is still to come."""
-        self._response.close()
-        self._connection.close()
-
-
-def http_request(
-    port: int,
-    method: str = "POST",
-    path: str = "/mcp",
-    body: bytes | Iterator[bytes] | None = None,
-    headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
-    *,
-    host: str | None = None,
-) -> Response:
-    """Send one request with exactly these headers (beside Host and the body's length)."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
-    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    connection.putheader("Host", host or f"127.0.0.1:{port}")
-    for name, value in pairs:
-        connection.putheader(name, value)
-    if isinstance(body, bytes):
-        connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-    elif body is None:
-        connection.endheaders()
-    else:
-        connection.putheader("Transfer-Encoding", "chunked")
-        connection.endheaders()
-        try:
-            for chunk in body:
-                connection.send(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
-            connection.send(b"0\r\n\r\n")
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before all of it was sent: the answer says why
-    return Response(connection)
-
-
-# Peers
 
 
 class Peer:
@@ -420,10 +320,8 @@ class StdioPeer(Peer):
 
     def close(self) -> None:
         """End of input, then the end of the process; kills one that stays."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.close_input()
-        except BrokenPipeError:
-            pass
         try:
             self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -434,43 +332,3 @@ class StdioPeer(Peer):
         for pipe in (self.process.stdout, self.process.stderr):
             assert pipe is not None
             pipe.close()
-
-
-# A served fixture
-
-
-class Served:
-    """A server on a port, as a child process, up until `close`."""
-
-    def __init__(self, command: Sequence[str], port: int, path: str = "/health") -> None:
-        self.port = port
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        deadline = time.monotonic() + PATIENCE_S
-        while not _answers(port, path):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.process.kill()
-                _, said = self.process.communicate()
-                raise AssertionError(f"no server on port {port}: {said.decode()[-2000:]}")
-            time.sleep(0.02)
-
-    def close(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.communicate()
-
-
-def _answers(port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", path)
-        connection.getresponse().read()
-    except OSError:
-        return False
-    finally:
-        connection.close()
-    return True
