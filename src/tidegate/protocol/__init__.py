@@ -1,0 +1,1 @@
+"""The Model Context Protocol kernel: one dispatcher for every revision and transport."""

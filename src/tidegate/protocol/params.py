@@ -1,0 +1,104 @@
+"""The parameters of each method, as the schemas of all revisions together define them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from tidegate.protocol.model import INVALID_PARAMS, Info, RpcError
+
+
+class Params(msgspec.Struct, rename="camel"):
+    """What every request may carry."""
+
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class Answered(Params, kw_only=True):
+    """A request that may be a retry with answers (2026-07-28)."""
+
+    input_responses: dict[str, Any] | None = None
+    request_state: str | None = None
+
+
+class CallTool(Answered, kw_only=True):
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+class GetPrompt(Answered, kw_only=True):
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class ReadResource(Answered, kw_only=True):
+    uri: str
+
+
+class Page(Params, kw_only=True):
+    cursor: str | None = None
+
+
+class Uri(Params, kw_only=True):
+    uri: str
+
+
+class Argument(msgspec.Struct):
+    name: str
+    value: str
+
+
+class CompletionContext(msgspec.Struct):
+    arguments: dict[str, str] = {}
+
+
+class Complete(Params, kw_only=True):
+    ref: dict[str, Any]
+    argument: Argument
+    context: CompletionContext | None = None
+
+
+class SetLevel(Params, kw_only=True):
+    level: str
+
+
+class Initialize(Params, kw_only=True):
+    protocol_version: str
+    capabilities: dict[str, Any]
+    client_info: Info
+
+
+class Filter(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Which changes a listener wants to hear of."""
+
+    tools_list_changed: bool = False
+    prompts_list_changed: bool = False
+    resources_list_changed: bool = False
+    resource_subscriptions: list[str] = []
+
+
+class Listen(Params, kw_only=True):
+    notifications: Filter
+
+
+class Cancelled(Params, kw_only=True):
+    request_id: msgspec.Raw = msgspec.Raw(b"null")
+    reason: str | None = None
+
+
+_decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
+
+
+P = TypeVar("P", bound=Params)
+
+
+def read(kind: type[P], raw: msgspec.Raw | None) -> P:
+    """Decode parameters. Raises: RpcError INVALID_PARAMS naming the field that is wrong."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(raw if raw is not None else b"{}")
+    except msgspec.ValidationError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None

@@ -1,0 +1,159 @@
+"""The handshake era's session: what was negotiated, what is running, what may be resumed.
+
+One per stdio process or per `Mcp-Session-Id`. It holds no transport: an edge gives it an outlet
+for messages that belong to no request, and takes it away when the stream ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from tidegate.protocol.frames import request_frame
+from tidegate.protocol.model import Info, LogLevel
+from tidegate.protocol.revisions import Revision
+from tidegate.types import Actor, Cancellation
+
+KEPT_MESSAGES = 256
+
+
+class Outlet(Protocol):
+    """Where messages to the client go; sending never blocks and never raises."""
+
+    def send(self, message: bytes) -> None: ...
+
+
+class EventSink(Protocol):
+    """A stream of numbered events to a client that has come back."""
+
+    def send_event(self, event_id: str | None, message: bytes) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Session:
+    """State of one client between `initialize` and the end."""
+
+    def __init__(self, actor: Actor, id: str | None = None) -> None:
+        self.id = id or secrets.token_urlsafe(24)
+        self.actor = actor
+        self.revision: Revision | None = None
+        self.client = Info("unknown", "0")
+        self.capabilities: Mapping[str, Any] = {}
+        self.ready = False
+        self.log_level: LogLevel = "info"
+        self.subscribed: set[str] = set()
+        self.outlet: Outlet | None = None
+        self.running: dict[bytes, Cancellation] = {}
+        self.streams: dict[str, Stream] = {}
+        self.last_active = time.monotonic()
+        self.unsubscribe: Callable[[], None] | None = None
+        self._asked: dict[bytes, asyncio.Future[Mapping[str, Any]]] = {}
+        self._next_ask = 0
+        self._unsent: deque[bytes] = deque(maxlen=KEPT_MESSAGES)
+
+    def send(self, message: bytes) -> None:
+        """Send what belongs to no request; kept for the next stream if none is open."""
+        if self.outlet is not None:
+            self.outlet.send(message)
+        else:
+            self._unsent.append(message)
+
+    def attach(self, outlet: Outlet) -> None:
+        """Make `outlet` the stream for messages that belong to no request."""
+        self.outlet = outlet
+        while self._unsent:
+            outlet.send(self._unsent.popleft())
+
+    def detach(self, outlet: Outlet) -> None:
+        if self.outlet is outlet:
+            self.outlet = None
+
+    async def request(
+        self, outlet: Outlet, method: str, params: Mapping[str, Any], cancellation: Cancellation
+    ) -> Mapping[str, Any]:
+        """Ask the client and wait. Raises: AskFailed if it answers with an error or goes."""
+        self._next_ask += 1
+        id = f"tidegate-{self._next_ask}"
+        key = f'"{id}"'.encode()
+        answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[key] = answer
+
+        def give_up() -> None:
+            if not answer.done():
+                answer.set_exception(AskFailed("the call was cancelled"))
+
+        cancellation.listen(give_up)
+        try:
+            outlet.send(request_frame(id, method, params))
+            return await answer
+        finally:
+            cancellation.forget(give_up)
+            del self._asked[key]
+
+    def accept(self, id: bytes, result: Mapping[str, Any] | None, error: str | None) -> bool:
+        """Take the client's answer to a request of ours; False if none is waiting for it."""
+        answer = self._asked.get(id)
+        if answer is None or answer.done():
+            return False
+        if result is not None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(AskFailed(error or "the client answered with an error"))
+        return True
+
+    def close(self, reason: str = "the session has ended") -> None:
+        """Cancel what runs and what waits."""
+        for cancellation in list(self.running.values()):
+            cancellation.cancel(reason)
+        for answer in list(self._asked.values()):
+            if not answer.done():
+                answer.set_exception(AskFailed(reason))
+        if self.unsubscribe is not None:
+            self.unsubscribe()
+            self.unsubscribe = None
+
+
+class AskFailed(Exception):
+    """The client did not answer a question."""
+
+
+class Stream:
+    """One resumable response stream: numbered events, kept until the session forgets them.
+
+    Event ids are `stream.number`; a client that comes back with `Last-Event-ID` gets what
+    followed (2025-11-25, `basic/transports#resumability`).
+    """
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(6)
+        self.sink: EventSink | None = None
+        self.finished = False
+        self._events: deque[tuple[int, bytes]] = deque(maxlen=KEPT_MESSAGES)
+        self._count = 0
+
+    def event_id(self) -> str:
+        return f"{self.id}.{self._count}"
+
+    def add(self, message: bytes) -> str:
+        """Keep a message and return its event id; a client that has come back gets it."""
+        self._count += 1
+        self._events.append((self._count, message))
+        event_id = self.event_id()
+        if self.sink is not None:
+            self.sink.send_event(event_id, message)
+        return event_id
+
+    def finish(self) -> None:
+        """No more events will come."""
+        self.finished = True
+        if self.sink is not None:
+            self.sink.stop()
+
+    def after(self, count: int) -> list[tuple[str, bytes]]:
+        """Events later than number `count`, oldest first."""
+        return [(f"{self.id}.{n}", message) for n, message in self._events if n > count]

@@ -1,0 +1,75 @@
+"""Telling clients of changes: a session's stream before 2026-07-28, listen streams since.
+
+Source: specification 2026-07-28, `basic/patterns/subscriptions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tidegate.protocol import params as p
+from tidegate.protocol.exchange import Exchange
+from tidegate.protocol.frames import encode, notification_frame
+from tidegate.protocol.session import Session
+
+if TYPE_CHECKING:
+    from tidegate.protocol.kernel import Kernel
+
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+
+_LIST_CHANGED = {
+    "tools": ("notifications/tools/list_changed", "tools_list_changed"),
+    "prompts": ("notifications/prompts/list_changed", "prompts_list_changed"),
+    "resources": ("notifications/resources/list_changed", "resources_list_changed"),
+}
+_UPDATED = "notifications/resources/updated"
+
+
+async def listen(kernel: Kernel, exchange: Exchange, params: p.Listen) -> bytes:
+    """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
+    wanted = params.notifications
+    meta = {SUBSCRIPTION_KEY: msgspec.Raw(exchange.id)}
+    outlet = exchange.outlet
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def changed(kind: str, uri: str | None) -> None:
+        if kind == "resource":
+            if uri in wanted.resource_subscriptions:
+                outlet.send(notification_frame(_UPDATED, {"uri": uri, "_meta": meta}))
+            return
+        method, flag = _LIST_CHANGED[kind]
+        if getattr(wanted, flag):
+            outlet.send(notification_frame(method, {"_meta": meta}))
+
+    acknowledgement: dict[str, Any] = {"notifications": wanted, "_meta": meta}
+    outlet.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
+    stop = kernel.server.subscribe(changed)
+    kernel.listening.add(end)
+    exchange.cancellation.listen(end)
+    try:
+        await ended
+    finally:
+        kernel.listening.discard(end)
+        stop()
+    return encode({"resultType": "complete", "_meta": meta})
+
+
+def follow(kernel: Kernel, session: Session) -> None:
+    """Send a session of the handshake era what it may hear of, until it is closed."""
+    capabilities = kernel.server.capabilities
+
+    def changed(kind: str, uri: str | None) -> None:
+        if kind == "resource":
+            if uri in session.subscribed:
+                session.send(notification_frame(_UPDATED, {"uri": uri}))
+        elif capabilities.get(kind, {}).get("listChanged"):
+            session.send(notification_frame(_LIST_CHANGED[kind][0]))
+
+    session.unsubscribe = kernel.server.subscribe(changed)
