@@ -1,0 +1,38 @@
+"""What the wire tests share: one fixture server a worker, and peers that are closed at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from wire.served import Served, everything
+from wire.wires import HttpPeer, Peer, StdioPeer
+
+Connect = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def http_server() -> Iterator[Served]:
+    server = everything()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    """`connect(transport, revision, **more)` opens a peer and does the handshake."""
+    peers: list[Peer] = []
+
+    def open_peer(transport: str, revision: str, *, handshake: bool = True, **more: Any) -> Any:
+        if transport == "stdio":
+            peer: Peer = StdioPeer(revision, **more)
+        else:
+            peer = HttpPeer(request.getfixturevalue("http_server").port, revision, **more)
+        peers.append(peer)
+        return peer.connect() if handshake else peer
+
+    yield open_peer
+    for peer in peers:
+        peer.close()
