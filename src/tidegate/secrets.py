@@ -133,8 +133,11 @@ def redact(text: str, dialect: str = "") -> str:
     """The statement without anything that may be a secret; equal to `text` if there was nothing.
 
     Errs on the side of leaving out: a statement that mentions a password, key or token keeps its
-    shape but none of its literals. Bounded work: give it a text cut to the size that is kept.
+    shape but none of its literals. What UTF-8 cannot hold (lone surrogates, as a command line may
+    bring) becomes `?`. Bounded work: give it a text cut to the size that is kept.
     """
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
     shaped = text
     if any(shape in text for shape in _SHAPES):
         shaped = _SHAPED.sub(lambda found: (found["scheme"] or "") + MASK, text)

@@ -1,0 +1,86 @@
+"""The history of statements: what was run where, findable by words. Knows nobody's rights.
+
+Whoever searches passes the sources that its caller may see. Entries may be lost with the process;
+the record that is not is the audit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from tidegate.secrets import redact
+from tidegate.store.api import HistoryEntry, Store
+from tidegate.store.deferred import Deferred
+
+KEEP_ENTRIES = 10_000
+KEEP_DAYS = 90
+MAX_TEXT_CHARS = 16_384
+MAX_ERROR_CHARS = 1_024
+
+_TRIM_EVERY = 500
+_DAY_S = 86_400
+
+
+class History:
+    """Adds to and searches the history that `store` keeps: 10,000 entries, 90 days."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._deferred: Deferred[HistoryEntry] = Deferred(self._write)
+        self._until_trim = 0
+
+    def add(self, entry: HistoryEntry) -> None:
+        """Keep an entry, without its secrets. Costs a list append; written in groups."""
+        self._deferred.add(entry)
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        sources: Collection[str] | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int = 50,
+    ) -> list[HistoryEntry]:
+        """Entries that hold a word starting with each word of `query`, newest first.
+
+        Sees everything added before. No character of `query` is an operator. Times are Unix
+        seconds and inclusive. `sources` None means every source. Takes milliseconds: from an
+        event loop, call it in a thread. Raises: GateError STATE_FAILED.
+        """
+        self.flush()
+        return self._store.search_history(
+            query.split(), sources=sources, since=since, until=until, limit=limit
+        )
+
+    def flush(self) -> None:
+        """Write what waits. Raises: GateError STATE_FAILED; then it still waits."""
+        self._deferred.flush()
+
+    def close(self) -> None:
+        """Write what waits and end the background thread; the store stays open."""
+        self._deferred.close()
+
+    def _write(self, entries: list[HistoryEntry]) -> None:
+        self._store.add_history([_without_secrets(entry) for entry in entries])
+        self._until_trim -= len(entries)
+        if self._until_trim < 0:
+            self._store.trim_history(KEEP_ENTRIES, self._clock() - KEEP_DAYS * _DAY_S)
+            self._until_trim = _TRIM_EVERY
+
+
+def _without_secrets(entry: HistoryEntry) -> HistoryEntry:
+    text = entry.text[:MAX_TEXT_CHARS]
+    kept = redact(text, entry.dialect)
+    error = entry.error
+    if error:
+        # A database quotes the statement in its errors, and out of context no secret shows.
+        error = redact(error[:MAX_ERROR_CHARS]) if kept == text else ""
+    database = redact(entry.database)
+    if (kept, error, database) == (entry.text, entry.error, entry.database):
+        return entry
+    return msgspec.structs.replace(entry, text=kept, error=error, database=database)

@@ -1,0 +1,25 @@
+"""The actors that hold no token: the client at a stdio server, nobody in particular, the operator.
+
+Each is read-only unless the operator allows writes; nobody in particular always is.
+"""
+
+from __future__ import annotations
+
+from tidegate.types import Actor, Scope
+
+ANONYMOUS = Actor(id="anonymous", name="anonymous", scope=Scope.READ_ONLY)
+"""Whoever calls an HTTP server that runs without authentication, on loopback."""
+
+
+def stdio(allow_writes: bool = False) -> Actor:
+    """The client that started a stdio server: an agent, on behalf of the person who set it up."""
+    return Actor(id="stdio", name="stdio", scope=_scope(allow_writes))
+
+
+def cli(allow_writes: bool = False) -> Actor:
+    """The person at the command line."""
+    return Actor(id="cli", name="cli", scope=_scope(allow_writes), kind="human")
+
+
+def _scope(allow_writes: bool) -> Scope:
+    return Scope.READ_WRITE if allow_writes else Scope.READ_ONLY

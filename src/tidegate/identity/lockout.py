@@ -1,0 +1,77 @@
+"""Lockout: an address that keeps failing to authenticate is turned away for a while.
+
+Counts by address, never by token, because a guesser sends another token each time. A success
+forgives nothing: failures only age, or else whoever holds one token could go on guessing others.
+Pure: the caller gives the time.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tidegate.errors import Code, GateError
+
+FAILURES = 5
+WINDOW_S = 60.0
+LOCK_S = 300.0
+ADDRESSES = 10_000
+
+Value = TypeVar("Value")
+
+
+class Lockout:
+    """Failures by address. Keeps `ADDRESSES` at most; the longest quiet is forgotten first."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, list[float]] = {}
+        self._locked_until: dict[str, float] = {}
+
+    def check(self, address: str, now: float) -> None:
+        """Raises: GateError AUTH_LOCKED_OUT while the address is locked out."""
+        if not self._locked_until:
+            return
+        key = _key(address)
+        until = self._locked_until.get(key)
+        if until is None:
+            return
+        if now >= until:
+            del self._locked_until[key]
+            return
+        raise GateError(
+            Code.AUTH_LOCKED_OUT,
+            "Too many failed attempts from this address.",
+            retry_after_s=until - now,
+        )
+
+    def failed(self, address: str, now: float) -> None:
+        """Count a failed attempt; the fifth within a minute locks the address for five minutes."""
+        key = _key(address)
+        # Taken out and put back, so that the dict's order is that of the last failure.
+        recent = [at for at in self._failures.pop(key, ()) if now - at < WINDOW_S]
+        recent.append(now)
+        if len(recent) < FAILURES:
+            _put(self._failures, key, recent)
+        else:
+            self._locked_until.pop(key, None)
+            _put(self._locked_until, key, now + LOCK_S)
+
+
+def _put(table: dict[str, Value], key: str, value: Value) -> None:
+    if len(table) >= ADDRESSES:
+        del table[next(iter(table))]
+    table[key] = value
+
+
+def _key(address: str) -> str:
+    """What counts as one address: for IPv6 its /64, the least that one holder is given."""
+    if ":" not in address:
+        return address
+    from ipaddress import IPv6Address
+
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return f"{int(parsed) >> 64:x}/64"

@@ -1,0 +1,172 @@
+"""Tokens: made once, shown once, kept as a digest. Decides who a bearer is, not what it may do.
+
+A token is `tg_` and 32 random bytes in base64url. Its SHA-256 is kept without salt: salt and slow
+hashes protect secrets that can be guessed, and nobody guesses 256 random bits. For the same
+reason a lookup by digest leaks nothing by its timing: what is compared is the hash of what the
+bearer sent, which it cannot steer towards a stored one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection
+from hashlib import sha256
+
+from tidegate.errors import Code, GateError
+from tidegate.store.api import Store, TokenEntry
+from tidegate.store.deferred import Deferred
+from tidegate.types import Actor, Scope
+
+__all__ = ["TokenEntry", "Tokens", "parse_expiry"]
+
+_PLAINTEXT = re.compile(r"tg_[A-Za-z0-9_-]{43}")
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?")
+_EXPIRY = re.compile(r"(\d{1,6})([smhdw])")
+_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_PREFIX_CHARS = 8
+_TOUCH_S = 60.0
+_TOUCH_DELAY_S = 2.0
+_KNOWN_BOUND = 20_000
+
+
+class _Known:
+    """A token that was seen, kept until the rights in the store change."""
+
+    __slots__ = ("actor", "expires_at", "touched_at")
+
+    def __init__(self, entry: TokenEntry) -> None:
+        self.actor = Actor(
+            id=entry.id,
+            name=entry.name,
+            scope=entry.scope,
+            sources=entry.sources,
+            expires_at=entry.expires_at,
+        )
+        self.expires_at = float("inf") if entry.expires_at is None else entry.expires_at
+        self.touched_at = entry.last_used_at or 0.0
+
+
+class Tokens:
+    """The tokens in `store`. `verify` is for one thread; the rest may be called from any."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: dict[bytes, _Known] = {}
+        self._generation = -1
+        self._uses: Deferred[tuple[str, float]] = Deferred(self._note_uses, delay_s=_TOUCH_DELAY_S)
+
+    def create(
+        self,
+        name: str,
+        scope: Scope,
+        sources: Collection[str] | None = None,
+        expires_at: float | None = None,
+    ) -> tuple[str, TokenEntry]:
+        """Make a token; the plaintext is returned here and never again.
+
+        Raises: GateError ARGUMENT_INVALID if the name is unfit or an active token has it, or
+        `expires_at` is past; STATE_FAILED.
+        """
+        now = self._clock()
+        if not _NAME.fullmatch(name):
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                "A token's name is 1 to 64 printable characters.",
+                hint="Name it after the client that will hold it.",
+            )
+        if expires_at is not None and expires_at <= now:
+            raise GateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
+        plaintext = "tg_" + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+        entry = TokenEntry(
+            id=f"tok_{os.urandom(8).hex()}",
+            name=name,
+            prefix=plaintext[:_PREFIX_CHARS],
+            scope=scope,
+            sources=None if sources is None else frozenset(sources),
+            created_at=now,
+            expires_at=expires_at,
+        )
+        self._store.add_token(entry, sha256(plaintext.encode()).digest())
+        return plaintext, entry
+
+    def list(self) -> tuple[TokenEntry, ...]:
+        """Every token, also expired and revoked ones, oldest first. Raises: GateError
+        STATE_FAILED."""
+        return self._store.tokens()
+
+    def revoke(self, name: str) -> TokenEntry:
+        """Revoke the active token of that name for good, in every process that shares the store.
+
+        Raises: GateError ARGUMENT_INVALID if there is none, STATE_FAILED.
+        """
+        entry = self._store.revoke_token(name, self._clock())
+        if entry is None:
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                f"There is no active token `{name}`.",
+                hint="List the tokens to see their names.",
+            )
+        return entry
+
+    def verify(self, plaintext: str) -> Actor:
+        """The actor that holds this token. Microseconds if the token was seen before.
+
+        Raises: GateError AUTH_INVALID if it is not a token, unknown or revoked, AUTH_EXPIRED,
+        STATE_FAILED.
+        """
+        generation = self._store.generation("tokens")
+        if generation != self._generation:
+            self._known.clear()
+            self._generation = generation
+        digest = sha256(plaintext.encode("utf-8", "replace")).digest()
+        known = self._known.get(digest)
+        if known is None:
+            known = self._look_up(plaintext, digest)
+        now = self._clock()
+        if now >= known.expires_at:
+            raise GateError(Code.AUTH_EXPIRED, "The token has expired.")
+        if now - known.touched_at >= _TOUCH_S:
+            known.touched_at = now
+            self._uses.add((known.actor.id, now))
+        return known.actor
+
+    def flush(self) -> None:
+        """Write when tokens were last used, which otherwise follows seconds later."""
+        self._uses.flush()
+
+    def close(self) -> None:
+        """Write what waits and end the background thread; the store stays open."""
+        self._uses.close()
+
+    def _look_up(self, plaintext: str, digest: bytes) -> _Known:
+        entry = self._store.token_by_digest(digest) if _PLAINTEXT.fullmatch(plaintext) else None
+        if entry is None or entry.revoked_at is not None:
+            raise GateError(Code.AUTH_INVALID, "The token is not valid.")
+        if len(self._known) >= _KNOWN_BOUND:
+            self._known.clear()
+        known = self._known[digest] = _Known(entry)
+        return known
+
+    def _note_uses(self, uses: list[tuple[str, float]]) -> None:
+        self._store.touch_tokens(dict(uses))
+
+
+def parse_expiry(text: str, now: float) -> float | None:
+    """The time at which a token expires: `30d`, `12h`, `2w`, `90m`, `45s`, or None for `never`.
+
+    Raises: GateError ARGUMENT_INVALID.
+    """
+    if text == "never":
+        return None
+    found = _EXPIRY.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{text[:40]}` is not a time span.",
+            hint="Write a number and a unit, such as 30d, 12h or 2w, or `never`.",
+        )
+    return now + int(found[1]) * _UNIT_S[found[2]]

@@ -1,0 +1,136 @@
+"""What the gate asks of its state: sources, tokens and history, by record and never by SQL.
+
+The docstrings are the contract; `tests/contract/stores` holds it for every store. Several
+processes may share one store: what one changes, the others see on their next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from tidegate.types import Scope, Source
+
+Area = Literal["sources", "tokens"]
+
+
+class TokenEntry(msgspec.Struct, frozen=True):
+    """A token without its secret. `prefix` is the start of the plaintext, to tell tokens apart.
+
+    Times are Unix seconds. `sources` None means every source; `revoked_at` is never taken back.
+    """
+
+    id: str
+    name: str
+    prefix: str
+    scope: Scope
+    sources: frozenset[str] | None
+    created_at: float
+    expires_at: float | None = None
+    last_used_at: float | None = None
+    revoked_at: float | None = None
+
+
+class HistoryEntry(msgspec.Struct, frozen=True):
+    """A statement that was run. `at` is in Unix seconds; `id` is given by the store.
+
+    `text` and `error` hold no secrets: `History.add` sees to it.
+    """
+
+    text: str
+    source: str
+    at: float
+    actor: str = ""
+    surface: str = ""
+    tool: str = ""
+    database: str = ""
+    dialect: str = ""
+    elapsed_ms: float = 0.0
+    row_count: int = 0
+    success: bool = True
+    error: str = ""
+    id: int = 0
+
+
+class Store(Protocol):
+    """Where state lives. Methods are synchronous, short and safe to call from any thread.
+
+    Each may raise GateError STATE_FAILED when the store cannot be reached or written.
+    """
+
+    def generation(self, area: Area) -> int:
+        """A number that differs after any change of rights in `area`, whoever made it.
+
+        Microseconds, so that callers can keep what they read and ask this on every call.
+        """
+        ...
+
+    def sources(self) -> tuple[Source, ...]:
+        """The saved sources by name. Kept in memory until the sources' generation changes."""
+        ...
+
+    def source(self, name: str) -> Source | None:
+        """The saved source of that name. Kept in memory like `sources`."""
+        ...
+
+    def add_source(self, source: Source) -> None:
+        """Save a source. Raises: GateError ARGUMENT_INVALID if its name or id is taken."""
+        ...
+
+    def remove_source(self, name: str) -> bool:
+        """Forget a source; False if there was none."""
+        ...
+
+    def tokens(self) -> tuple[TokenEntry, ...]:
+        """Every token, also expired and revoked ones, in the order they were made."""
+        ...
+
+    def add_token(self, entry: TokenEntry, digest: bytes) -> None:
+        """Keep a token under the digest of its secret.
+
+        A token of the same name that has expired by `entry.created_at` is revoked.
+        Raises: GateError ARGUMENT_INVALID if an active token has the name.
+        """
+        ...
+
+    def token_by_digest(self, digest: bytes) -> TokenEntry | None:
+        """The token whose secret has this digest, also if it is expired or revoked."""
+        ...
+
+    def revoke_token(self, name: str, at: float) -> TokenEntry | None:
+        """Revoke the active token of that name for good; None if there is none."""
+        ...
+
+    def touch_tokens(self, uses: Mapping[str, float]) -> None:
+        """Note when tokens, by id, were last used. Never moves a time back."""
+        ...
+
+    def add_history(self, entries: Sequence[HistoryEntry]) -> None:
+        """Add entries in one transaction; the order given is their order in time."""
+        ...
+
+    def search_history(
+        self,
+        words: Sequence[str],
+        *,
+        sources: Collection[str] | None,
+        since: float | None,
+        until: float | None,
+        limit: int,
+    ) -> list[HistoryEntry]:
+        """Entries that hold a word starting with each of `words`, newest first.
+
+        Words are plain text: nothing in them is an operator. Times are inclusive. `sources` None
+        means every source, an empty collection none.
+        """
+        ...
+
+    def trim_history(self, keep: int, since: float) -> int:
+        """Remove all but the newest `keep` entries and all before `since`; how many went."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections. Safe to call twice."""
+        ...
