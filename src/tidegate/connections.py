@@ -1,0 +1,180 @@
+"""Which sources there are, and which of them are open. Decides nothing about permission.
+
+A source is opened when it is first needed, once, however many calls wait for it. Sources come from
+the store and from the command line; a change in the store takes effect on the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from tidegate.engines.api import Engine
+from tidegate.errors import Code, GateError
+from tidegate.store.api import Store
+from tidegate.types import Actor, ConnectionState, Source, SourceEntry
+
+OpenEngine = Callable[[Source], Awaitable[Engine]]
+
+
+class Connection:
+    """One source's engine, and since when."""
+
+    __slots__ = ("connected_at", "engine", "error", "last_active_at", "opening", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.engine: Engine | None = None
+        self.opening: asyncio.Task[Engine] | None = None
+        self.connected_at: float | None = None
+        self.last_active_at: float | None = None
+        self.error: str | None = None
+
+    def state(self) -> ConnectionState:
+        if self.engine is not None:
+            status, current = "connected", self.engine.status
+        else:
+            current = None
+            status = "connecting" if self.opening else "error" if self.error else "disconnected"
+        return ConnectionState(
+            status, current, self.connected_at, self.last_active_at, self.error
+        )
+
+
+class Connections:
+    """The directory of sources and their open engines."""
+
+    def __init__(
+        self, store: Store, open_engine: OpenEngine, ephemeral: Iterable[Source] = ()
+    ) -> None:
+        self._store = store
+        self._open_engine = open_engine
+        self._ephemeral = tuple(ephemeral)
+        self._generation: int | None = None
+        self._connections: dict[str, Connection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._ordered: tuple[Source, ...] = ()
+
+    def sources(self) -> tuple[Source, ...]:
+        """Every source by name; one given for this run stands for a saved one of its name."""
+        self._refresh()
+        return self._ordered
+
+    def entries(self, actor: Actor) -> tuple[SourceEntry, ...]:
+        """What the actor may see of the sources, and where their connections stand."""
+        self._refresh()
+        return tuple(
+            SourceEntry(source, self._connections[source.name].state())
+            for source in self._ordered
+            if _is_visible(source, actor)
+        )
+
+    def find(self, key: str | None, actor: Actor) -> Connection:
+        """The connection of a source by name or id; None stands for the actor's only source.
+
+        Raises: GateError SOURCE_UNKNOWN that names what there is.
+        """
+        self._refresh()
+        if key is not None:
+            connection = self._connections.get(key)
+            if connection is not None:
+                return connection
+        visible = [source.name for source in self._ordered if _is_visible(source, actor)]
+        if key is None and len(visible) == 1:
+            return self._connections[visible[0]]
+        raise _unknown(key, visible)
+
+    async def engine(self, connection: Connection) -> Engine:
+        """The open engine, opened now if it is not.
+
+        Raises: GateError SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
+        """
+        if connection.engine is not None:
+            return connection.engine
+        if connection.opening is None:
+            connection.opening = asyncio.ensure_future(self._open(connection))
+        # Shielded: one caller's end must not close the door on the others who wait.
+        return await asyncio.shield(connection.opening)
+
+    async def disconnect(self, connection: Connection) -> None:
+        """Close a source's engine. Raises: GateError SOURCE_NOT_CONNECTED if it is closed."""
+        engine, connection.engine = connection.engine, None
+        if engine is None:
+            raise GateError(
+                Code.SOURCE_NOT_CONNECTED, f"The source {connection.source.name!r} is not connected"
+            )
+        await engine.close()
+
+    async def close(self) -> None:
+        """Close every engine."""
+        for connection in set(self._connections.values()):
+            if connection.opening is not None:
+                connection.opening.cancel()
+            if connection.engine is not None:
+                engine, connection.engine = connection.engine, None
+                await engine.close()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _open(self, connection: Connection) -> Engine:
+        try:
+            engine = await self._open_engine(connection.source)
+        except GateError as error:
+            connection.error = error.message
+            raise
+        finally:
+            connection.opening = None
+        connection.engine = engine
+        connection.error = None
+        connection.connected_at = connection.last_active_at = time.time()
+        return engine
+
+    def _refresh(self) -> None:
+        generation = self._store.generation("sources")
+        if generation == self._generation:
+            return
+        named = {source.name: source for source in self._store.sources()}
+        named.update((source.name, source) for source in self._ephemeral)
+        old = self._connections
+        fresh: dict[str, Connection] = {}
+        for name in sorted(named):
+            source = named[name]
+            kept = old.get(name)
+            connection = kept if kept is not None and kept.source == source else Connection(source)
+            fresh[name] = connection
+            fresh.setdefault(source.id, connection)
+        self._connections = fresh
+        self._ordered = tuple(named[name] for name in sorted(named))
+        self._generation = generation
+        self._drop(set(old.values()) - set(fresh.values()))
+
+    def _drop(self, gone: set[Connection]) -> None:
+        """Close what was removed or changed, without making the caller wait."""
+        for connection in gone:
+            if connection.engine is not None:
+                task = asyncio.ensure_future(connection.engine.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+
+def _is_visible(source: Source, actor: Actor) -> bool:
+    if source.external_access == "blocked":
+        return False
+    return actor.sources is None or source.name in actor.sources
+
+
+def _unknown(key: str | None, visible: Sequence[str]) -> GateError:
+    if key is None:
+        message = "Name a source" if visible else "There is no source that you may use"
+    else:
+        message = f"There is no source {key!r}"
+    near = difflib.get_close_matches(key or "", visible, 1)
+    if near:
+        hint = f"Did you mean {near[0]!r}?"
+    elif visible:
+        hint = "Sources: " + ", ".join(visible[:10]) + (", ..." if len(visible) > 10 else "")
+    else:
+        hint = "Ask the operator to add one."
+    return GateError(Code.SOURCE_UNKNOWN, message, hint=hint)
