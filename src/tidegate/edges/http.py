@@ -16,7 +16,7 @@ import msgspec
 from tidegate.edges.guards import Guard
 from tidegate.edges.sse import EventStream, HeaderList, Send
 from tidegate.errors import Code, GateError
-from tidegate.protocol.frames import NO_ID, error_frame
+from tidegate.protocol.frames import NO_ID, error_frame, salvage_id
 from tidegate.protocol.kernel import Answer, Kernel, Link
 from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
@@ -38,11 +38,22 @@ _EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
 
 
 class Refusal(Exception):
-    """A request that never reaches the protocol: the answer and its HTTP status."""
+    """A request that never reaches the protocol: the answer and its HTTP status.
 
-    def __init__(self, status: int, code: int, message: str, headers: HeaderList = []) -> None:  # noqa: B006
+    The answer has no id where the request's is not known (`basic/transports`).
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: int,
+        message: str,
+        headers: HeaderList | None = None,
+        *,
+        id: bytes | None = None,
+    ) -> None:
         super().__init__(message)
-        self.answer = Answer(error_frame(NO_ID, code, message), status, tuple(headers))
+        self.answer = Answer(error_frame(id, code, message), status, headers or ())
 
 
 class HttpEdge:
@@ -168,7 +179,7 @@ class HttpEdge:
         frame = await self._read_body(headers, receive)
         session = None
         if not modern and b"mcp-session-id" in headers:
-            session = self._session(kernel, actor, headers)
+            session = self._session(kernel, actor, headers, frame)
         cors = self._cors(headers)
         call = _Call(receive)
         events = EventStream(send, cors, allowed=takes_events, started=call.watch_now)
@@ -245,13 +256,18 @@ class HttpEdge:
             session.detach(events)
             call.end()
 
-    def _session(self, kernel: Kernel, actor: Actor, headers: Mapping[bytes, bytes]) -> Session:
+    def _session(
+        self, kernel: Kernel, actor: Actor, headers: Mapping[bytes, bytes], frame: bytes = b""
+    ) -> Session:
+        """The session that the headers name. Raises: Refusal, with the id of `frame`."""
         id = headers.get(b"mcp-session-id")
         if id is None:
             raise Refusal(400, INVALID_REQUEST, "Missing Mcp-Session-Id header")
         session = kernel.sessions.find(id.decode("latin-1"), actor)
         if session is None:
-            raise Refusal(404, SESSION_NOT_FOUND, "Session not found")
+            known = salvage_id(frame)
+            asked = None if known == NO_ID else known
+            raise Refusal(404, SESSION_NOT_FOUND, "Session not found", id=asked)
         return session
 
     def _cors(self, headers: Mapping[bytes, bytes]) -> HeaderList:

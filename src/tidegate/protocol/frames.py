@@ -54,7 +54,7 @@ def decode(frame: bytes) -> Message:
     try:
         envelope = _envelope.decode(frame)
     except msgspec.ValidationError:
-        raise Unreadable(INVALID_REQUEST, "Invalid Request", _salvage_id(frame)) from None
+        raise Unreadable(INVALID_REQUEST, "Invalid Request", salvage_id(frame)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreadable(PARSE_ERROR, "Parse error: not valid JSON") from None
     id = _read_id(envelope.id)
@@ -106,8 +106,8 @@ def _read_response(envelope: _Envelope, id: bytes | None) -> Message:
     )
 
 
-def _salvage_id(frame: bytes) -> bytes:
-    """The id of a frame whose other members have wrong types, if it can be had."""
+def salvage_id(frame: bytes) -> bytes:
+    """The id of a frame that is not served, `NO_ID` if it cannot be had."""
     try:
         whole: Any = msgspec.json.decode(frame)
     except (msgspec.DecodeError, RecursionError):
@@ -133,11 +133,15 @@ def result_frame(id: bytes, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result + b"}"
 
 
-def error_frame(id: bytes, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:
+def error_frame(
+    id: bytes | None, code: int, message: str, data: Mapping[str, Any] | None = None
+) -> bytes:
+    """An error reply; with id None it has no `id` member at all."""
     error: dict[str, Any] = {"code": code, "message": message}
     if data:
         error["data"] = data
-    return b'{"jsonrpc":"2.0","id":' + id + b',"error":' + _encode(error) + b"}"
+    member = b"" if id is None else b'"id":' + id + b","
+    return b'{"jsonrpc":"2.0",' + member + b'"error":' + _encode(error) + b"}"
 
 
 def notification_frame(method: str, params: Mapping[str, Any] | None = None) -> bytes:

@@ -25,6 +25,7 @@ from tidegate.protocol.model import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
     UNSUPPORTED_VERSION,
     Info,
     RpcError,
@@ -103,7 +104,8 @@ class Kernel:
                 return await self._serve_batch(frame, link)
             return await self.serve_message(frames.decode(frame), link)
         except Unreadable as error:
-            return Answer(frames.error_frame(error.id, error.code, error.message), 400)
+            id = None if error.id == frames.NO_ID and _leaves_ids_out(link) else error.id
+            return Answer(frames.error_frame(id, error.code, error.message), 400)
 
     async def serve_message(self, message: Message, link: Link) -> Answer | None:
         """Answer one decoded message."""
@@ -167,7 +169,10 @@ class Kernel:
         try:
             return p.read(method.params if method is not None else p.Params, message.params)
         except RpcError as error:
-            if _modern_header(link):
+            # A wrong envelope, session or method weighs more than wrong parameters.
+            exchange = self._open(message, p.read(p.Params, message.params), link)
+            self._find(message, method, exchange)
+            if exchange.wire.modern:
                 error.status = 400
             raise
 
@@ -261,12 +266,7 @@ class Kernel:
         exchange: Exchange,
         link: Link,
     ) -> Answer:
-        if method is None or not self._has(method, exchange):
-            raise RpcError(
-                METHOD_NOT_FOUND,
-                f"Method not found: {message.method}",
-                status=404 if exchange.wire.modern else None,
-            )
+        method = self._find(message, method, exchange)
         if exchange.wire.modern and isinstance(params, p.Answered):
             self._take_answers(message, params, exchange)
         running = link.session.running if link.session is not None else None
@@ -282,6 +282,15 @@ class Kernel:
             if running is not None:
                 running.pop(exchange.id, None)
         return Answer(frames.result_frame(exchange.id, result))
+
+    def _find(self, message: Message, method: Method | None, exchange: Exchange) -> Method:
+        if method is None or not self._has(method, exchange):
+            raise RpcError(
+                METHOD_NOT_FOUND,
+                f"Method not found: {message.method}",
+                status=404 if exchange.wire.modern else None,
+            )
+        return method
 
     def _has(self, method: Method, exchange: Exchange) -> bool:
         if method.era == ("handshake" if exchange.wire.modern else "modern"):
@@ -324,7 +333,10 @@ class Kernel:
         if status is None and self.settings.error_status is not None:
             client = exchange.client if exchange is not None else UNKNOWN_CLIENT
             status = self.settings.error_status(error.code, client)
-        frame = frames.error_frame(id, error.code, error.message, error.data)
+        code = error.code
+        if code == RESOURCE_NOT_FOUND and exchange is not None and exchange.wire.modern:
+            code = INVALID_PARAMS
+        frame = frames.error_frame(id, code, error.message, error.data)
         return Answer(frame, status or 200, error.headers)
 
     # The handshake era's opening, notifications and responses
@@ -389,6 +401,12 @@ def _modern_header(link: Link) -> bool:
         return False
     named = link.headers.get(b"mcp-protocol-version")
     return named is not None and named.decode("latin-1") in MODERN
+
+
+def _leaves_ids_out(link: Link) -> bool:
+    if link.session is not None and link.session.revision is not None:
+        return not link.session.revision.null_ids
+    return _modern_header(link)
 
 
 def _names_version(message: Message, link: Link) -> bool:

@@ -24,6 +24,8 @@ class Revision(msgspec.Struct, frozen=True):
     progress_messages: bool = True
     priming: bool = False
     meta_in_lists: bool = True
+    null_ids: bool = True
+    """Whether an error reply to an unknown id says `null` (JSON-RPC) or has no id (the schema)."""
 
 
 REVISIONS: dict[str, Revision] = {
@@ -40,8 +42,8 @@ REVISIONS: dict[str, Revision] = {
         ),
         Revision("2025-03-26", batches=True, titles=False, structured=False, meta_in_lists=False),
         Revision("2025-06-18"),
-        Revision("2025-11-25", priming=True),
-        Revision("2026-07-28", modern=True),
+        Revision("2025-11-25", priming=True, null_ids=False),
+        Revision("2026-07-28", modern=True, null_ids=False),
     )
 }
 ALL = tuple(REVISIONS)

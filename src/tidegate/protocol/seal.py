@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,7 +63,7 @@ class Seal:
         """Open a state, once. Raises: RpcError INVALID_PARAMS if it is not ours, for another
         call or caller, expired, or opened before."""
         try:
-            sealed = urlsafe_b64decode(text.encode("ascii"))
+            sealed = b64decode(text, b"-_", validate=True)
             state = self._decoder.decode(self._cipher().decrypt(sealed[:12], sealed[12:], None))
         except Exception:  # noqa: BLE001  any failure to open means one thing: not ours
             raise RpcError(INVALID_PARAMS, "requestState is not valid") from None
