@@ -53,6 +53,7 @@ class Exchange:
         "meta",
         "outlet",
         "session",
+        "volunteered",
         "wire",
     )
 
@@ -79,6 +80,7 @@ class Exchange:
         self.session = session
         self.cancellation = cancellation
         self.answers: Mapping[str, Any] = NOTHING
+        self.volunteered: Mapping[str, Any] = NOTHING
         self.outlet = outlet
         self._closer = closer
 
@@ -152,10 +154,15 @@ class Exchange:
             )
 
     def _take_answers(self, asks: Mapping[str, Ask]) -> dict[str, Mapping[str, Any]]:
-        open_asks = {key: ask for key, ask in asks.items() if key not in self.answers}
-        if open_asks:
-            raise InputRequired(open_asks)
-        return {key: self.answers[key] for key in asks}
+        given: dict[str, Mapping[str, Any]] = {}
+        for key, ask in asks.items():
+            if key in self.answers:
+                given[key] = self.answers[key]
+            elif ask.volunteered and key in self.volunteered:
+                given[key] = self.volunteered[key]
+        if len(given) < len(asks):
+            raise InputRequired({key: ask for key, ask in asks.items() if key not in given})
+        return given
 
     async def _request(self, ask: Ask) -> Mapping[str, Any]:
         if self.session is None:

@@ -302,11 +302,12 @@ class Kernel:
         return capability is not None and (not part or bool(capability.get(part)))
 
     def _take_answers(self, message: Message, params: p.Answered, exchange: Exchange) -> None:
-        """Open the state of a retry. Answers without a state are not taken: nobody asked."""
+        """Open the state of a retry. Without one nobody asked: such answers are volunteered."""
+        given = params.input_responses or {}
         if params.request_state is None:
+            exchange.volunteered = given
             return
         state = self._seal.open(params.request_state, _binding(message, params, exchange))
-        given = params.input_responses or {}
         fresh = {key: value for key, value in given.items() if key in state.asked}
         exchange.answers = {**state.answers, **fresh}
 

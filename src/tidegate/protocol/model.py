@@ -138,10 +138,15 @@ class Completion(msgspec.Struct, frozen=True):
 
 class Ask(msgspec.Struct, frozen=True):
     """Something asked of the client: `method` is `elicitation/create`, `sampling/createMessage`
-    or `roots/list`; `params` in the protocol's shape."""
+    or `roots/list`; `params` in the protocol's shape.
+
+    `volunteered` takes an answer that comes before the question did (2026-07-28). Never set it
+    where the answer grants something: only a sealed state proves that the question was shown.
+    """
 
     method: str
     params: Mapping[str, Any]
+    volunteered: bool = False
 
 
 class Info(msgspec.Struct, frozen=True, omit_defaults=True):
