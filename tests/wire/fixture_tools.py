@@ -11,6 +11,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from tidegate.protocol import model
 from tidegate.protocol.model import Ask, Context, ToolResult
 
@@ -241,7 +243,7 @@ async def test_input_required_result_elicitation(
     server: Counters, context: Context, given: dict[str, Any]
 ):
     question = form("What is your name?", name={"type": "string"})
-    answer = await context.ask("user_name", question)
+    answer = await context.ask("user_name", structs.replace(question, volunteered=True))
     return said(f"Hello, {(answer.get('content') or {}).get('name', 'stranger')}!")
 
 
