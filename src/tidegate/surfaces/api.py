@@ -117,6 +117,14 @@ class Turn:
         self._context.progress(share, 1.0, stage)
 
 
+ArgumentShape = Callable[[type[msgspec.Struct]], Mapping[str, Any]]
+
+
+def argument_shape(args: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The schema of an argument struct as surfaces show it unless they say otherwise."""
+    return schema_of(args, nullable=False)
+
+
 class SurfaceTool(msgspec.Struct, frozen=True):
     """A tool as data. Schemas are derived from `args` and `output` where none is given.
 
@@ -135,8 +143,8 @@ class SurfaceTool(msgspec.Struct, frozen=True):
     input_schema: Mapping[str, Any] | None = None
     output_schema: Mapping[str, Any] | None = None
 
-    def listed(self) -> Tool:
-        """The tool as the protocol lists it."""
+    def listed(self, shape: ArgumentShape) -> Tool:
+        """The tool as the protocol lists it; `shape` writes the schema of its arguments."""
         output_schema = self.output_schema
         if output_schema is None and self.output is not None:
             output_schema = schema_of(self.output)
@@ -144,7 +152,7 @@ class SurfaceTool(msgspec.Struct, frozen=True):
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=self.input_schema or schema_of(self.args, nullable=False),
+            input_schema=self.input_schema or shape(self.args),
             output_schema=output_schema,
             annotations=self.annotations,
         )
@@ -166,6 +174,24 @@ class SurfaceResource(msgspec.Struct, frozen=True):
     @property
     def templated(self) -> bool:
         return "{" in self.uri
+
+    def listed(self) -> Resource:
+        return Resource(
+            uri=self.uri,
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+        )
+
+    def listed_template(self) -> ResourceTemplate:
+        return ResourceTemplate(
+            uri_template=self.uri,
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+        )
 
     def pattern(self) -> re.Pattern[str]:
         """Matches a whole URI; its groups are the variables."""
@@ -195,6 +221,7 @@ class Surface:
         render_error: ErrorRenderer,
         instructions: str | None = None,
         resources: Sequence[SurfaceResource] = (),
+        shape: ArgumentShape = argument_shape,
         unknown_tool: Callable[[str], RpcError] | None = None,
         unknown_resource: Callable[[str], RpcError] | None = None,
     ) -> None:
@@ -204,18 +231,20 @@ class Surface:
         self.capabilities = capabilities
         self.settings = settings
         self.catalogue = {tool.name: tool for tool in tools}
-        self.readable = tuple(resources)
         self._gate = gate
+        self._shape = shape
         self._render_error = render_error
         self._unknown_tool = unknown_tool or _no_such_tool
         self._unknown_resource = unknown_resource or _no_such_resource
         self._listed: tuple[Tool, ...] | None = None
-        self._patterns: list[tuple[re.Pattern[str], SurfaceResource]] | None = None
+        self._resources = tuple(r.listed() for r in resources if not r.templated)
+        self._templates = tuple(r.listed_template() for r in resources if r.templated)
+        self._patterns = [(resource.pattern(), resource) for resource in resources]
 
     def tools(self, context: Context) -> Sequence[Tool]:
         """Every tool in its fixed order; schemas are derived at the first listing."""
         if self._listed is None:
-            self._listed = tuple(tool.listed() for tool in self.catalogue.values())
+            self._listed = tuple(tool.listed(self._shape) for tool in self.catalogue.values())
         return self._listed
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -233,30 +262,10 @@ class Surface:
             return self._render_error(error, turn)
 
     def resources(self, context: Context) -> Sequence[Resource]:
-        return [
-            Resource(
-                uri=resource.uri,
-                name=resource.name,
-                title=resource.title,
-                description=resource.description,
-                mime_type=resource.mime_type,
-            )
-            for resource in self.readable
-            if not resource.templated
-        ]
+        return self._resources
 
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]:
-        return [
-            ResourceTemplate(
-                uri_template=resource.uri,
-                name=resource.name,
-                title=resource.title,
-                description=resource.description,
-                mime_type=resource.mime_type,
-            )
-            for resource in self.readable
-            if resource.templated
-        ]
+        return self._templates
 
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]:
         """Read the first resource whose URI or template matches.
@@ -264,7 +273,7 @@ class Surface:
         Raises: RpcError, also for what a tool would return as an error result: the protocol has
         no other way to refuse here.
         """
-        for pattern, resource in self._resource_patterns():
+        for pattern, resource in self._patterns:
             match = pattern.fullmatch(uri)
             if match is None:
                 continue
@@ -276,11 +285,6 @@ class Surface:
                 raise RpcError(error.fate.rpc, error.message) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
         raise self._unknown_resource(uri)
-
-    def _resource_patterns(self) -> list[tuple[re.Pattern[str], SurfaceResource]]:
-        if self._patterns is None:
-            self._patterns = [(resource.pattern(), resource) for resource in self.readable]
-        return self._patterns
 
     def prompts(self, context: Context) -> Sequence[Prompt]:
         return ()

@@ -32,7 +32,7 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
 
 
 def _refuse(text: str, args: type[msgspec.Struct]) -> NoReturn:
-    names = ", ".join(args.__struct_fields__)
+    names = ", ".join(args.__struct_fields__) or "none"
     if match := _MISSING.search(text):
         raise wrong_argument(match[1], "missing", "is required")
     if match := _UNKNOWN.search(text):

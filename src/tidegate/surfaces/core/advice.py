@@ -1,0 +1,76 @@
+"""Shows errors so that the next step is plain: `code: message. hint`, with the nearest names."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import Turn
+from tidegate.surfaces.core.shorthand import table_name
+from tidegate.types import Browse, Catalog
+
+_NO_TABLE = re.compile(
+    r"""no such table: (?P<a>[\w.]+)|(?:relation|table) (?:with name )?["'`]?(?P<b>[\w.]+)["'`]?"""
+    r""" (?:does not|doesn't) exist""",
+    re.IGNORECASE,
+)
+_NO_COLUMN = re.compile(
+    r"""no such column: "?(?P<a>[\w.]+)|column "?(?P<b>[\w.]+)"? does not exist"""
+    r"""|unknown column '(?P<c>[\w.]+)'|column "(?P<d>[\w.]+)" not found""",
+    re.IGNORECASE,
+)
+_HINTS = {
+    Code.SOURCE_UNKNOWN: "See sources.",
+    Code.TABLE_UNKNOWN: "Find it with search.",
+    Code.LIMIT_TIME: "Narrow the statement.",
+    Code.RESULT_GONE: "Run the query again.",
+}
+
+
+def render_error(error: GateError, turn: Turn) -> ToolResult:
+    """The error as text for the model: its code, what happened, what to do now."""
+    hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
+    message = error.message.rstrip(". ")
+    text = f"{error.code.value}: {message}. {hint}".rstrip()
+    return ToolResult(body=text.encode(), structured=False, is_error=True)
+
+
+async def advise(error: GateError, turn: Turn, source: str | None) -> GateError:
+    """The error, with the nearest names for a hint if the database missed a table or column."""
+    if error.code not in (Code.SQL_FAILED, Code.TABLE_UNKNOWN):
+        return error
+    missed = _NO_TABLE.search(error.message)
+    nearest = nearest_tables if missed else nearest_columns
+    missed = missed or _NO_COLUMN.search(error.message)
+    if missed is None:
+        return error
+    try:
+        catalog = await turn.handle(Browse("catalog"), source, Catalog)
+    except GateError:
+        return error
+    near = nearest(next(name for name in missed.groups() if name), catalog)
+    hint = f"Nearest: {', '.join(near)}." if near else "Find it with search."
+    return GateError(error.code, error.message, hint=hint, details=error.details)
+
+
+def nearest_tables(name: str, catalog: Catalog) -> list[str]:
+    """Up to three table names that `name` may have been meant for, nearest first."""
+    names = {table.name.casefold(): table_name(table, catalog) for table in catalog.tables}
+    return [names[near] for near in _nearest(name, list(names))]
+
+
+def nearest_columns(name: str, catalog: Catalog) -> list[str]:
+    """Up to three `table.column` for the columns most like `name`."""
+    owners: dict[str, str] = {}
+    for table in catalog.tables:
+        for column in table.columns:
+            place = f"{table_name(table, catalog)}.{column.name}"
+            owners.setdefault(column.name.casefold(), place)
+    return [owners[near] for near in _nearest(name, list(owners))]
+
+
+def _nearest(name: str, names: list[str]) -> list[str]:
+    from difflib import get_close_matches  # not worth its import before the first mistake
+
+    return get_close_matches(name.rpartition(".")[2].casefold(), names, n=3, cutoff=0.6)

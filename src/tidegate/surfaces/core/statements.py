@@ -1,0 +1,124 @@
+"""`query`, `explain` and `more`: running one statement and reading what it returns.
+
+A result is `{"columns":[...],"rows":[[...]]}`, with `affected` after a change, and with `more` and
+a `note` whenever anything was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.errors import GateError
+from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.core.advice import advise
+from tidegate.surfaces.core.tables import READS
+from tidegate.types import Explain, Limits, More, Page, Query, Statement, Truncation
+
+DEFAULT_ROWS = 100
+MOST_ROWS = 10_000
+CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+
+Rows = Annotated[int, Meta(ge=1)]
+
+
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sql: str
+    max_rows: Rows | None = None
+    source: str | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sql: str
+    source: str | None = None
+
+
+class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    handle: str
+    max_rows: Rows | None = None
+    source: str | None = None
+
+
+async def _query(turn: Turn, args: Run) -> ToolResult:
+    request = Query(Statement(args.sql), Limits(max_rows=_rows(args.max_rows)), shelve=True)
+    try:
+        page = await turn.handle(request, args.source, Page)
+    except GateError as error:
+        raise await advise(error, turn, args.source) from None
+    return _answer(page)
+
+
+async def _explain(turn: Turn, args: Plan) -> ToolResult:
+    try:
+        page = await turn.handle(Explain(Statement(args.sql)), args.source, Page)
+    except GateError as error:
+        raise await advise(error, turn, args.source) from None
+    return _answer(page)
+
+
+async def _more(turn: Turn, args: Rest) -> ToolResult:
+    request = More(args.handle, _rows(args.max_rows))
+    return _answer(await turn.handle(request, args.source, Page))
+
+
+def _rows(asked: int | None) -> int:
+    return DEFAULT_ROWS if asked is None else min(asked, MOST_ROWS)
+
+
+def _answer(page: Page) -> ToolResult:
+    encode = msgspec.json.encode
+    parts: list[bytes] = []
+    if page.columns:
+        parts += (b'"columns":', encode([column.name for column in page.columns]))
+        parts += (b',"rows":', page.rows)
+    if page.affected or not page.columns:
+        parts += (b',"affected":' if parts else b'"affected":', encode(page.affected))
+    if page.more is not None:
+        parts += (b',"more":', encode(page.more))
+    if page.truncations:
+        parts += (b',"note":', encode(_note(page.truncations, page.more is not None)))
+    return ToolResult(body=b"".join((b"{", *parts, b"}")), structured=False)
+
+
+def _note(truncations: Sequence[Truncation], shelved: bool) -> str:
+    """What was left out, and how to get it."""
+    said = [
+        f"values cut at {cut.limit} bytes"
+        if cut.kind == "value"
+        else f"first {cut.returned} rows" + (" (byte limit)" if cut.kind == "bytes" else "")
+        for cut in truncations
+    ]
+    step = "call more for the rest" if shelved else "narrow the query for the rest"
+    return "; ".join([*said, step])
+
+
+def query_tool(writes: bool) -> SurfaceTool:
+    """The tool that runs a statement; where nothing can be written it says so in its hints."""
+    return SurfaceTool(
+        name="query",
+        description="Run one SQL statement",
+        args=Run,
+        run=_query,
+        annotations=CHANGES if writes else READS,
+    )
+
+
+EXPLAIN = SurfaceTool(
+    name="explain",
+    description="Plan of a statement, not run",
+    args=Plan,
+    run=_explain,
+    annotations=READS,
+)
+
+MORE = SurfaceTool(
+    name="more",
+    description="Next rows; handle: a result's `more`",
+    args=Rest,
+    run=_more,
+    annotations=READS,
+)
