@@ -39,6 +39,7 @@ from tidegate.types import (
     ListSources,
     Payload,
     Progress,
+    Query,
     Reply,
     Request,
     Scope,
@@ -83,6 +84,8 @@ class Turn:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
         `source` is a source's name or id; None stands for the one source that the actor may see.
+        Only a `Query` reports progress: a tool may read metadata several times, and progress
+        must not go back.
         Raises: GateError, whatever the gate refuses or the database says.
         """
         payload = (await self._send(request, source)).payload
@@ -109,7 +112,7 @@ class Turn:
             scope=self._scope,
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
-            progress=self._progress,
+            progress=self._progress if isinstance(request, Query) else None,
         )
         return self._gate.handle(call)
 
@@ -223,7 +226,7 @@ class Surface:
         resources: Sequence[SurfaceResource] = (),
         shape: ArgumentShape = argument_shape,
         unknown_tool: Callable[[str], RpcError] | None = None,
-        unknown_resource: Callable[[str], RpcError] | None = None,
+        unknown_resource: Callable[[str, Info], RpcError] | None = None,
     ) -> None:
         self.name = name
         self.info = info
@@ -237,6 +240,7 @@ class Surface:
         self._unknown_tool = unknown_tool or _no_such_tool
         self._unknown_resource = unknown_resource or _no_such_resource
         self._listed: tuple[Tool, ...] | None = None
+        self.readable = tuple(resources)
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(r.listed_template() for r in resources if r.templated)
         self._patterns = [(resource.pattern(), resource) for resource in resources]
@@ -284,7 +288,7 @@ class Surface:
                 self._render_error(error, turn)
                 raise RpcError(error.fate.rpc, error.message) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
-        raise self._unknown_resource(uri)
+        raise self._unknown_resource(uri, context.client)
 
     def prompts(self, context: Context) -> Sequence[Prompt]:
         return ()
@@ -320,5 +324,5 @@ def _no_such_tool(name: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
 
 
-def _no_such_resource(uri: str) -> RpcError:
+def _no_such_resource(uri: str, client: Info) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})

@@ -1,0 +1,89 @@
+"""What the workbench's tools have in common: the connection they name and how they answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.surfaces.api import Turn
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.types import Browse, Catalog, Databases
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+ConnectionId = Annotated[str, Meta(description="UUID of a connection, from list_connections")]
+DatabaseName = Annotated[str, Meta(description="Database to use for this call")]
+SchemaName = Annotated[str, Meta(description="Schema to use; the current one if left out")]
+TableName = Annotated[str, Meta(description="Name of a table or view")]
+
+
+class OnConnection(msgspec.Struct, frozen=True):
+    """Arguments that are a connection and nothing else."""
+
+    connection_id: ConnectionId
+
+    @property
+    def source(self) -> str:
+        """The id of the source. Raises: GateError ARGUMENT_INVALID if it is no UUID."""
+        return uuid_of(self.connection_id, "connection_id")
+
+
+def uuid_of(text: str, parameter: str) -> str:
+    """The UUID in lower case. Raises: GateError ARGUMENT_INVALID with problem `uuid`."""
+    if _UUID.fullmatch(text) is None:
+        raise wrong_argument(parameter, "uuid", "is not a UUID")
+    return text.lower()
+
+
+def hints(
+    *, reads: bool, destroys: bool = False, repeatable: bool = True, open_world: bool = False
+) -> Annotations:
+    """The four hints of a tool, all of them said."""
+    return Annotations(
+        read_only_hint=reads,
+        destructive_hint=destroys,
+        idempotent_hint=repeatable,
+        open_world_hint=open_world,
+    )
+
+
+def answer(output: msgspec.Struct) -> ToolResult:
+    """The output as structured content, mirrored as text by the kernel."""
+    return ToolResult(body=msgspec.json.encode(output))
+
+
+async def catalog_of(
+    turn: Turn, source: str, database: str | None = None, schema: str | None = None
+) -> tuple[Catalog, str]:
+    """The catalog and the schema that a call is about, both checked to exist.
+
+    Raises: GateError ARGUMENT_INVALID for an unknown database or schema.
+    """
+    if database is not None:
+        await check_database(turn, source, database)
+    catalog = await turn.handle(Browse("catalog", database=database), source, Catalog)
+    if schema is None:
+        return catalog, catalog.default_schema
+    if schema not in catalog.schemas:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"Schema not found: {schema}",
+            hint=f"Schemas: {', '.join(catalog.schemas[:20])}.",
+        )
+    return catalog, schema
+
+
+async def check_database(turn: Turn, source: str, database: str) -> None:
+    """Raises: GateError ARGUMENT_INVALID unless the source has that database."""
+    names = (await turn.handle(Browse("databases"), source, Databases)).names
+    if database not in names:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"Database not found: {database}",
+            hint=f"Databases: {', '.join(names[:20])}.",
+        )

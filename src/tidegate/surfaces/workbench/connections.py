@@ -1,0 +1,198 @@
+"""`list_connections`, `connect`, `disconnect` and `get_connection_status`."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
+from tidegate.types import (
+    Browse,
+    Connect,
+    ConnectionState,
+    Disconnect,
+    Scope,
+    Source,
+    SourceEntry,
+    Status,
+)
+
+_TYPES = {
+    "sqlite": "SQLite",
+    "duckdb": "DuckDB",
+    "postgres": "PostgreSQL",
+    "postgresql": "PostgreSQL",
+    "mysql": "MySQL",
+    "mariadb": "MariaDB",
+}
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """No arguments."""
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """A saved connection. A database that is a file has no host, port or user: empty, 0, empty."""
+
+    id: str
+    name: str
+    type: str
+    host: str
+    port: int
+    database: str
+    username: str
+    is_connected: bool
+    ai_policy: str
+    safe_mode: str
+
+
+class Connections(msgspec.Struct, frozen=True):
+    connections: tuple[Connection, ...]
+
+
+class Connected(msgspec.Struct, frozen=True):
+    status: str
+    current_database: str | UnsetType = UNSET
+    current_schema: str | UnsetType = UNSET
+    server_version: str | UnsetType = UNSET
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    status: str
+
+
+class ErrorMessage(msgspec.Struct, frozen=True):
+    message: str
+
+
+class ConnectionStatus(msgspec.Struct, frozen=True):
+    """Times are UTC, as in `2026-04-26T10:14:22Z`."""
+
+    status: str
+    current_database: str | UnsetType = UNSET
+    current_schema: str | UnsetType = UNSET
+    server_version: str | UnsetType = UNSET
+    connected_at: str | UnsetType = UNSET
+    last_active_at: str | UnsetType = UNSET
+    error: ErrorMessage | UnsetType = UNSET
+
+
+async def connections_of(turn: Turn) -> Connections:
+    """The connections that the actor may see."""
+    return Connections(tuple(_connection(entry) for entry in await turn.sources()))
+
+
+def _connection(entry: SourceEntry) -> Connection:
+    source, state = entry.source, entry.state
+    host, port, database, username = _address(source)
+    return Connection(
+        id=source.id,
+        name=source.name,
+        type=_TYPES.get(source.engine, source.engine),
+        host=host,
+        port=port,
+        database=state.current.database if state.current else database,
+        username=username,
+        is_connected=state.status == "connected",
+        ai_policy=source.ai_policy,
+        safe_mode=source.safe_mode,
+    )
+
+
+def _address(source: Source) -> tuple[str, int, str, str]:
+    """(host, port, database, username); of a file only its name is told, never its path."""
+    from urllib.parse import unquote, urlsplit  # only listings need it
+
+    parts = urlsplit(source.url)
+    name = unquote(parts.path).rpartition("/")[2]
+    if not parts.hostname:
+        return "", 0, name.rpartition(".")[0] or name, ""
+    return parts.hostname, parts.port or 0, name, unquote(parts.username or "")
+
+
+async def _list_connections(turn: Turn, args: Nothing) -> ToolResult:
+    return answer(await connections_of(turn))
+
+
+async def _connect(turn: Turn, args: OnConnection) -> ToolResult:
+    state = await turn.handle(Connect(), args.source, ConnectionState)
+    database, schema, version = _where(state.current)
+    return answer(Connected(state.status, database, schema, version))
+
+
+async def _disconnect(turn: Turn, args: OnConnection) -> ToolResult:
+    await turn.handle(Disconnect(), args.source, ConnectionState)
+    return answer(Disconnected("disconnected"))
+
+
+async def _status(turn: Turn, args: OnConnection) -> ToolResult:
+    state = await turn.handle(Browse("status"), args.source, ConnectionState)
+    database, schema, version = _where(state.current)
+    return answer(
+        ConnectionStatus(
+            status=state.status,
+            current_database=database,
+            current_schema=schema,
+            server_version=version,
+            connected_at=_instant(state.connected_at),
+            last_active_at=_instant(state.last_active_at),
+            error=ErrorMessage(state.error) if state.status == "error" and state.error else UNSET,
+        )
+    )
+
+
+def _where(
+    status: Status | None,
+) -> tuple[str | UnsetType, str | UnsetType, str | UnsetType]:
+    if status is None:
+        return UNSET, UNSET, UNSET
+    return status.database, status.schema or UNSET, status.server_version or UNSET
+
+
+def _instant(at: float | None) -> str | UnsetType:
+    return UNSET if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+TOOLS = (
+    SurfaceTool(
+        name="list_connections",
+        title="List Connections",
+        description="List the saved database connections that you may use.",
+        args=Nothing,
+        run=_list_connections,
+        output=Connections,
+        annotations=hints(reads=True),
+    ),
+    SurfaceTool(
+        name="connect",
+        title="Connect",
+        description="Open a database connection. Other tools also open it when they need it.",
+        args=OnConnection,
+        run=_connect,
+        output=Connected,
+        annotations=hints(reads=False, open_world=True),
+    ),
+    SurfaceTool(
+        name="disconnect",
+        title="Disconnect",
+        description="Close a database connection.",
+        args=OnConnection,
+        run=_disconnect,
+        output=Disconnected,
+        scope=Scope.READ_WRITE,
+        annotations=hints(reads=False, open_world=True),
+    ),
+    SurfaceTool(
+        name="get_connection_status",
+        title="Connection Status",
+        description="Tell whether a connection is open, since when, and what it is connected to.",
+        args=OnConnection,
+        run=_status,
+        output=ConnectionStatus,
+        annotations=hints(reads=True),
+    ),
+)

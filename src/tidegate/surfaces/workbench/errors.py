@@ -1,0 +1,111 @@
+"""How the workbench shows errors: JSON-RPC codes, the document's words, and HTTP statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NoReturn
+
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import METHOD_NOT_FOUND, Info, RpcError
+from tidegate.surfaces.api import ErrorRenderer, Turn
+
+ErrorStatus = Literal["auto", "seed", "compat"]
+StatusOf = Callable[[int, Info], int]
+
+_TABLE = {
+    -32700: 400,
+    -32600: 400,
+    -32603: 500,
+    -32001: 401,
+    -32004: 404,
+    -32005: 413,
+    -32007: 403,
+    -32008: 401,
+    -32000: 503,
+}
+_NOT_FOUND = -32004
+_PREFIXES = {
+    -32000: "Server error",
+    -32001: "Unauthenticated",
+    -32002: "Request cancelled",
+    -32003: "Request timeout",
+    -32005: "Payload too large",
+    -32007: "Forbidden",
+    -32008: "Token expired",
+    -32602: "Invalid params",
+    -32603: "Internal error",
+}
+_WORDS = {
+    Code.SOURCE_UNKNOWN: "Connection not found",
+    Code.SOURCE_NOT_CONNECTED: "Connection is not open",
+    Code.POLICY_SOURCE: "Token does not have access to this connection",
+    Code.POLICY_BLOCKED: "External access is disabled for this connection",
+    Code.SQL_TOO_LONG: "Query exceeds 100KB limit",
+    Code.SQL_MULTIPLE: "Multi-statement queries are not supported. Send one statement at a time.",
+}
+
+
+def status_rule(mode: ErrorStatus) -> StatusOf:
+    """The HTTP status of a JSON-RPC error code for a client.
+
+    `seed` is the document's table. `compat` is always 200, as the original did: the official
+    Python SDK 1.x loses its session on anything else. `auto` is the table, and 200 for that SDK,
+    as far as a client can be told by the name it gives.
+    """
+
+    def status_of(code: int, client: Info) -> int:
+        if mode == "compat" or (mode == "auto" and _loses_its_session(client)):
+            return 200
+        return _TABLE.get(code, 200)
+
+    return status_of
+
+
+def _loses_its_session(client: Info) -> bool:
+    return client.name == "mcp" and client.version.startswith(("0.", "1."))
+
+
+def error_renderer(status_of: StatusOf) -> ErrorRenderer:
+    """Raises every GateError as the JSON-RPC error that the document names for it."""
+
+    def render(error: GateError, turn: Turn) -> NoReturn:
+        fate = error.fate
+        words = _words(error, turn)
+        prefix = _PREFIXES.get(fate.rpc)
+        plain = status_of(fate.rpc, turn.client) == 200
+        raise RpcError(
+            fate.rpc,
+            f"{prefix}: {words}" if prefix else words,
+            {"code": error.code.value, "hint": error.hint},
+            status=200 if plain else fate.http,
+        )
+
+    return render
+
+
+def _words(error: GateError, turn: Turn) -> str:
+    parameter = error.details.get("parameter")
+    if parameter is not None:
+        return _words_on_argument(parameter, error.details.get("problem", ""))
+    return _WORDS.get(error.code, error.message)
+
+
+def _words_on_argument(parameter: str, problem: str) -> str:
+    if problem == "uuid":
+        return f"Invalid UUID for parameter: {parameter}"
+    return f"Missing required parameter: {parameter}"
+
+
+def unknown_tool(name: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: tools/call:{name}")
+
+
+def unknown_resource(status_of: StatusOf) -> Callable[[str, Info], RpcError]:
+    """An unknown URI is 404: the one case of -32601 that the table does not send with 200."""
+
+    def refuse(uri: str, client: Info) -> RpcError:
+        status = 404 if status_of(_NOT_FOUND, client) == 404 else 200
+        message = f"Method not found: resources/read:{uri}"
+        return RpcError(METHOD_NOT_FOUND, message, status=status)
+
+    return refuse

@@ -1,0 +1,94 @@
+"""`execute_query`: one statement within the document's clamps, its cells as text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.workbench.calls import (
+    ConnectionId,
+    DatabaseName,
+    SchemaName,
+    answer,
+    catalog_of,
+    check_database,
+    hints,
+    uuid_of,
+)
+from tidegate.types import Limits, Page, Query, Statement
+
+DEFAULT_ROWS, MOST_ROWS = 500, 10_000
+DEFAULT_SECONDS, MOST_SECONDS = 30, 300
+_ROWS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "array", "items": {"type": ["string", "null"]}},
+}
+
+
+class Execution(msgspec.Struct, frozen=True):
+    connection_id: ConnectionId
+    query: Annotated[str, Meta(description="One SQL statement, 100 KB at most")]
+    max_rows: Annotated[int, Meta(description="Rows to return, 1 to 10000")] | None = None
+    timeout_seconds: Annotated[int, Meta(description="Time limit, 1 to 300")] | None = None
+    database: DatabaseName | None = None
+    schema: SchemaName | None = None
+
+
+class Executed(msgspec.Struct, frozen=True):
+    """A result: cells are text or null, in the order of `columns`."""
+
+    columns: tuple[str, ...]
+    rows: Annotated[msgspec.Raw, Meta(extra_json_schema=_ROWS_SCHEMA)]
+    row_count: int
+    rows_affected: int
+    execution_time_ms: int
+    is_truncated: bool
+    status_message: str | UnsetType = UNSET
+
+
+async def _execute_query(turn: Turn, args: Execution) -> ToolResult:
+    source = uuid_of(args.connection_id, "connection_id")
+    limits = Limits(
+        max_rows=_clamp(args.max_rows, DEFAULT_ROWS, MOST_ROWS),
+        timeout_s=float(_clamp(args.timeout_seconds, DEFAULT_SECONDS, MOST_SECONDS)),
+    )
+    if args.schema is not None:
+        await catalog_of(turn, source, args.database, args.schema)
+    elif args.database is not None:
+        await check_database(turn, source, args.database)
+    request = Query(Statement(args.query), limits, "text", args.database, args.schema)
+    return answer(executed(await turn.handle(request, source, Page)))
+
+
+def executed(page: Page) -> Executed:
+    """The page in the document's shape. Every cut counts as truncation, whatever its kind."""
+    return Executed(
+        columns=tuple(column.name for column in page.columns),
+        rows=msgspec.Raw(page.rows),
+        row_count=page.row_count,
+        rows_affected=page.affected,
+        execution_time_ms=round(page.elapsed_ms),
+        is_truncated=bool(page.truncations),
+        status_message=page.status or UNSET,
+    )
+
+
+def _clamp(asked: int | None, usual: int, most: int) -> int:
+    return usual if asked is None else max(1, min(asked, most))
+
+
+TOOLS = (
+    SurfaceTool(
+        name="execute_query",
+        title="Execute Query",
+        description="Run one SQL statement that reads, such as SELECT, and return its rows.",
+        args=Execution,
+        run=_execute_query,
+        output=Executed,
+        annotations=hints(reads=False, repeatable=False, open_world=True),
+    ),
+)

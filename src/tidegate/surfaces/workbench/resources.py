@@ -1,0 +1,69 @@
+"""The workbench's resources: the connections, and one connection's schema.
+
+The document's original names them with its own scheme, `tablepro:`, which clients rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tidegate.surfaces.api import SurfaceResource, Turn
+from tidegate.surfaces.workbench.calls import catalog_of, uuid_of
+from tidegate.surfaces.workbench.connections import connections_of
+from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
+
+MOST_TABLES = 100
+
+
+class SchemaTable(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+    columns: tuple[ColumnEntry, ...]
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """The first tables of the current schema; `truncated` tells that there are more."""
+
+    connection_id: str
+    database: str
+    schema: str
+    tables: tuple[SchemaTable, ...]
+    truncated: bool
+    total_tables: int
+
+
+async def _connections(turn: Turn, variables: Mapping[str, str]) -> bytes:
+    return msgspec.json.encode(await connections_of(turn))
+
+
+async def _schema(turn: Turn, variables: Mapping[str, str]) -> bytes:
+    source = uuid_of(variables["id"], "id")
+    catalog, schema = await catalog_of(turn, source)
+    tables = [table for table in catalog.tables if table.schema == schema]
+    shown = tuple(
+        SchemaTable(table.name, table.kind, tuple(column_entry(c) for c in table.columns))
+        for table in tables[:MOST_TABLES]
+    )
+    return msgspec.json.encode(
+        Schema(source, catalog.database, schema, shown, len(tables) > MOST_TABLES, len(tables))
+    )
+
+
+RESOURCES = (
+    SurfaceResource(
+        uri="tablepro://connections",
+        name="connections",
+        title="Connections",
+        description="The saved connections that you may use",
+        read=_connections,
+    ),
+    SurfaceResource(
+        uri="tablepro://connections/{id}/schema",
+        name="schema",
+        title="Schema of a connection",
+        description="Tables of the current schema with their columns, 100 at most",
+        read=_schema,
+    ),
+)
