@@ -1,0 +1,17 @@
+# Two commands for a newcomer; everything else is in ./dev.
+ARGS ?=
+
+.PHONY: demo test check clean
+
+demo:            ## a sample database, served, with a short conversation (ARGS=--once to end there)
+	@./dev environment run
+	@exec .venv/bin/tidegate demo --state .demo $(ARGS)
+
+test:            ## every test
+	@./dev test $(ARGS)
+
+check:           ## style, types, layers and documents
+	@./dev check
+
+clean:           ## forget the environment and the demo
+	rm -rf .venv .demo .cache

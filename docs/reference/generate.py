@@ -1,0 +1,207 @@
+"""Writes docs/reference from the code, or with --check fails if a page is not what it would write.
+
+Each page is a function from the code's own values to Markdown; nothing here is written twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from tidegate.config import Config
+from tidegate.edges.cli import main as cli_main
+from tidegate.edges.cli import parser as cli_parser
+from tidegate.errors import FATES
+
+HERE = Path(__file__).parent
+NOTE = "<!-- Written by `./dev docs` from {origin}. Change that, not this. -->\n"
+
+
+def errors() -> str:
+    lines = [
+        NOTE.format(origin="src/tidegate/errors.py"),
+        "# Error codes",
+        "",
+        "Every refusal and failure has one code, which is the same on every edge. Each reply also "
+        "says what to do next; the last column is what it says where nothing better is known.",
+        "",
+        "| Code | JSON-RPC | HTTP | SQLSTATE | Exit status | What to do |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{code.value}` | {fate.rpc} | {fate.http} | {fate.sqlstate} | {fate.exit_status} "
+        f"| {fate.hint} |"
+        for code, fate in FATES.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def settings() -> str:
+    lines = [
+        NOTE.format(origin="src/tidegate/config.py"),
+        "# Settings",
+        "",
+        "`tidegate serve --config` takes a TOML, YAML or JSON file, or an inline JSON object. "
+        "Flags of the command line are laid over it. An unknown setting is an error that names it.",
+    ]
+    pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
+    while pending:
+        path, model = pending.pop(0)
+        lines += ["", f"## {'`' + path + '`' if path else 'All settings'}", ""]
+        lines += [_paragraphs(model.__doc__), "", "| Setting | Type | Default |", "|---|---|---|"]
+        hints = get_type_hints(model)
+        for field in msgspec.structs.fields(model):
+            inner, suffix = _nested(hints[field.name])
+            name = f"{path}{field.name}"
+            if inner is not None:
+                pending.append((f"{name}{suffix}.", inner))
+            lines.append(f"| `{name}` | {_type(hints[field.name])} | {_default(field, inner)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _nested(hint: Any) -> tuple[type[msgspec.Struct] | None, str]:
+    """The model inside a field, and `[]` if the field is a list of them."""
+    if get_origin(hint) is tuple:
+        return _nested(get_args(hint)[0])[0], "[]"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return hint, ""
+    return None, ""
+
+
+def _type(hint: Any) -> str:
+    shown = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple:
+        return f"list of {_type(arguments[0])}"
+    if _nested(hint)[0] is not None:
+        return "table"
+    if type(None) in arguments:
+        return f"{_type(arguments[0])}, or none"
+    if arguments:
+        return " or ".join(f"`{choice}`" for choice in arguments)
+    return shown[hint]
+
+
+def _default(field: msgspec.structs.FieldInfo, inner: type[msgspec.Struct] | None) -> str:
+    if field.required:
+        return "required"
+    if inner is not None or field.default is None:
+        return "none" if field.default in ((), None) else "see below"
+    return f"`{msgspec.json.encode(field.default).decode()}`"
+
+
+def _paragraphs(docstring: str | None) -> str:
+    return "\n".join(line.strip() for line in (docstring or "").strip().splitlines())
+
+
+def command_line() -> str:
+    lines = [
+        NOTE.format(origin="src/tidegate/edges/cli/parser.py"),
+        "# The command line",
+        "",
+        "An option is never abbreviated. A failure is one line on standard error, of the form "
+        "`tidegate: what is wrong. What to do.`, and an exit status other than 0.",
+    ]
+    for summary, command in _leaves(cli_parser.build()):
+        lines += ["", f"## {command.prog}", "", command.description or summary]
+        lines += ["", "```text", _usage(command), "```", ""]
+        arguments = [f"| {_cell(action)} | {action.help} |" for action in _arguments(command)]
+        lines += ["| Argument | Meaning |", "|---|---|", *arguments] if arguments else []
+    lines += ["", "## Exit statuses", "", "| Status | When | Codes |", "|---|---|---|"]
+    lines += [f"| {status} | {when} | {codes} |" for status, when, codes in _statuses()]
+    return "\n".join(lines) + "\n"
+
+
+MEANINGS = {
+    2: "the command or the statement is not well-formed",
+    65: "the database could not run the statement",
+    66: "something that was named is not there",
+    69: "something that is needed is not available",
+    70: "a fault of Tidegate itself",
+    74: "the state directory or a record cannot be read or written",
+    75: "it may work later",
+    77: "it is not allowed",
+    78: "a setting is wrong",
+}
+
+
+def _statuses() -> Iterator[tuple[int, str, str]]:
+    yield cli_main.OK, "done", ""
+    for status in sorted({fate.exit_status for fate in FATES.values()}):
+        codes = [f"`{code.value}`" for code, fate in FATES.items() if fate.exit_status == status]
+        yield status, MEANINGS[status], ", ".join(codes)
+    yield cli_main.INTERRUPTED, "interrupted from the keyboard (`serve` ends with 0)", ""
+    yield cli_main.READER_GONE, "whoever read the output has gone", ""
+
+
+def _leaves(
+    parser: argparse.ArgumentParser, summary: str = ""
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """(what it does, its parser) of every command that can be run."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, child in action.choices.items():
+                yield from _leaves(child, helps[name][:1].upper() + helps[name][1:] + ".")
+            return
+    yield summary, parser
+
+
+def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [action for action in parser._actions if action.dest != "help"]
+
+
+def _signature(action: argparse.Action) -> str:
+    value = action.metavar or "|".join(map(str, action.choices or ()))
+    return " ".join(part for part in (*action.option_strings[-1:], value) if part)
+
+
+def _cell(action: argparse.Action) -> str:
+    return f"`{_signature(action)}`".replace("|", "\\|")
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    words = [parser.prog]
+    for action in _arguments(parser):
+        text = _signature(action)
+        if action.option_strings and not action.required:
+            repeats = isinstance(action.default, list)
+            text = f"[{text}]{'...' if repeats else ''}"
+        words.append(text)
+    return " ".join(words)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors,
+    "settings.md": settings,
+    "cli.md": command_line,
+}
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--check", action="store_true", help="write nothing, fail if stale")
+    check = arguments.parse_args().check
+    stale = 0
+    for name, page in PAGES.items():
+        path, text = HERE / name, page()
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        stale += 1
+        if check:
+            print(
+                f"docs/reference/{name} is not what the code says: run ./dev docs", file=sys.stderr
+            )
+        else:
+            path.write_text(text, "utf-8")
+            print(f"wrote docs/reference/{name}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What the command line asks of the composition root; `tidegate.app.App` answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from tidegate.config import Config
+from tidegate.identity.tokens import Tokens
+from tidegate.store.api import Store
+from tidegate.types import Call, Reply, Source
+
+
+class Gate(Protocol):
+    async def handle(self, call: Call) -> Reply:
+        """Judge, decide, record, run. Raises: GateError."""
+        ...
+
+
+class Directory(Protocol):
+    def sources(self) -> tuple[Source, ...]:
+        """Every source by name, saved ones and those of the settings."""
+        ...
+
+
+class Application(Protocol):
+    """One running Tidegate for one `Config`."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def tokens(self) -> Tokens: ...
+    @property
+    def gateway(self) -> Gate: ...
+    @property
+    def connections(self) -> Directory: ...
+
+    def run_stdio(self) -> None:
+        """Speak MCP on stdin and stdout until the input ends or a signal comes, then close."""
+        ...
+
+    def run_http(self, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
+        """Serve until a signal comes, then close; `ready` is told the address once it is open."""
+        ...
+
+    async def serve_http(
+        self,
+        host: str,
+        port: int,
+        *,
+        ready: Callable[[str], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> None:
+        """Serve until `stop` is set, then close."""
+        ...
+
+    async def close(self) -> None:
+        """End sources, records and state. Safe to call twice."""
+        ...
+
+
+OpenApp = Callable[[Config], Application]

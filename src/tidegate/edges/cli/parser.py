@@ -1,0 +1,204 @@
+"""The words of the command line, on argparse: what may be said, not what it does.
+
+Each command names the module that runs it; `main.py` imports that module and no other, because
+start-up is paid again for every agent. `docs/reference/cli.md` is generated from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from tidegate.errors import Code, GateError
+
+SCOPES = ("readOnly", "readWrite", "fullAccess")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that raises GateError ARGUMENT_INVALID where others print and exit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            _plain(message),
+            hint=f"`{self.prog} --help` lists what there is.",
+        )
+
+
+def _plain(message: str) -> str:
+    """argparse's message as one sentence, with the nearest word where one was mistyped."""
+    choice = re.match(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", message)
+    if choice:
+        name, given, offered = choice.groups()
+        words = re.findall(r"[\w-]+", offered)
+        near = get_close_matches(given, words, 1)
+        meant = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
+        return f"There is no {name.lstrip('-').lower()} {given!r}. {meant}"
+    return message[:1].upper() + message[1:].rstrip(".") + "."
+
+
+def named_url(text: str) -> tuple[str, str]:
+    """`NAME=URL` as a pair."""
+    name, sign, url = text.partition("=")
+    if not (name and sign and url):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=URL")
+    return name, url
+
+
+def build() -> Parser:
+    """The whole command line."""
+    parser = Parser(
+        prog="tidegate",
+        description="One gate between AI agents and data.",
+        epilog="Every command has --help. Exit statuses: docs/reference/errors.md.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _serve(commands)
+    _source(commands)
+    _query(commands)
+    _token(commands)
+    _demo(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(module="version")
+    return parser
+
+
+_Commands = Any  # argparse names the type of a set of subparsers with an underscore.
+
+
+def _serve(commands: _Commands) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="speak MCP on stdio, or on HTTP with --http",
+        description="Speak MCP on stdio, or on HTTP with --http. Ends cleanly on SIGTERM, SIGINT "
+        "and, on stdio, at the end of the input.",
+    )
+    serve.set_defaults(module="serve")
+    serve.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a catalogue of tools to offer; may be repeated",
+    )
+    serve.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=named_url,
+        metavar="NAME=URL",
+        help="open a source for this run, such as shop=sqlite:///shop.db; may be repeated",
+    )
+    serve.add_argument(
+        "--config", metavar="PATH", help="a TOML, YAML or JSON file, or an inline JSON object"
+    )
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="serve HTTP there instead of stdio; port 0 takes a free one",
+    )
+    serve.add_argument(
+        "--no-auth",
+        action="store_true",
+        help="ask HTTP callers for no token: on loopback and for reading only",
+    )
+    serve.add_argument(
+        "--allow-writes",
+        action="store_true",
+        help="let the sources of --source and the person at stdio write",
+    )
+    _state(serve)
+
+
+def _source(commands: _Commands) -> None:
+    source = commands.add_parser("source", help="add, list, remove and test sources")
+    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="save a source")
+    add.add_argument("name", metavar="NAME", help="what callers will call it")
+    add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
+    add.add_argument(
+        "--allow-writes", action="store_true", help="let tokens that may write do so there"
+    )
+    listing = actions.add_parser("list", help="list the saved sources")
+    remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
+    remove.add_argument("name", metavar="NAME", help="a saved source")
+    test = actions.add_parser("test", help="open a source and report what it is")
+    test.add_argument("name", metavar="NAME", help="a saved source")
+    for action in (add, listing, remove, test):
+        action.set_defaults(module="source")
+        _state(action)
+    for action in (listing, test):
+        _json(action)
+
+
+def _query(commands: _Commands) -> None:
+    query = commands.add_parser("query", help="run one statement through the gate")
+    query.set_defaults(module="query")
+    query.add_argument("source", metavar="SOURCE", help="a saved source")
+    query.add_argument("sql", metavar="SQL", help="one statement; - reads it from standard input")
+    query.add_argument(
+        "--rows", type=int, default=500, metavar="N", help="show at most N rows (default 500)"
+    )
+    _json(query)
+    _state(query)
+
+
+def _token(commands: _Commands) -> None:
+    token = commands.add_parser("token", help="create, list and revoke tokens")
+    actions = token.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser(
+        "create", help="make a token and print it, once, alone on standard output"
+    )
+    create.add_argument("name", metavar="NAME", help="who will hold it")
+    create.add_argument("--scope", choices=SCOPES, required=True, help="what it may do at most")
+    create.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a source it may see (default: every source); may be repeated",
+    )
+    create.add_argument(
+        "--expires",
+        default="never",
+        metavar="TIME",
+        help="after such as 30d, 12h or 2w (default: never)",
+    )
+    listing = actions.add_parser("list", help="list the tokens, without their secrets")
+    _json(listing)
+    revoke = actions.add_parser("revoke", help="make a token worthless from now on")
+    revoke.add_argument("name", metavar="NAME", help="an active token")
+    for action in (create, listing, revoke):
+        action.set_defaults(module="token")
+        _state(action)
+
+
+def _demo(commands: _Commands) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="a sample shop, served on loopback, and a short conversation with it",
+        description="Make a sample database, serve it on loopback, hold a short conversation with "
+        "it, then stay up with the entries for your clients.",
+    )
+    demo.set_defaults(module="demo")
+    demo.add_argument("--once", action="store_true", help="end after the conversation")
+    demo.add_argument(
+        "--port", type=int, default=8765, metavar="PORT", help="if free (default 8765), else any"
+    )
+    _state(demo, "holds the sample and all state (default: a temporary directory)")
+
+
+def _state(
+    parser: argparse.ArgumentParser,
+    explanation: str = "holds all state (default: $TIDEGATE_STATE, else the data directory)",
+) -> None:
+    parser.add_argument("--state", metavar="DIR", help=explanation)
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

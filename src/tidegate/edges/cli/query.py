@@ -1,0 +1,56 @@
+"""`tidegate query SOURCE SQL`: one statement through the gate, shown as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.person import ask, with_app
+from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.terminal import say, show_json, show_table
+from tidegate.errors import Code, GateError
+from tidegate.types import Limits, Page, Query, Statement
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Run the statement and show what came back."""
+    if arguments.rows < 1:
+        raise GateError(Code.ARGUMENT_INVALID, f"--rows {arguments.rows} is not 1 or more.")
+    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    request = Query(Statement(text), Limits(max_rows=arguments.rows))
+
+    async def work(app: Application) -> Page:
+        return await ask(app, "query", request, arguments.source, Page)
+
+    page = with_app(open_app(of_state(arguments)), work)
+    if arguments.json:
+        show_json(_as_json(page))
+    else:
+        _show(page)
+    return 0
+
+
+def _as_json(page: Page) -> dict[str, Any]:
+    return {
+        "columns": page.columns,
+        "rows": msgspec.Raw(page.rows),
+        "row_count": page.row_count,
+        "truncations": page.truncations,
+        "elapsed_ms": round(page.elapsed_ms, 3),
+    }
+
+
+def _show(page: Page) -> None:
+    show_table([column.name for column in page.columns], msgspec.json.decode(page.rows))
+    rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
+    say(f"{rows} in {page.elapsed_ms:.1f} ms")
+    for cut in page.truncations:
+        wider = " (--rows N shows more)" if cut.kind == "rows" else ""
+        say(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
+
+
+_UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value"}

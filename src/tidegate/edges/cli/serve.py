@@ -1,0 +1,30 @@
+"""`tidegate serve`: MCP on stdio or on HTTP until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+
+from tidegate.config import http_address
+from tidegate.edges.cli.application import OpenApp
+from tidegate.edges.cli.settings import of_serve
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Serve; returns 0 when a signal or the end of the input stopped it."""
+    config = of_serve(arguments)
+    app = open_app(config)
+    if config.http is None:
+        app.run_stdio()
+        return 0
+
+    from tidegate.edges.cli.terminal import say
+
+    def announce(address: str) -> None:
+        say(f"tidegate: serving {', '.join(config.surfaces)} on {address}/mcp")
+        if not config.auth:
+            say("tidegate: no token is asked for; reading only")
+        elif not app.store.tokens():
+            say("tidegate: there is no token yet: tidegate token create NAME --scope readOnly")
+
+    app.run_http(*http_address(config.http), announce)
+    return 0

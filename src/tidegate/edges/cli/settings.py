@@ -1,0 +1,64 @@
+"""From words of the command line to a `Config`: flags are laid over a loaded file."""
+
+from __future__ import annotations
+
+import argparse
+
+import msgspec
+
+from tidegate.config import LOOPBACK, Config, SourceSettings, http_address, load
+from tidegate.errors import Code, GateError
+
+
+def of_state(arguments: argparse.Namespace) -> Config:
+    """The settings of a command that needs the state directory alone."""
+    return Config(state=arguments.state)
+
+
+def of_serve(arguments: argparse.Namespace) -> Config:
+    """The settings of `serve`. Raises: GateError CONFIG_INVALID, SOURCE_URL, ARGUMENT_INVALID."""
+    config = load(arguments.config) if arguments.config else Config()
+    changes: dict[str, object] = {}
+    if arguments.state:
+        changes["state"] = arguments.state
+    if arguments.surface:
+        changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
+    if arguments.http:
+        changes["http"] = arguments.http
+    if arguments.allow_writes:
+        changes["allow_writes"] = True
+    if arguments.no_auth:
+        _check_no_auth(arguments)
+        changes["auth"] = False
+    access = "readWrite" if arguments.allow_writes else "readOnly"
+    given = tuple(
+        SourceSettings(name=name, url=url, external_access=access) for name, url in arguments.source
+    )
+    replaced = {source.name for source in given}
+    kept = tuple(source for source in config.sources if source.name not in replaced)
+    config = msgspec.structs.replace(config, sources=kept + given, **changes)
+    if not config.auth and config.allow_writes:
+        raise _refuse_open_writes()
+    return config
+
+
+def _check_no_auth(arguments: argparse.Namespace) -> None:
+    if arguments.allow_writes:
+        raise _refuse_open_writes()
+    host = http_address(arguments.http)[0] if arguments.http else "localhost"
+    if host not in LOOPBACK:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"--no-auth would let everyone who reaches {host} read the sources, so it works on "
+            "loopback only.",
+            hint="Use --http 127.0.0.1:PORT, or leave --no-auth out and create a token.",
+        )
+
+
+def _refuse_open_writes() -> GateError:
+    return GateError(
+        Code.ARGUMENT_INVALID,
+        "Without authentication nobody could be held to account for a write, so --no-auth is for "
+        "reading only.",
+        hint="Leave out --no-auth and create a token, or leave out --allow-writes.",
+    )

@@ -1,0 +1,130 @@
+"""`tidegate source add | list | remove | test`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.config import Config, SourceSettings
+from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.person import ask, with_app
+from tidegate.edges.cli.terminal import say, show_json, show_table
+from tidegate.errors import Code, GateError
+from tidegate.types import Browse, Catalog, Connect, ConnectionState, Page, Query, Statement
+
+_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
+_SLOW_MS = 250.0
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Do what `arguments.action` says."""
+    actions = {"add": _add, "list": _list, "remove": _remove, "test": _test}
+    action = actions[arguments.action]
+
+    async def work(app: Application) -> None:
+        await action(app, arguments)
+
+    with_app(open_app(_settings(arguments)), work)
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> Config:
+    """The settings of the action; for `add` they hold the new source, and so check it."""
+    if arguments.action != "add":
+        return Config(state=arguments.state)
+    access = "readWrite" if arguments.allow_writes else "readOnly"
+    source = SourceSettings(arguments.name, _fixed(arguments.url), external_access=access)
+    return Config(state=arguments.state, sources=(source,))
+
+
+async def _add(app: Application, arguments: argparse.Namespace) -> None:
+    source = next(each for each in app.connections.sources() if each.name == arguments.name)
+    app.store.add_source(msgspec.structs.replace(source, ephemeral=False))
+    say(f"added {source.name} ({source.engine}, {source.external_access})")
+
+
+def _fixed(url: str) -> str:
+    """The URL with a relative file made absolute: a saved source means one file from anywhere."""
+    for scheme in _FILE_SCHEMES:
+        path, mark, options = url.removeprefix(scheme).partition("?")
+        if url.startswith(scheme) and path and path != ":memory:":
+            return f"{scheme}{Path(path).expanduser().absolute()}{mark}{options}"
+    return url
+
+
+async def _list(app: Application, arguments: argparse.Namespace) -> None:
+    sources = app.store.sources()
+    if arguments.json:
+        show_json({"sources": [_described(source) for source in sources]})
+        return
+    columns = ("name", "engine", "external_access", "url")
+    show_table(columns, [[_described(source)[name] for name in columns] for source in sources])
+
+
+def _described(source: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(source)
+    del fields["id"], fields["ephemeral"]
+    return fields
+
+
+async def _remove(app: Application, arguments: argparse.Namespace) -> None:
+    name: str = arguments.name
+    if not app.store.remove_source(name):
+        near = difflib.get_close_matches(name, [each.name for each in app.store.sources()], 1)
+        hint = f"Did you mean {near[0]!r}?" if near else "`tidegate source list` shows them."
+        raise GateError(Code.SOURCE_UNKNOWN, f"There is no saved source {name!r}", hint=hint)
+    say(f"removed {name}; its data is as it was")
+
+
+async def _test(app: Application, arguments: argparse.Namespace) -> None:
+    """Open the source, count its tables, time one trivial statement."""
+    name: str = arguments.name
+    began = time.perf_counter()
+    state = await ask(app, "source test", Connect(), name, ConnectionState)
+    opened_ms = (time.perf_counter() - began) * 1_000
+    catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
+    began = time.perf_counter()
+    await ask(app, "source test", Query(Statement("SELECT 1")), name, Page)
+    latency_ms = (time.perf_counter() - began) * 1_000
+    report = {
+        "source": name,
+        "database": catalog.database,
+        "server_version": state.current.server_version if state.current else "",
+        "tables": sum(table.kind != "view" for table in catalog.tables),
+        "views": sum(table.kind == "view" for table in catalog.tables),
+        "opened_ms": round(opened_ms, 1),
+        "latency_ms": round(latency_ms, 2),
+        "warnings": list(_warnings(app, name, catalog, latency_ms)),
+    }
+    if arguments.json:
+        show_json(report)
+        return
+    for key, value in report.items():
+        if key != "warnings":
+            print(f"{key:<15} {value}")
+    for warning in _warnings(app, name, catalog, latency_ms):
+        print(f"{'warning':<15} {warning}")
+
+
+def _warnings(app: Application, name: str, catalog: Catalog, latency_ms: float) -> Iterator[str]:
+    if not catalog.tables:
+        yield "there is no table in it: is it the right database?"
+    keyless = [
+        table.name
+        for table in catalog.tables
+        if table.kind == "table" and not any(column.key for column in table.columns)
+    ]
+    if keyless:
+        shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
+        yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be told apart"
+    if latency_ms > _SLOW_MS:
+        yield f"even SELECT 1 took {latency_ms:.0f} ms"
+    source = app.store.source(name)
+    if source is not None and source.external_access == "readWrite":
+        yield "tokens with a scope that writes may change it"

@@ -1,0 +1,94 @@
+"""`tidegate token create | list | revoke`. The secret is printed once and kept nowhere."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.person import with_app
+from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.terminal import say, show_json, show_table
+from tidegate.identity.tokens import parse_expiry
+from tidegate.store.api import TokenEntry
+from tidegate.types import Scope
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Do what `arguments.action` says."""
+    actions = {"create": _create, "list": _list, "revoke": _revoke}
+    action = actions[arguments.action]
+
+    async def work(app: Application) -> None:
+        action(app, arguments)
+
+    with_app(open_app(of_state(arguments)), work)
+    return 0
+
+
+def _create(app: Application, arguments: argparse.Namespace) -> None:
+    known = {source.name for source in app.store.sources()}
+    expires_at = parse_expiry(arguments.expires, time.time())
+    sources = frozenset(arguments.source) or None
+    plaintext, entry = app.tokens.create(
+        arguments.name, Scope(arguments.scope), sources, expires_at
+    )
+    print(plaintext)
+    say(f"token {entry.name}: {entry.scope.value}, {_sources(entry)}, {_until(entry.expires_at)}")
+    for name in sorted((sources or frozenset()) - known):
+        say(f"note: no source {name} is saved yet")
+
+
+def _list(app: Application, arguments: argparse.Namespace) -> None:
+    now = time.time()
+    rows = [_described(entry, now) for entry in app.tokens.list()]
+    if arguments.json:
+        show_json({"tokens": rows})
+        return
+    columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
+    shown = [
+        [", ".join(row[name]) if isinstance(row[name], list) else row[name] for name in columns]
+        for row in rows
+    ]
+    show_table(columns, shown)
+
+
+def _revoke(app: Application, arguments: argparse.Namespace) -> None:
+    app.tokens.revoke(arguments.name)
+    say(f"revoked {arguments.name}")
+
+
+def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
+    state = "active"
+    if entry.revoked_at is not None:
+        state = "revoked"
+    elif entry.expires_at is not None and entry.expires_at <= now:
+        state = "expired"
+    return {
+        "name": entry.name,
+        "scope": entry.scope.value,
+        "sources": None if entry.sources is None else sorted(entry.sources),
+        "state": state,
+        "prefix": entry.prefix,
+        "created_at": _moment(entry.created_at),
+        "expires_at": _moment(entry.expires_at),
+        "last_used_at": _moment(entry.last_used_at),
+        "revoked_at": _moment(entry.revoked_at),
+    }
+
+
+def _moment(seconds: float | None) -> str | None:
+    """UTC, ISO 8601, to the second."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _sources(entry: TokenEntry) -> str:
+    return "every source" if entry.sources is None else ", ".join(sorted(entry.sources))
+
+
+def _until(expires_at: float | None) -> str:
+    return f"until {_moment(expires_at)}" if expires_at is not None else "without end"
