@@ -128,7 +128,6 @@ _UNCERTAIN = re.compile(r"\\|--|/\*|#")
 _FIRST_QUOTE = re.compile(r"['\"$\\#]|--|/\*")
 
 
-@lru_cache(maxsize=2_048)
 def redact(text: str, dialect: str = "") -> str:
     """The statement without anything that may be a secret; equal to `text` if there was nothing.
 
@@ -136,6 +135,11 @@ def redact(text: str, dialect: str = "") -> str:
     shape but none of its literals. What UTF-8 cannot hold (lone surrogates, as a command line may
     bring) becomes `?`. Bounded work: give it a text cut to the size that is kept.
     """
+    # Long texts seldom come twice, and the cache must stay small.
+    return _redact_cached(text, dialect) if len(text) <= 2_048 else _redact(text, dialect)
+
+
+def _redact(text: str, dialect: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     shaped = text
@@ -150,6 +154,9 @@ def redact(text: str, dialect: str = "") -> str:
         return _BARE.sub(rf"\1{MASK}", head) + MASK
     literal = _STRICT_LITERAL if dialect in _IDENTIFIER_QUOTES else _ANY_LITERAL
     return _BARE.sub(rf"\1{MASK}", literal.sub(_masked, shaped))
+
+
+_redact_cached = lru_cache(maxsize=1_024)(_redact)
 
 
 def _masked(literal: re.Match[str]) -> str:

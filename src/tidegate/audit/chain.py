@@ -1,0 +1,95 @@
+"""The hash chain: each line ends in a hash over itself and the hash of the line before. Pure.
+
+Finds any edit, removal, insertion or exchange of lines before the last. It cannot find that the
+end was cut off, nor a chain that was computed anew by someone who can write the file: that takes
+a witness elsewhere, such as a signed checkpoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import NamedTuple
+
+START = bytes(32)
+"""Stands for the hash before the first line."""
+
+_MARK = b',"hash":"'
+_SEAL_LENGTH = len(_MARK) + 64 + len(b'"}')
+_SEAL = re.compile(rb',"hash":"([0-9a-f]{64})"}')
+_SEQ = re.compile(rb'\{"seq":([1-9][0-9]{0,17}),')
+
+
+class Sealed(NamedTuple):
+    """A line without its line break, and its hash."""
+
+    line: bytes
+    hash: bytes
+
+
+class Fault(NamedTuple):
+    """What is wrong at which line, counted from 1."""
+
+    line: int
+    reason: str
+
+
+class Checked(NamedTuple):
+    """The outcome of reading a chain: how many lines hold, their hashes (32 bytes each), and the
+    first fault. Lines after a fault are not looked at."""
+
+    lines: int
+    hashes: bytes
+    fault: Fault | None
+
+
+def seal(body: bytes, previous: bytes) -> Sealed:
+    """Close a body, a JSON object that starts with `seq`, into a line that follows `previous`."""
+    hashed = sha256(previous + body)
+    return Sealed(b'%b,"hash":"%b"}' % (body[:-1], hashed.hexdigest().encode()), hashed.digest())
+
+
+def unseal(line: bytes) -> tuple[bytes, bytes] | None:
+    """The body of a line and the hash that it states; None if it is not a sealed line."""
+    found = _SEAL.fullmatch(line, len(line) - _SEAL_LENGTH) if len(line) > _SEAL_LENGTH else None
+    if found is None:
+        return None
+    return line[:-_SEAL_LENGTH] + b"}", bytes.fromhex(found[1].decode())
+
+
+def sequence(line: bytes) -> int | None:
+    """The `seq` that a line states; None if it does not start with one."""
+    found = _SEQ.match(line)
+    return None if found is None else int(found[1])
+
+
+def follows(line: bytes, previous: bytes) -> bool:
+    """Whether a line is whole and comes after the one whose hash is `previous`."""
+    unsealed = unseal(line)
+    return unsealed is not None and sha256(previous + unsealed[0]).digest() == unsealed[1]
+
+
+def check(lines: Iterable[bytes]) -> Checked:
+    """Read a chain from its first line, and stop at the first one that is wrong."""
+    hashes = bytearray()
+    previous = START
+    index = 0
+    for line in lines:
+        index += 1
+        unsealed = unseal(line)
+        if unsealed is None:
+            return Checked(index - 1, bytes(hashes), Fault(index, "the line has no hash"))
+        body, stated = unsealed
+        seq = sequence(body)
+        if seq is None:
+            return Checked(index - 1, bytes(hashes), Fault(index, "the line has no number"))
+        if seq != index:
+            reason = f"line {seq} stands where line {index} belongs"
+            return Checked(index - 1, bytes(hashes), Fault(index, reason))
+        if sha256(previous + body).digest() != stated:
+            reason = "the line was changed, or the one before it"
+            return Checked(index - 1, bytes(hashes), Fault(index, reason))
+        hashes += stated
+        previous = stated
+    return Checked(index, bytes(hashes), None)

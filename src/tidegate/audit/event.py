@@ -1,0 +1,166 @@
+"""What an audit event says, and how it is written down: cut to size and without secrets.
+
+Decides what of a call is recorded. Result rows and parameters never are.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from tidegate.secrets import redact
+
+MAX_STATEMENT_CHARS = 4_096
+MAX_ERROR_CHARS = 1_024
+MAX_WORD_CHARS = 256
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened, as the gate knows it; events of one call share its `call_id`.
+
+    `intent`: will run, and could change data. `outcome`: ran; for a read, the only event.
+    `refusal`: did not run, for `code`. `request` is the kind of request (`query`, `browse`, ...),
+    `statement` the text as it came, `client` the caller's software, `code` a refusal's or
+    failure's. Sizes and times are those of the result: rows, encoded bytes, milliseconds.
+    """
+
+    call_id: str
+    phase: Literal["intent", "outcome", "refusal"]
+    actor: str
+    actor_name: str = ""
+    client: str = ""
+    surface: str = ""
+    tool: str = ""
+    source: str = ""
+    request: str = ""
+    effect: str = ""
+    verdict: str = ""
+    rule: str = ""
+    code: str = ""
+    statement: str | None = None
+    dialect: str = ""
+    rows: int | None = None
+    bytes: int | None = None
+    elapsed_ms: float | None = None
+    error: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event as a line holds it. `seq` counts the lines of a segment from 1.
+
+    `digest` is the SHA-256 of the statement as it came or, where secrets were taken out of it,
+    of the recorded text: the digest of a secret is a means to guess it. `length` is the
+    statement's length in characters, if it was cut.
+    """
+
+    seq: int
+    time: datetime
+    phase: str
+    call_id: str
+    actor: str
+    actor_name: str = ""
+    client: str = ""
+    surface: str = ""
+    tool: str = ""
+    source: str = ""
+    request: str = ""
+    effect: str = ""
+    verdict: str = ""
+    rule: str = ""
+    code: str = ""
+    digest: str = ""
+    statement: str = ""
+    length: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    elapsed_ms: float | None = None
+    error: str = ""
+
+
+class Witness(msgspec.Struct, frozen=True):
+    """How far another segment had come: what it held at `seq` must still be there."""
+
+    segment: str
+    seq: int
+    hash: str
+
+
+class Torn(msgspec.Struct, frozen=True):
+    """A line that a crash cut short, kept in a file of its own beside the segment."""
+
+    file: str
+    bytes: int
+    digest: str
+
+
+class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The line that a process writes when it begins to append to a segment.
+
+    `unreadable` names segments whose end does not verify.
+    """
+
+    seq: int
+    time: datetime
+    phase: Literal["open"]
+    segment: str
+    process: int
+    version: str
+    witnesses: tuple[Witness, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    torn: Torn | None = None
+
+
+def encode(event: Event, seq: int, now: float) -> bytes:
+    """The body of the event's line: a JSON object that starts with `seq`, without line breaks."""
+    digest, statement, length = "", "", None
+    error = event.error
+    if event.statement is not None:
+        digest, statement, length, redacted = _statement(event.statement, event.dialect)
+        if redacted:
+            # A database quotes the statement in its errors, and out of context no secret shows.
+            error = ""
+    if error:
+        error = redact(error[:MAX_ERROR_CHARS])
+    entry = Entry(
+        seq, datetime.fromtimestamp(now, UTC), event.phase,
+        event.call_id, event.actor, event.actor_name, _word(event.client), event.surface,
+        _word(event.tool), _word(event.source), event.request, event.effect, event.verdict,
+        event.rule, event.code, digest, statement, length, event.rows, event.bytes,
+        event.elapsed_ms, error,
+    )  # fmt: skip
+    return _encode(entry)
+
+
+def encode_opening(opening: Opening) -> bytes:
+    """The body of an opening's line."""
+    return _encode(opening)
+
+
+def _word(text: str) -> str:
+    """A name that came from outside, cut to size and fit for UTF-8."""
+    if len(text) > MAX_WORD_CHARS:
+        text = text[:MAX_WORD_CHARS]
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
+    """Digest, recorded text, length if it was cut, and whether secrets were taken out."""
+    # Long texts seldom come twice, and the cache must stay small.
+    return _record_cached(text, dialect) if len(text) <= 2_048 else _record(text, dialect)
+
+
+def _record(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
+    kept = text[:MAX_STATEMENT_CHARS]
+    recorded = redact(kept, dialect)
+    redacted = recorded != kept
+    digest = sha256((recorded if redacted else text).encode("utf-8", "replace")).hexdigest()
+    return f"sha256:{digest}", recorded, None if len(kept) == len(text) else len(text), redacted
+
+
+_record_cached = lru_cache(maxsize=1_024)(_record)
