@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tidegate.config import LimitSettings
 from tidegate.errors import GateError
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
@@ -20,7 +21,6 @@ from tidegate.surfaces.core.tables import READS
 from tidegate.types import Explain, Limits, More, Page, Query, Statement, Truncation
 
 DEFAULT_ROWS = 100
-MOST_ROWS = 10_000
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
 
 Rows = Annotated[int, Meta(ge=1)]
@@ -38,38 +38,69 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`handle` is what `more` said: it names the source as well, if the query did."""
+
     handle: str
     max_rows: Rows | None = None
-    source: str | None = None
 
 
-async def _query(turn: Turn, args: Run) -> ToolResult:
-    request = Query(Statement(args.sql), Limits(max_rows=_rows(args.max_rows)), shelve=True)
-    try:
-        page = await turn.handle(request, args.source, Page)
-    except GateError as error:
-        raise await advise(error, turn, args.source) from None
-    return _answer(page)
+def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
+    """The three tools within the operator's limits.
+
+    Where nothing can be written, `query` says so in its hints.
+    """
+
+    def limits(asked: int | None) -> Limits:
+        rows = min(asked or DEFAULT_ROWS, settings.max_rows)
+        return Limits(rows, settings.max_bytes, settings.timeout_s)
+
+    async def query(turn: Turn, args: Run) -> ToolResult:
+        request = Query(Statement(args.sql), limits(args.max_rows), shelve=True)
+        try:
+            page = await turn.handle(request, args.source, Page)
+        except GateError as error:
+            raise await advise(error, turn, args.source) from None
+        return _answer(page, args.source)
+
+    async def explain(turn: Turn, args: Plan) -> ToolResult:
+        request = Explain(Statement(args.sql), limits(settings.max_rows))
+        try:
+            page = await turn.handle(request, args.source, Page)
+        except GateError as error:
+            raise await advise(error, turn, args.source) from None
+        return _answer(page, args.source)
+
+    async def more(turn: Turn, args: Rest) -> ToolResult:
+        source, _, handle = args.handle.rpartition("/")
+        request = More(handle, limits(args.max_rows).max_rows)
+        return _answer(await turn.handle(request, source or None, Page), source or None)
+
+    return (
+        SurfaceTool(
+            name="query",
+            description="Run one SQL statement",
+            args=Run,
+            run=query,
+            annotations=CHANGES if writes else READS,
+        ),
+        SurfaceTool(
+            name="explain",
+            description="Plan of a statement, not run",
+            args=Plan,
+            run=explain,
+            annotations=READS,
+        ),
+        SurfaceTool(
+            name="more",
+            description="Next rows; handle: a result's `more`",
+            args=Rest,
+            run=more,
+            annotations=READS,
+        ),
+    )
 
 
-async def _explain(turn: Turn, args: Plan) -> ToolResult:
-    try:
-        page = await turn.handle(Explain(Statement(args.sql)), args.source, Page)
-    except GateError as error:
-        raise await advise(error, turn, args.source) from None
-    return _answer(page)
-
-
-async def _more(turn: Turn, args: Rest) -> ToolResult:
-    request = More(args.handle, _rows(args.max_rows))
-    return _answer(await turn.handle(request, args.source, Page))
-
-
-def _rows(asked: int | None) -> int:
-    return DEFAULT_ROWS if asked is None else min(asked, MOST_ROWS)
-
-
-def _answer(page: Page) -> ToolResult:
+def _answer(page: Page, source: str | None) -> ToolResult:
     encode = msgspec.json.encode
     parts: list[bytes] = []
     if page.columns:
@@ -78,7 +109,8 @@ def _answer(page: Page) -> ToolResult:
     if page.affected or not page.columns:
         parts += (b',"affected":' if parts else b'"affected":', encode(page.affected))
     if page.more is not None:
-        parts += (b',"more":', encode(page.more))
+        handle = page.more if source is None else f"{source}/{page.more}"
+        parts += (b',"more":', encode(handle))
     if page.truncations:
         parts += (b',"note":', encode(_note(page.truncations, page.more is not None)))
     return ToolResult(body=b"".join((b"{", *parts, b"}")), structured=False)
@@ -94,31 +126,3 @@ def _note(truncations: Sequence[Truncation], shelved: bool) -> str:
     ]
     step = "call more for the rest" if shelved else "narrow the query for the rest"
     return "; ".join([*said, step])
-
-
-def query_tool(writes: bool) -> SurfaceTool:
-    """The tool that runs a statement; where nothing can be written it says so in its hints."""
-    return SurfaceTool(
-        name="query",
-        description="Run one SQL statement",
-        args=Run,
-        run=_query,
-        annotations=CHANGES if writes else READS,
-    )
-
-
-EXPLAIN = SurfaceTool(
-    name="explain",
-    description="Plan of a statement, not run",
-    args=Plan,
-    run=_explain,
-    annotations=READS,
-)
-
-MORE = SurfaceTool(
-    name="more",
-    description="Next rows; handle: a result's `more`",
-    args=Rest,
-    run=_more,
-    annotations=READS,
-)

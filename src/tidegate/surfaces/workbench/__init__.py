@@ -7,16 +7,17 @@ may do is the gate's business.
 from __future__ import annotations
 
 from tidegate import __version__
+from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import Gate, Surface
-from tidegate.surfaces.workbench import connections, execution, metadata
+from tidegate.surfaces.workbench import connections, metadata
 from tidegate.surfaces.workbench.errors import (
-    ErrorStatus,
     error_renderer,
     status_rule,
     unknown_resource,
     unknown_tool,
 )
+from tidegate.surfaces.workbench.execution import execute_query
 from tidegate.surfaces.workbench.resources import RESOURCES
 
 REVISIONS = RevisionPolicy(
@@ -35,9 +36,12 @@ INSTRUCTIONS = (
 )
 
 
-def surface(gate: Gate, *, http_error_status: ErrorStatus = "auto") -> Surface:
-    """The surface over `gate`; `http_error_status` is explained at `errors.status_rule`."""
-    status_of = status_rule(http_error_status)
+DEFAULTS = Config()
+
+
+def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
+    """The surface over `gate`, within the limits that `config` sets."""
+    status_of = status_rule(config.http_error_status)
     return Surface(
         gate,
         name="workbench",
@@ -45,7 +49,7 @@ def surface(gate: Gate, *, http_error_status: ErrorStatus = "auto") -> Surface:
         settings=Settings(REVISIONS, error_status=status_of),
         capabilities=CAPABILITIES,
         instructions=INSTRUCTIONS,
-        tools=(*connections.TOOLS, *metadata.TOOLS, *execution.TOOLS),
+        tools=(*connections.TOOLS, *metadata.TOOLS, execute_query(config.limits)),
         resources=RESOURCES,
         render_error=error_renderer(status_of),
         unknown_tool=unknown_tool,

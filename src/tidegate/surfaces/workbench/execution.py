@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.config import LimitSettings
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
@@ -21,8 +22,7 @@ from tidegate.surfaces.workbench.calls import (
 )
 from tidegate.types import Limits, Page, Query, Statement
 
-DEFAULT_ROWS, MOST_ROWS = 500, 10_000
-DEFAULT_SECONDS, MOST_SECONDS = 30, 300
+MOST_ROWS, MOST_SECONDS = 10_000, 300
 _ROWS_SCHEMA: dict[str, Any] = {
     "type": "array",
     "items": {"type": "array", "items": {"type": ["string", "null"]}},
@@ -50,20 +50,6 @@ class Executed(msgspec.Struct, frozen=True):
     status_message: str | UnsetType = UNSET
 
 
-async def _execute_query(turn: Turn, args: Execution) -> ToolResult:
-    source = uuid_of(args.connection_id, "connection_id")
-    limits = Limits(
-        max_rows=_clamp(args.max_rows, DEFAULT_ROWS, MOST_ROWS),
-        timeout_s=float(_clamp(args.timeout_seconds, DEFAULT_SECONDS, MOST_SECONDS)),
-    )
-    if args.schema is not None:
-        await catalog_of(turn, source, args.database, args.schema)
-    elif args.database is not None:
-        await check_database(turn, source, args.database)
-    request = Query(Statement(args.query), limits, "text", args.database, args.schema)
-    return answer(executed(await turn.handle(request, source, Page)))
-
-
 def executed(page: Page) -> Executed:
     """The page in the document's shape. Every cut counts as truncation, whatever its kind."""
     return Executed(
@@ -77,18 +63,34 @@ def executed(page: Page) -> Executed:
     )
 
 
-def _clamp(asked: int | None, usual: int, most: int) -> int:
-    return usual if asked is None else max(1, min(asked, most))
+def execute_query(settings: LimitSettings) -> SurfaceTool:
+    """The tool with the operator's defaults and the lesser of its limits and the document's."""
+    most_rows = min(settings.max_rows, MOST_ROWS)
+    most_seconds = min(int(settings.max_timeout_s), MOST_SECONDS)
 
+    async def execute(turn: Turn, args: Execution) -> ToolResult:
+        source = uuid_of(args.connection_id, "connection_id")
+        rows, seconds = args.max_rows, args.timeout_seconds
+        limits = Limits(
+            max_rows=min(settings.default_rows, most_rows)
+            if rows is None
+            else max(1, min(rows, most_rows)),
+            max_bytes=settings.max_bytes,
+            timeout_s=settings.timeout_s if seconds is None else max(1, min(seconds, most_seconds)),
+        )
+        if args.schema is not None:
+            await catalog_of(turn, source, args.database, args.schema)
+        elif args.database is not None:
+            await check_database(turn, source, args.database)
+        request = Query(Statement(args.query), limits, "text", args.database, args.schema)
+        return answer(executed(await turn.handle(request, source, Page)))
 
-TOOLS = (
-    SurfaceTool(
+    return SurfaceTool(
         name="execute_query",
         title="Execute Query",
         description="Run one SQL statement that reads, such as SELECT, and return its rows.",
         args=Execution,
-        run=_execute_query,
+        run=execute,
         output=Executed,
         annotations=hints(reads=False, repeatable=False, open_world=True),
-    ),
-)
+    )
