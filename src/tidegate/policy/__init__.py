@@ -1,0 +1,1 @@
+"""Whether a call may go on, and within which budgets. Pure: values in, a verdict out."""

@@ -1,0 +1,46 @@
+"""Shows how a verdict came about: every rule looked at, and what it said. Decides nothing itself:
+it asks the same rules in the same order as `decide.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.policy.decide import ALLOWED
+from tidegate.policy.model import Case
+from tidegate.policy.rules import RULES
+from tidegate.types import Actor, Judgement, Scope, Source, Verdict
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one rule said of a case: `verdict` is None where it had nothing against it."""
+
+    rule: str
+    says: str
+    verdict: Verdict | None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The verdict, and the findings in the order of the rules, up to the one that decided."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+
+def explain(
+    actor: Actor,
+    source: Source,
+    scope: Scope,
+    judgement: Judgement,
+    *,
+    writes_open: bool = False,
+) -> Explanation:
+    """The verdict that `decide` gives for the same arguments, with its findings."""
+    case = Case(actor, source, scope, judgement, writes_open)
+    findings: list[Finding] = []
+    for rule in RULES:
+        verdict = rule.look(case)
+        findings.append(Finding(rule.name, rule.says, verdict))
+        if verdict is not None:
+            return Explanation(verdict, tuple(findings))
+    return Explanation(ALLOWED, tuple(findings))
