@@ -16,7 +16,7 @@ from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.errors import Code, GateError
-from tidegate.types import Browse, Catalog, Connect, ConnectionState, Page, Query, Statement
+from tidegate.types import Browse, Catalog, Connect, ConnectionState, Page, Query, Source, Statement
 
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 _SLOW_MS = 250.0
@@ -44,9 +44,22 @@ def _settings(arguments: argparse.Namespace) -> Config:
 
 
 async def _add(app: Application, arguments: argparse.Namespace) -> None:
-    source = next(each for each in app.connections.sources() if each.name == arguments.name)
-    app.store.add_source(msgspec.structs.replace(source, ephemeral=False))
+    source = _given(app, arguments.name)
+    app.store.add_source(source)
     say(f"added {source.name} ({source.engine}, {source.external_access})")
+
+
+def save(app: Application, name: str) -> None:
+    """Keep a source that the settings name in the state, in place of one of its name."""
+    source = _given(app, name)
+    if app.store.source(name) != source:
+        app.store.remove_source(name)
+        app.store.add_source(source)
+
+
+def _given(app: Application, name: str) -> Source:
+    source = next(each for each in app.connections.sources() if each.name == name)
+    return msgspec.structs.replace(source, ephemeral=False)
 
 
 def _fixed(url: str) -> str:

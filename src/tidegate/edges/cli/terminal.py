@@ -18,14 +18,21 @@ def paints(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, code: str, stream: TextIO) -> str:
-    """The text in an SGR color (`1` bold, `2` dim, `32` green), if the stream wants colors."""
+def paint(text: str, code: str, stream: TextIO | None = None) -> str:
+    """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream, stdout where none
+    is given, wants colors."""
+    stream = stream or sys.stdout
     return f"\x1b[{code}m{text}\x1b[0m" if paints(stream) else text
 
 
 def say(text: str = "") -> None:
     """One line for the person, on stderr, so that stdout holds answers alone."""
     print(text, file=sys.stderr, flush=True)
+
+
+def show(text: str = "") -> None:
+    """One or more lines of what was asked for, on stdout."""
+    print(text, flush=True)
 
 
 def show_json(value: Any) -> None:
@@ -46,13 +53,13 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     head = [
         _pad(_fit(name), width, to) for name, width, to in zip(columns, widths, right, strict=True)
     ]
-    print(paint("  ".join(head).rstrip(), "1", sys.stdout))
-    print(paint("  ".join("-" * width for width in widths), "2", sys.stdout))
+    print(paint("  ".join(head).rstrip(), "1"))
+    print(paint("  ".join("-" * width for width in widths), "2"))
     for values, row in zip(rows, shown, strict=True):
         cells = [_pad(text, width, to) for text, width, to in zip(row, widths, right, strict=True)]
         if paints(sys.stdout):
             cells = [
-                paint(cell, "2", sys.stdout) if value is None else cell
+                paint(cell, "2") if value is None else cell
                 for cell, value in zip(cells, values, strict=True)
             ]
         print("  ".join(cells).rstrip())
