@@ -1,0 +1,147 @@
+"""The command: `python -m bench [--quick] [--only point,...] [--without-peers]`.
+
+A full run writes bench/results/latest.json and bench/REPORT.md. A partial one (quick, only,
+without peers) writes beside its logs in bench/.work, so that it never replaces a full one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib.metadata import version
+
+from bench import data, peers, servers, workloads
+from bench.report import render
+from bench.servers import Contestant
+from bench.workloads import Effort, Rows, Running
+
+OVER_HTTP: dict[str, Callable[[dict[str, Running], Effort], Rows]] = {
+    "point-repeated": lambda running, effort: workloads.throughput(running, effort, fresh=False),
+    "point-fresh": lambda running, effort: workloads.throughput(running, effort, fresh=True),
+    "latency-point": lambda running, effort: workloads.latency(
+        running, effort, lambda one: one.points(fresh=False)
+    ),
+    "latency-1000": lambda running, effort: workloads.latency(
+        running, effort, lambda one: one.large(1_000)
+    ),
+    "latency-10000": lambda running, effort: workloads.latency(
+        running, effort, lambda one: one.large(10_000)
+    ),
+    "latency-tools-list": lambda running, effort: workloads.latency(
+        running, effort, Running.listing
+    ),
+}
+
+ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
+    "cold-start": workloads.cold_start,
+    "memory": workloads.memory,
+    "tokens": lambda contestants, _: workloads.tokens(contestants),
+}
+
+
+def main() -> None:
+    options = _options()
+    peers.WORK.mkdir(exist_ok=True)
+    data.make_shop(workloads.SHOP)
+    data.make_company(workloads.COMPANY)
+    if not options.without_peers:
+        peers.install()
+    chosen = servers.contestants(with_peers=not options.without_peers, only=options.servers)
+    effort = workloads.QUICK if options.quick else workloads.FULL
+    results = _head(effort)
+    # The collector of the client must not stop in the middle of somebody's turn.
+    gc.freeze()
+    gc.disable()
+    _run(results, chosen, effort, options.only)
+    partial = options.quick or options.without_peers or options.only or options.servers
+    data_path = peers.WORK / "latest.json" if partial else peers.HERE / "results/latest.json"
+    text_path = peers.WORK / "REPORT.md" if partial else peers.HERE / "REPORT.md"
+    data_path.parent.mkdir(exist_ok=True)
+    data_path.write_text(json.dumps(results, indent=1) + "\n")
+    text_path.write_text(render(results))
+    print(render(results))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two short rounds")
+    parser.add_argument("--without-peers", action="store_true", help="install nothing")
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="NAME,...",
+        help=f"beginnings of workloads: {', '.join([*OVER_HTTP, *ON_ITS_OWN])}",
+    )
+    parser.add_argument(
+        "--servers",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="NAME,...",
+        help="only these servers",
+    )
+    return parser.parse_args()
+
+
+def _run(
+    results: dict[str, object], chosen: list[Contestant], effort: Effort, only: list[str]
+) -> None:
+    def wanted(name: str) -> bool:
+        return not only or any(name.startswith(beginning) for beginning in only)
+
+    def measure(name: str, rows: Callable[[], Rows]) -> None:
+        print(f"measuring {name} ...", flush=True)
+        before = os.getloadavg()[0]
+        done[name] = rows()
+        loads[name] = (before, os.getloadavg()[0])
+        gc.collect()
+
+    done: dict[str, Rows] = {}
+    loads: dict[str, tuple[float, float]] = {}
+    results |= {"workloads": done, "loads": loads}
+    by_name = {contestant.name: contestant for contestant in chosen}
+    http = [name for name in OVER_HTTP if wanted(name)]
+    if http:
+        with ExitStack() as stack:
+            running = {name: workloads.start(stack, one) for name, one in by_name.items()}
+            for name in http:
+                measure(name, lambda name=name: OVER_HTTP[name](running, effort))
+    for name in filter(wanted, ON_ITS_OWN):
+        measure(name, lambda name=name: ON_ITS_OWN[name](by_name, effort))
+
+
+def _head(effort: Effort) -> dict[str, object]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=peers.HERE, capture_output=True, text=True
+    ).stdout.strip()
+    versions = {
+        "tidegate": f"{version('tidegate')} ({commit})",
+        "Python": platform.python_version(),
+        "uvicorn": version("uvicorn"),
+        "apsw": version("apsw"),
+    }
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": _machine(),
+        "versions": versions | peers.versions(),
+        "rounds": effort.rounds,
+    }
+
+
+def _machine() -> str:
+    with open("/proc/cpuinfo") as lines:
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    model = models[0] if models else platform.machine()
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GB, Linux {platform.release()}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Renders the results of a run for a reader: the aims first, then a table for each workload.
+
+Decides what counts as an aim met. Pure: results in, Markdown out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from bench.figures import Spread, paired, spread
+from bench.servers import FLOOR, GATE, TOOLBOX
+
+Results = dict[str, Any]
+Rows = dict[str, list[dict[str, float]]]
+
+POINT_TITLES = {
+    "point-repeated": "Point query, one text repeated, 32 clients (judge warm)",
+    "point-fresh": "Point query, a new text each call, 32 clients (judge cold)",
+}
+LATENCY_TITLES = {
+    "latency-point": "Point query, one text repeated",
+    "latency-1000": "1,000 rows x 8",
+    "latency-10000": "10,000 rows x 8",
+    "latency-tools-list": "tools/list",
+}
+
+
+class Aim(NamedTuple):
+    """A figure the house holds itself to: how it is found, and what it may be at most."""
+
+    what: str
+    limit: float
+    digits: int
+    find: Callable[[Results], float]
+
+
+def _median(workload: str, key: str, unit: float = 1.0) -> Callable[[Results], float]:
+    return lambda workloads: spread(_series(workloads[workload], GATE, key)).median / unit
+
+
+def _ratio(
+    workload: str, key: str, to: str, *, inverse: bool = False
+) -> Callable[[Results], float]:
+    def find(workloads: Results) -> float:
+        of, other = (_series(workloads[workload], name, key) for name in (GATE, to))
+        return (paired(other, of) if inverse else paired(of, other)).median
+
+    return find
+
+
+def _growth(workloads: Results) -> float:
+    row = workloads["memory"][GATE][0]
+    at_last = [value for key, value in row.items() if key.endswith(" calls")][-1]
+    return (at_last - row["10000 calls"]) / 1e6
+
+
+AIMS = (
+    Aim("CPU per point query, ms", 0.28, 3, _median("point-repeated", "cpu_per_call", 1e-3)),
+    Aim(
+        "the same over the floor (0.28 to 0.14 where the aim was set)",
+        2.0,
+        2,
+        _ratio("point-repeated", "cpu_per_call", FLOOR),
+    ),
+    Aim(
+        "calls/s: Toolbox over Tidegate",
+        1.0,
+        2,
+        _ratio("point-repeated", "calls_per_s", TOOLBOX, inverse=True),
+    ),
+    Aim("10,000 rows: CPU over the floor", 1.2, 2, _ratio("latency-10000", "cpu_per_call", FLOOR)),
+    Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
+    Aim("cold start, s of CPU to the first answer", 0.25, 3, _median("cold-start", "cpu")),
+    Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
+    Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
+    Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),
+)
+
+
+def render(results: Results) -> str:
+    """The whole report as Markdown."""
+    workloads = results["workloads"]
+    parts = [_head(results), _aims(workloads)]
+    parts += [_point(title, workloads[name]) for name, title in POINT_TITLES.items()
+              if name in workloads]  # fmt: skip
+    if any(name in workloads for name in LATENCY_TITLES):
+        parts.append("## Latency over HTTP, one client\n")
+        parts += [_latency(title, workloads[name]) for name, title in LATENCY_TITLES.items()
+                  if name in workloads]  # fmt: skip
+    for name, table in (("cold-start", _cold_start), ("memory", _memory), ("tokens", _tokens)):
+        if name in workloads:
+            parts.append(table(workloads[name]))
+    return "\n".join(parts)
+
+
+def _head(results: Results) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    loads = "; ".join(
+        f"{name} {before:.1f} to {after:.1f}" for name, (before, after) in results["loads"].items()
+    )
+    return f"""# Speed and size
+
+{results["date"]}, {results["machine"]}.
+{versions}.
+Load average before and after each workload: {loads}.
+
+Medians over {results["rounds"]} interleaved rounds, with the least and the greatest in brackets;
+a ratio is the median of the ratios of each round. CPU is the server's, children included. Client
+and server share the machine, and other work ran beside them: trust ratios before milliseconds.
+How it is measured: [README.md](README.md).
+"""
+
+
+def _aims(workloads: Results) -> str:
+    lines = []
+    for aim in AIMS:
+        try:
+            value = aim.find(workloads)
+        except KeyError:
+            lines.append((aim.what, f"{aim.limit:,g}", "not measured", ""))
+            continue
+        met = "met" if value <= aim.limit else "**not met**"
+        lines.append((aim.what, f"{aim.limit:,g}", f"{value:,.{aim.digits}f}", met))
+    return "## Aims\n\n" + _table(("aim (Tidegate core)", "at most", "measured", ""), lines)
+
+
+def _point(title: str, rows: Rows) -> str:
+    header = (
+        "server", "calls/s", "CPU ms/call", "calls/s to floor", "calls/s to Toolbox",
+        "CPU to floor", "CPU to Toolbox", "p50 / p99 ms", "client CPU ms/call", "RSS MB",
+    )  # fmt: skip
+    lines = [
+        (
+            name,
+            _spread(rows, name, "calls_per_s").show(0),
+            _spread(rows, name, "cpu_per_call").show(3, 1e-3),
+            _to(rows, name, FLOOR, "calls_per_s"),
+            _to(rows, name, TOOLBOX, "calls_per_s"),
+            _to(rows, name, FLOOR, "cpu_per_call"),
+            _to(rows, name, TOOLBOX, "cpu_per_call"),
+            _latencies(rows, name),
+            f"{_spread(rows, name, 'client_cpu_per_call').median * 1e3:.3f}",
+            f"{_spread(rows, name, 'rss').high / 1e6:.0f}",
+        )
+        for name in rows
+    ]
+    return f"## {title}\n\n{_table(header, lines)}"
+
+
+def _latency(title: str, rows: Rows) -> str:
+    header = (
+        "server", "p50 ms", "p99 ms", "p50 to floor", "CPU ms/call", "CPU to floor",
+        "answer bytes",
+    )  # fmt: skip
+    lines = [
+        (
+            name,
+            _spread(rows, name, "p50").show(2, 1e-3),
+            f"{_spread(rows, name, 'p99').median * 1e3:.2f}",
+            _to(rows, name, FLOOR, "p50"),
+            _spread(rows, name, "cpu_per_call").show(2, 1e-3),
+            _to(rows, name, FLOOR, "cpu_per_call"),
+            f"{rows[name][0]['answer_bytes']:,.0f}",
+        )
+        for name in rows
+    ]
+    return f"### {title}\n\n{_table(header, lines)}"
+
+
+def _cold_start(rows: Rows) -> str:
+    header = (
+        "server", "first answer s", "CPU s to it", "CPU to floor", "CPU s with its end", "RSS MB",
+    )  # fmt: skip
+    lines = [
+        (
+            name,
+            _spread(rows, name, "first_answer").show(3),
+            _spread(rows, name, "cpu").show(3),
+            _to(rows, name, FLOOR, "cpu"),
+            _spread(rows, name, "cpu_whole_life").show(3),
+            _spread(rows, name, "rss").show(0, 1e6),
+        )
+        for name in rows
+    ]
+    return f"## Cold start over stdio: start to the first answered query\n\n{_table(header, lines)}"
+
+
+def _memory(rows: Rows) -> str:
+    lines = [
+        (name, ", ".join(f"{key}: {value / 1e6:.1f}" for key, value in one[0].items()))
+        for name, one in rows.items()
+    ]
+    title = "Memory over HTTP, MB resident, point queries with new texts"
+    return f"## {title}\n\n{_table(('server', 'after'), lines)}"
+
+
+def _tokens(rows: Rows) -> str:
+    keys = ("tools", "definitions", "conversation", "total")
+    lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
+    title = "Bytes a model reads and writes to find two of 212 tables and join them"
+    return f"## {title}\n\n{_table(('server', *keys), lines)}"
+
+
+def _series(rows: Rows, name: str, key: str) -> list[float]:
+    return [row[key] for row in rows[name]]
+
+
+def _spread(rows: Rows, name: str, key: str) -> Spread:
+    return spread(_series(rows, name, key))
+
+
+def _to(rows: Rows, name: str, other: str, key: str) -> str:
+    if other not in rows or name == other:
+        return ""
+    return paired(_series(rows, name, key), _series(rows, other, key)).show()
+
+
+def _latencies(rows: Rows, name: str) -> str:
+    return " / ".join(f"{_spread(rows, name, key).median * 1e3:.2f}" for key in ("p50", "p99"))
+
+
+def _table(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    rule = ("---",) * len(header)
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))

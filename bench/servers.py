@@ -1,0 +1,208 @@
+"""Decides who is measured, how each is started on a database, and what it is asked.
+
+Every server runs as its makers ship it, with defaults, except that limits below 10,000 rows are
+raised, and speaks the revision of MCP in which it is fastest. The peers run without any check of
+statements; Tidegate runs with its whole gate on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import data, peers
+from bench.mcp import SESSION, STATELESS
+from bench.process import Launch
+
+FLOOR = "floor"
+GATE = "Tidegate core"
+GATE_WORKBENCH = "Tidegate workbench"
+TOOLBOX = "MCP Toolbox"
+DBHUB = "DBHub"
+ALCHEMY = "MCP Alchemy"
+
+Arguments = dict[str, Any]
+Step = tuple[str, Arguments]
+Ask = Callable[[str, Arguments], str]
+"""Calls a tool of a running server and gives the text of its answer."""
+
+
+def _nothing(ask: Ask) -> Arguments:
+    return {}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A server: how to start it on a database file, and how to put a statement to it.
+
+    `conversation` is what an agent says to find two tables among 212 by words, read their columns
+    and keys, and join them; the last step runs the join. `learn` finds out what every call needs
+    besides and only the running server knows.
+    """
+
+    name: str
+    http: Callable[[int, Path], Launch]
+    stdio: Callable[[Path], Launch]
+    tool: str
+    arguments: Callable[[str, int], Arguments]
+    path: str = "/mcp"
+    dialect: str = STATELESS
+    headers: dict[str, str] = field(default_factory=dict)
+    learn: Callable[[Ask], Arguments] = _nothing
+    conversation: tuple[Step, ...] = ()
+
+
+def floor() -> Contestant:
+    program = str(peers.HERE / "floor.py")
+    return Contestant(
+        name=FLOOR,
+        http=lambda port, db: Launch((sys.executable, program, "http", str(db), str(port))),
+        stdio=lambda db: Launch((sys.executable, program, "stdio", str(db))),
+        tool="query",
+        arguments=lambda sql, rows: {"sql": sql},
+    )
+
+
+def tidegate(name: str, surface: str, tool: str, **traits: Any) -> Contestant:
+    """The gate with everything on: a token over HTTP, the records and history in a fresh state."""
+    command = str(Path(sys.executable).with_name("tidegate"))
+    state = peers.WORK / f"state-{surface}"
+    shutil.rmtree(state, ignore_errors=True)
+    token = subprocess.run(
+        [command, "token", "create", "bench", "--scope", "readOnly", "--state", str(state)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout.strip()
+
+    def launch(db: Path, *arguments: str) -> Launch:
+        source = ("--surface", surface, "--source", f"shop=sqlite:///{db}", "--state", str(state))
+        return Launch((command, "serve", *source, *arguments))
+
+    return Contestant(
+        name=name,
+        http=lambda port, db: launch(db, "--http", f"127.0.0.1:{port}"),
+        stdio=launch,
+        tool=tool,
+        headers={"Authorization": f"Bearer {token}"},
+        **traits,
+    )
+
+
+def core() -> Contestant:
+    return tidegate(
+        GATE,
+        "core",
+        "query",
+        arguments=lambda sql, rows: {"sql": sql} if rows <= 100 else {"sql": sql, "max_rows": rows},
+        conversation=(
+            ("search", {"words": "invoice customer", "detail": "keys"}),
+            ("query", {"sql": data.JOIN}),
+        ),
+    )
+
+
+def workbench() -> Contestant:
+    def learn(ask: Ask) -> Arguments:
+        entry = json.loads(ask("list_connections", {}))["connections"][0]
+        ask("connect", {"connection_id": entry["id"]})
+        return {"connection_id": entry["id"]}
+
+    return tidegate(
+        GATE_WORKBENCH,
+        "workbench",
+        "execute_query",
+        arguments=lambda sql, rows: {"query": sql, "max_rows": max(rows, 1)},
+        learn=learn,
+    )
+
+
+def dbhub() -> Contestant:
+    def launch(db: Path, *arguments: str) -> Launch:
+        return Launch(
+            (str(peers.node()), str(peers.DBHUB), "--dsn", f"sqlite:////{db}", *arguments)
+        )
+
+    return Contestant(
+        name=DBHUB,
+        http=lambda port, db: launch(
+            db, "--transport", "http", "--host", "127.0.0.1", "--port", str(port)
+        ),
+        stdio=lambda db: launch(db, "--transport", "stdio"),
+        tool="execute_sql",
+        arguments=lambda sql, rows: {"sql": sql},
+        conversation=(
+            ("search_objects", {"object_type": "table", "pattern": "%invoice%"}),
+            ("search_objects", {"object_type": "table", "pattern": "%customer%"}),
+            ("search_objects", _dbhub_details("invoice")),
+            ("search_objects", _dbhub_details("customer")),
+            ("execute_sql", {"sql": data.JOIN}),
+        ),
+    )
+
+
+def _dbhub_details(table: str) -> Arguments:
+    return {"object_type": "table", "pattern": table, "detail_level": "full"}
+
+
+def toolbox() -> Contestant:
+    binary = str(peers.TOOLBOX)
+
+    def launch(db: Path, *arguments: str) -> Launch:
+        command = (binary, "--prebuilt", "sqlite", "--disable-version-check", *arguments)
+        return Launch(command, {"SQLITE_DATABASE": str(db)})
+
+    names = {"output_format": "simple"}
+    return Contestant(
+        name=TOOLBOX,
+        http=lambda port, db: launch(db, "--address", "127.0.0.1", "--port", str(port)),
+        stdio=lambda db: launch(db, "--stdio"),
+        dialect=SESSION,
+        tool="execute_sql",
+        arguments=lambda sql, rows: {"sql": sql},
+        conversation=(
+            ("list_tables", names),
+            ("list_tables", {"table_names": "customer,invoice"}),
+            ("execute_sql", {"sql": data.JOIN}),
+        ),
+    )
+
+
+def alchemy() -> Contestant:
+    def launch(db: Path, *arguments: str) -> Launch:
+        return Launch(
+            (str(peers.ALCHEMY), *arguments),
+            {"DB_URL": f"sqlite:///{db}", "EXECUTE_QUERY_MAX_CHARS": "100000000"},
+        )
+
+    return Contestant(
+        name=ALCHEMY,
+        http=lambda port, db: launch(db, "--transport", "streamable-http", "--port", str(port)),
+        stdio=launch,
+        tool="execute_query",
+        arguments=lambda sql, rows: {"query": sql},
+        conversation=(
+            ("filter_table_names", {"q": "invoice"}),
+            ("filter_table_names", {"q": "customer"}),
+            ("schema_definitions", {"table_names": ["customer", "invoice"]}),
+            ("execute_query", {"query": data.JOIN}),
+        ),
+    )
+
+
+def contestants(*, with_peers: bool, only: list[str]) -> list[Contestant]:
+    """Who takes part, the floor first; `only` names some of them, in any case of letters."""
+    makers = {FLOOR: floor, GATE: core, GATE_WORKBENCH: workbench}
+    if with_peers:
+        makers |= {TOOLBOX: toolbox, DBHUB: dbhub, ALCHEMY: alchemy}
+    wanted = [name for name in makers if not only or name.lower() in map(str.lower, only)]
+    if not wanted:
+        raise SystemExit(f"bench: no such server; there are {', '.join(makers)}")
+    return [makers[name]() for name in wanted]
