@@ -20,11 +20,6 @@ GROUP BY n.name ORDER BY revenue DESC LIMIT 5"""
 _SCRIPTS = """
 SELECT name, language, born_on FROM customers
 WHERE language IN ('el', 'uk', 'ar', 'he', 'hi', 'zh', 'ja', 'ko') GROUP BY language LIMIT 8"""
-_COUNTRY = """SELECT n.name AS country, count(*) AS orders, sum(o.total_cents) / 100 AS revenue
-FROM orders o JOIN customers c ON c.id = o.customer_id JOIN countries n ON n.code = c.country_code
-WHERE o.currency = 'EUR' AND o.status <> 'cancelled' GROUP BY n.name ORDER BY revenue DESC LIMIT 5"""
-_SCRIPTS = """SELECT name, language, born_on FROM customers
-WHERE language IN ('el', 'uk', 'ar', 'he', 'hi', 'zh', 'ja', 'ko') GROUP BY language LIMIT 8"""
 _COUNT = "SELECT count(*) AS reviews FROM reviews"
 _DELETE = "DELETE FROM reviews WHERE rating = 1"
 

@@ -21,8 +21,7 @@ def paints(stream: TextIO) -> bool:
 def paint(text: str, code: str, stream: TextIO | None = None) -> str:
     """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream, stdout where none
     is given, wants colors."""
-    stream = stream or sys.stdout
-    return f"\x1b[{code}m{text}\x1b[0m" if paints(stream) else text
+    return f"\x1b[{code}m{text}\x1b[0m" if paints(stream or sys.stdout) else text
 
 
 def say(text: str = "") -> None:
