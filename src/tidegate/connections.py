@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.store.api import Store
-from tidegate.types import Actor, ConnectionState, Source, SourceEntry
+from tidegate.types import Actor, Catalog, ConnectionState, Source, SourceEntry
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
 
@@ -22,7 +22,15 @@ OpenEngine = Callable[[Source], Awaitable[Engine]]
 class Connection:
     """One source's engine, and since when."""
 
-    __slots__ = ("connected_at", "engine", "error", "last_active_at", "opening", "source")
+    __slots__ = (
+        "catalog",
+        "connected_at",
+        "engine",
+        "error",
+        "last_active_at",
+        "opening",
+        "source",
+    )
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -31,6 +39,7 @@ class Connection:
         self.connected_at: float | None = None
         self.last_active_at: float | None = None
         self.error: str | None = None
+        self.catalog: Catalog | None = None
 
     def state(self) -> ConnectionState:
         if self.engine is not None:
@@ -38,9 +47,7 @@ class Connection:
         else:
             current = None
             status = "connecting" if self.opening else "error" if self.error else "disconnected"
-        return ConnectionState(
-            status, current, self.connected_at, self.last_active_at, self.error
-        )
+        return ConnectionState(status, current, self.connected_at, self.last_active_at, self.error)
 
 
 class Connections:
@@ -100,7 +107,7 @@ class Connections:
 
     async def disconnect(self, connection: Connection) -> None:
         """Close a source's engine. Raises: GateError SOURCE_NOT_CONNECTED if it is closed."""
-        engine, connection.engine = connection.engine, None
+        engine, connection.engine, connection.catalog = connection.engine, None, None
         if engine is None:
             raise GateError(
                 Code.SOURCE_NOT_CONNECTED, f"The source {connection.source.name!r} is not connected"

@@ -1,0 +1,199 @@
+"""The composition root: the only place that knows concrete classes.
+
+`App.open` reads no database and starts no thread: what a run does not need it does not pay for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tidegate.audit.log import AuditLog
+from tidegate.config import Config, state_directory
+from tidegate.connections import Connections
+from tidegate.engines.registry import engine_of, open_engine
+from tidegate.errors import Code, GateError
+from tidegate.gateway import Gateway
+from tidegate.history import History
+from tidegate.identity.actors import ANONYMOUS, stdio
+from tidegate.identity.lockout import Lockout
+from tidegate.identity.tokens import Tokens
+from tidegate.protocol.kernel import Kernel
+from tidegate.store.sqlite import SqliteStore
+from tidegate.surfaces.api import Surface
+from tidegate.types import Actor, Source
+
+SURFACES = ("core", "workbench")
+DEFAULT_SURFACE = "workbench"
+
+
+class App:
+    """Everything wired together for one process."""
+
+    def __init__(self, config: Config, directory: Path) -> None:
+        self.config = config
+        self.directory = directory
+        self.store = SqliteStore(directory / "state.db")
+        self.tokens = Tokens(self.store)
+        self.history = History(self.store)
+        self.audit = AuditLog(directory / "audit")
+        self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
+        self.gateway = Gateway(
+            self.connections, self.audit, self.history, writes_open=config.allow_writes
+        )
+        self._lockout = Lockout()
+
+    @classmethod
+    def open(cls, config: Config) -> App:
+        """Wire everything. Raises: GateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
+        for name in config.surfaces:
+            check_surface(name)
+        return cls(config, state_directory(config.state))
+
+    def surface(self, name: str) -> Surface:
+        """A surface by name, imported now."""
+        module: Any = importlib.import_module(f"tidegate.surfaces.{name}")
+        return module.surface(self.gateway, config=self.config)
+
+    def run_stdio(self) -> None:
+        """Serve MCP on standard input and output until the input or the process ends."""
+        asyncio.run(self._serve_stdio())
+
+    def run_http(self, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
+        """Serve MCP over HTTP until SIGTERM or SIGINT; `ready` is told the address."""
+        _run_fast(self.serve_http(host, port, ready=ready))
+
+    async def _serve_stdio(self) -> None:
+        from tidegate.edges.stdio import serve
+        from tidegate.surfaces.several import Several
+
+        surfaces = [self.surface(name) for name in self.config.surfaces]
+        server = surfaces[0] if len(surfaces) == 1 else Several(surfaces)
+        kernel = Kernel(server, server.settings)
+        try:
+            await serve(kernel, stdio(self.config.allow_writes), stop=_stop_on_signal())
+        finally:
+            await self.close()
+
+    async def serve_http(
+        self,
+        host: str,
+        port: int,
+        *,
+        ready: Callable[[str], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> None:
+        """Serve until `stop` is set, or without one until SIGTERM or SIGINT."""
+        from tidegate.edges.guards import Guard
+        from tidegate.edges.http import HttpEdge
+        from tidegate.edges.listen import address_of, bind, listen
+
+        config = self.config
+        listener = bind(host, port)
+        hosts = {*config.allowed_hosts, host}
+        edge = HttpEdge(
+            self._kernels(),
+            self.identify if config.auth else _identify_nobody,
+            guard=Guard(hosts, config.allowed_origins),
+            body_limit=config.body_limit_bytes,
+        )
+        address = address_of(listener)
+        try:
+            await listen(
+                edge,
+                listener,
+                stop=stop or _stop_on_signal(),
+                ready=(lambda: ready(address)) if ready is not None else None,
+                ending=edge.close,
+            )
+        finally:
+            await self.close()
+
+    def identify(self, bearer: str | None, address: str) -> Actor:
+        """The actor behind a bearer token. Raises: GateError AUTH_*."""
+        now = time.time()
+        self._lockout.check(address, now)
+        if bearer is None:
+            raise GateError(Code.AUTH_MISSING, "This server needs a token")
+        try:
+            return self.tokens.verify(bearer)
+        except GateError:
+            self._lockout.failed(address, now)
+            raise
+
+    async def close(self) -> None:
+        """Close sources, then the records. Safe to call twice."""
+        await self.connections.close()
+        self.tokens.close()
+        self.history.close()
+        self.audit.close()
+        self.store.close()
+
+    def _kernels(self) -> dict[str, Kernel]:
+        """One kernel for each surface, on its own path; `/mcp` is the first of them."""
+        kernels: dict[str, Kernel] = {}
+        for name in self.config.surfaces:
+            surface = self.surface(name)
+            kernels[f"/mcp/{name}"] = Kernel(surface, surface.settings)
+        kernels["/mcp"] = kernels[f"/mcp/{self.config.surfaces[0]}"]
+        return kernels
+
+
+def check_surface(name: str) -> None:
+    """Raises: GateError CONFIG_INVALID if there is no such surface."""
+    if name not in SURFACES:
+        raise GateError(
+            Code.CONFIG_INVALID,
+            f"There is no surface {name!r}",
+            hint=f"Choose from {', '.join(SURFACES)}.",
+        )
+
+
+def ephemeral_sources(config: Config) -> list[Source]:
+    """The sources that the settings name. Raises: GateError SOURCE_URL."""
+    sources: list[Source] = []
+    for settings in config.sources:
+        engine, dialect = engine_of(settings.url)
+        sources.append(
+            Source(
+                id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.name}={settings.url}")),
+                name=settings.name,
+                url=settings.url,
+                engine=engine,
+                dialect=dialect,
+                external_access=settings.external_access,
+                ai_policy=settings.ai_policy,
+                safe_mode=settings.safe_mode,
+                tags=settings.tags,
+                ephemeral=True,
+            )
+        )
+    return sources
+
+
+def _identify_nobody(bearer: str | None, address: str) -> Actor:
+    return ANONYMOUS
+
+
+def _stop_on_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    return stop
+
+
+def _run_fast(main: Any) -> None:
+    """Run on uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

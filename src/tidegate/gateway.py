@@ -1,0 +1,260 @@
+"""The pipeline: one door through which every request passes, from whatever edge and tool.
+
+Read `Gateway.handle` from top to bottom. A request is looked up, judged, decided on, put on record,
+run, shaped, put on record again. A `Permit` is made here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from tidegate.audit.log import AuditLog
+from tidegate.connections import Connection, Connections
+from tidegate.engines.api import Cursor, Engine
+from tidegate.errors import Code, GateError
+from tidegate.history import History
+from tidegate.policy.decide import decide
+from tidegate.results.page import PageBuilder
+from tidegate.shelf import SHELVED_ROWS, Shelf, Shelved
+from tidegate.sql.judge import judge
+from tidegate.trail import Trail
+from tidegate.types import (
+    Browse,
+    Call,
+    Catalog,
+    Connect,
+    ConnectionState,
+    Disconnect,
+    Effect,
+    Explain,
+    Judgement,
+    Limits,
+    ListSources,
+    More,
+    Page,
+    Payload,
+    Permit,
+    Query,
+    Reply,
+    Source,
+)
+
+METADATA = Judgement(Effect.READ, "request.metadata", "reads names, not data")
+SHELVED = Judgement(Effect.READ, "request.more", "shows rows that were read under a permit")
+CONNECTING = Judgement(Effect.READ, "request.connect", "opens a connection")
+DISCONNECTING = Judgement(Effect.READ, "request.disconnect", "closes a connection")
+
+_FIXED = {
+    Browse: METADATA,
+    More: SHELVED,
+    Connect: CONNECTING,
+    Disconnect: DISCONNECTING,
+    ListSources: METADATA,
+}
+_METADATA_LIMITS = Limits()
+
+
+class Gateway:
+    """The gate. `writes_open` is the operator's word that writes may be decided on at all."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        audit: AuditLog,
+        history: History,
+        *,
+        writes_open: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._connections = connections
+        self._audit = audit
+        self._history = history
+        self._shelf = Shelf()
+        self._writes_open = writes_open
+        self._clock = clock
+        self._calls = 0
+        self._run_id = f"{int(clock()):x}"
+
+    async def handle(self, call: Call) -> Reply:
+        """Answer one call. Raises: GateError, whatever is refused or fails."""
+        self._calls += 1
+        trail = Trail(
+            self._audit, self._history, self._clock, call, f"{self._run_id}-{self._calls:x}"
+        )
+        try:
+            payload = await self._answer(call, trail)
+        except GateError as error:
+            trail.fail(error)
+            raise
+        except asyncio.CancelledError:
+            trail.fail(GateError(Code.CALL_CANCELLED, "The call was cancelled"))
+            raise
+        except BaseException as fault:
+            trail.fail(GateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
+            raise
+        return Reply(payload, trail.call_id)
+
+    async def _answer(self, call: Call, trail: Trail) -> Payload:
+        request = call.request
+        if isinstance(request, ListSources):
+            entries = self._connections.entries(call.actor)
+            trail.judgement = METADATA
+            await trail.succeed(rows=len(entries))
+            return entries
+        connection = self._connections.find(call.source, call.actor)
+        trail.source = source = connection.source
+        judgement = self._judge(call, source)
+        self._decide(call, source, judgement, trail)
+        if isinstance(request, (Connect, Disconnect)):
+            return await self._switch(call, connection, trail)
+        if isinstance(request, More):
+            return await self._more(call, request, source, trail)
+        _report(call, 0.0, "Connecting")
+        engine = connection.engine or await self._connections.engine(connection)
+        if isinstance(request, Query):
+            opinion = await engine.inspect(request.statement)
+            if opinion is not None and opinion.effect > judgement.effect:
+                judgement = opinion
+                self._decide(call, source, judgement, trail)
+        if call.cancellation.cancelled:
+            raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
+        await trail.permit()
+        permit = Permit(
+            trail.call_id,
+            call.actor,
+            source,
+            request,
+            judgement.effect,
+            _METADATA_LIMITS if isinstance(request, Browse) else request.limits,
+        )
+        connection.last_active_at = trail.started_at
+        if isinstance(request, Browse):
+            return await self._describe(call, request, permit, engine, connection, trail)
+        return await self._run(call, request, permit, engine, trail)
+
+    def _judge(self, call: Call, source: Source) -> Judgement:
+        """What the request would do, as far as its text tells."""
+        request = call.request
+        if isinstance(request, Query):
+            return judge(request.statement.text, source.dialect)
+        if isinstance(request, Explain):
+            # Judged as what will run: what follows could turn an EXPLAIN into an execution.
+            return judge(f"EXPLAIN {request.statement.text}", source.dialect)
+        return _FIXED[type(request)]
+
+    def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> None:
+        """Raises: GateError with the code and the rule, unless the verdict is allow."""
+        verdict = decide(call.actor, source, call.scope, judgement, writes_open=self._writes_open)
+        trail.judgement, trail.verdict = judgement, verdict
+        if verdict.kind != "allow":
+            code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED
+            raise GateError(
+                code,
+                verdict.reason,
+                hint=verdict.hint,
+                details={"rule": verdict.rule, "effect": judgement.effect.label},
+            )
+
+    async def _describe(
+        self,
+        call: Call,
+        request: Browse,
+        permit: Permit,
+        engine: Engine,
+        connection: Connection,
+        trail: Trail,
+    ) -> Payload:
+        if request.aspect == "status":
+            await trail.succeed()
+            return connection.state()
+        kept = connection.catalog
+        if request.aspect != "catalog":
+            description: Payload = await engine.describe(permit, call.cancellation)
+        elif kept is not None and kept.stamp == await engine.stamp():
+            description = kept
+        else:
+            description = await engine.describe(permit, call.cancellation)
+            connection.catalog = description if isinstance(description, Catalog) else None
+        await trail.succeed()
+        return description
+
+    async def _run(
+        self, call: Call, request: Query | Explain, permit: Permit, engine: Engine, trail: Trail
+    ) -> Page:
+        _report(call, 0.2, "Executing")
+        began = time.perf_counter()
+        cursor = await engine.run(permit, call.cancellation)
+        try:
+            cells = request.cells if isinstance(request, Query) else "json"
+            builder = PageBuilder(cursor.columns, permit.limits, cells)
+            await _collect(cursor, builder)
+            _report(call, 0.8, "Formatting result")
+            more = None
+            if isinstance(request, Query) and request.shelve and builder.truncated:
+                more = await self._shelve(call, request, permit, cursor, builder)
+        finally:
+            await cursor.close()
+        elapsed_ms = (time.perf_counter() - began) * 1000
+        page = builder.page(affected=cursor.affected, elapsed_ms=elapsed_ms, more=more)
+        await trail.succeed(page)
+        _report(call, 1.0, "Done")
+        return page
+
+    async def _shelve(
+        self, call: Call, request: Query, permit: Permit, cursor: Cursor, builder: PageBuilder
+    ) -> str:
+        """Read on, within bounds, and keep what was not shown."""
+        rows = builder.rest
+        complete = False
+        while len(rows) < SHELVED_ROWS and not complete:
+            wanted = min(500, SHELVED_ROWS - len(rows))
+            read = await cursor.fetch(wanted)
+            rows.extend(read)
+            complete = len(read) < wanted
+        return self._shelf.put(
+            Shelved(call.actor.id, permit.source.id, request, cursor.columns, rows, complete)
+        )
+
+    async def _more(self, call: Call, request: More, source: Source, trail: Trail) -> Page:
+        """Show more of a result that was read under a permit of its own."""
+        shelved = self._shelf.take(request.handle, call.actor.id)
+        if shelved.source != source.id:
+            raise GateError(Code.RESULT_GONE, f"There is no result {request.handle!r} here")
+        limits = shelved.limits(request.max_rows)
+        builder = PageBuilder(shelved.columns, limits, shelved.query.cells)
+        at = 0
+        while wanted := builder.wanted:
+            rows = shelved.rows[at : at + wanted]
+            builder.add(rows)
+            at += len(rows)
+            if len(rows) < wanted:
+                break
+        shelved.rows = [*builder.rest, *shelved.rows[at:]]
+        more = self._shelf.put(shelved) if shelved.rows else None
+        page = builder.page(more=more, cut=not shelved.rows and not shelved.complete)
+        await trail.succeed(page)
+        return page
+
+    async def _switch(self, call: Call, connection: Connection, trail: Trail) -> ConnectionState:
+        """Open or close the source's connection."""
+        if isinstance(call.request, Connect):
+            await self._connections.engine(connection)
+        else:
+            await self._connections.disconnect(connection)
+        await trail.succeed()
+        return connection.state()
+
+
+async def _collect(cursor: Cursor, builder: PageBuilder) -> None:
+    while wanted := builder.wanted:
+        rows = await cursor.fetch(wanted)
+        builder.add(rows)
+        if len(rows) < wanted:
+            return
+
+
+def _report(call: Call, share: float, stage: str) -> None:
+    if call.progress is not None:
+        call.progress(share, stage)

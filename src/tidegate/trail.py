@@ -1,0 +1,161 @@
+"""One call's trail through the records: an intent, then an outcome or a refusal, and history.
+
+What could change data is on record before it runs. A read is on record before its reply leaves:
+if it cannot be, the reply does not leave.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from tidegate.audit.event import Event
+from tidegate.audit.log import AuditLog
+from tidegate.errors import GateError
+from tidegate.history import History
+from tidegate.store.api import HistoryEntry
+from tidegate.types import Call, Effect, Explain, Judgement, Page, Query, Source, Verdict
+
+_KINDS = {
+    "Query": "query",
+    "Explain": "explain",
+    "Browse": "browse",
+    "More": "more",
+    "ListSources": "list",
+    "Connect": "connect",
+    "Disconnect": "disconnect",
+}
+
+
+class Trail:
+    """What is known of a call so far, and the events that tell it.
+
+    Exactly one of `succeed` and `fail` ends a trail.
+    """
+
+    __slots__ = (
+        "_audit",
+        "_began",
+        "_call",
+        "_history",
+        "_permitted",
+        "call_id",
+        "judgement",
+        "source",
+        "started_at",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        audit: AuditLog,
+        history: History,
+        clock: Callable[[], float],
+        call: Call,
+        call_id: str,
+    ) -> None:
+        self._audit = audit
+        self._history = history
+        self._call = call
+        self._began = time.perf_counter()
+        self._permitted = False
+        self.call_id = call_id
+        self.source: Source | None = None
+        self.judgement: Judgement | None = None
+        self.verdict: Verdict | None = None
+        self.started_at = clock()
+
+    @property
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000
+
+    async def permit(self) -> None:
+        """Note that the call may run; durably first, if it could change data.
+
+        Raises: GateError AUDIT_UNAVAILABLE, and then it must not run.
+        """
+        if self.judgement is not None and self.judgement.effect > Effect.READ:
+            await self._audit.durable(self._append("intent"))
+        self._permitted = True
+
+    async def succeed(self, page: Page | None = None, *, rows: int | None = None) -> None:
+        """Record the outcome; durably, if data may have changed.
+
+        Raises: GateError AUDIT_UNAVAILABLE, and then the reply must not leave.
+        """
+        if page is not None:
+            sequence = self._append(
+                "outcome", rows=page.row_count, size=len(page.rows), elapsed_ms=page.elapsed_ms
+            )
+            self._remember(page.row_count or page.affected, page.elapsed_ms, "")
+        else:
+            sequence = self._append("outcome", rows=rows, elapsed_ms=self.elapsed_ms)
+        if self.judgement is not None and self.judgement.effect > Effect.READ:
+            await self._audit.durable(sequence)
+
+    def fail(self, error: GateError) -> None:
+        """Record a refusal or, if the call was permitted, how it failed."""
+        phase = "outcome" if self._permitted else "refusal"
+        self._append(phase, code=error.code.value, error=error.message, elapsed_ms=self.elapsed_ms)
+        if self._permitted:
+            self._remember(0, self.elapsed_ms, error.message)
+
+    def _append(
+        self,
+        phase: Literal["intent", "outcome", "refusal"],
+        *,
+        rows: int | None = None,
+        size: int | None = None,
+        elapsed_ms: float | None = None,
+        code: str = "",
+        error: str = "",
+    ) -> int:
+        call, source, judgement, verdict = self._call, self.source, self.judgement, self.verdict
+        request = call.request
+        return self._audit.append(
+            Event(
+                call_id=self.call_id,
+                phase=phase,
+                actor=call.actor.id,
+                actor_name=call.actor.name,
+                client=call.client,
+                surface=call.surface,
+                tool=call.tool,
+                source=source.name if source is not None else call.source or "",
+                request=_KINDS[type(request).__name__],
+                effect=judgement.effect.label if judgement is not None else "",
+                verdict=verdict.kind if verdict is not None else "",
+                rule=verdict.rule if verdict is not None else "",
+                code=code,
+                statement=(
+                    request.statement.text if isinstance(request, (Query, Explain)) else None
+                ),
+                dialect=source.dialect if source is not None else "",
+                rows=rows,
+                bytes=size,
+                elapsed_ms=elapsed_ms,
+                error=error,
+            )
+        )
+
+    def _remember(self, rows: int, elapsed_ms: float, error: str) -> None:
+        request, source = self._call.request, self.source
+        if source is None or not isinstance(request, Query):
+            return
+        self._history.add(
+            HistoryEntry(
+                text=request.statement.text,
+                source=source.name,
+                at=self.started_at,
+                actor=self._call.actor.id,
+                surface=self._call.surface,
+                tool=self._call.tool,
+                database=request.database or "",
+                dialect=source.dialect,
+                elapsed_ms=elapsed_ms,
+                row_count=rows,
+                success=not error,
+                error=error,
+            )
+        )
