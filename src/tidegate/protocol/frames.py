@@ -110,7 +110,7 @@ def salvage_id(frame: bytes) -> bytes:
     """The id of a frame that is not served, `NO_ID` if it cannot be had."""
     try:
         whole: Any = msgspec.json.decode(frame)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return NO_ID
     if not isinstance(whole, dict):
         return NO_ID

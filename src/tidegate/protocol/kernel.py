@@ -169,12 +169,18 @@ class Kernel:
         try:
             return p.read(method.params if method is not None else p.Params, message.params)
         except RpcError as error:
-            # A wrong envelope, session or method weighs more than wrong parameters.
-            exchange = self._open(message, p.read(p.Params, message.params), link)
-            self._find(message, method, exchange)
-            if exchange.wire.modern:
+            if _modern_header(link):
                 error.status = 400
+            self._check_envelope(message, method, link)
             raise
+
+    def _check_envelope(self, message: Message, method: Method | None, link: Link) -> None:
+        """Raise what weighs more than wrong parameters: a wrong session, version or method."""
+        try:
+            envelope = p.read(p.Params, message.params)
+        except RpcError:
+            return
+        self._find(message, method, self._open(message, envelope, link))
 
     def _open(self, message: Message, params: p.Params, link: Link) -> Exchange:
         if (params.meta and VERSION_KEY in params.meta) or _modern_header(link):
@@ -265,7 +271,7 @@ class Kernel:
         params: p.Params,
         exchange: Exchange,
         link: Link,
-    ) -> Answer:
+    ) -> Answer | None:
         method = self._find(message, method, exchange)
         if exchange.wire.modern and isinstance(params, p.Answered):
             self._take_answers(message, params, exchange)
@@ -281,6 +287,8 @@ class Kernel:
         finally:
             if running is not None:
                 running.pop(exchange.id, None)
+        if exchange.cancellation.cancelled:
+            return None  # who cancels a request gets no result; an error that says so may leave
         return Answer(frames.result_frame(exchange.id, result))
 
     def _find(self, message: Message, method: Method | None, exchange: Exchange) -> Method:

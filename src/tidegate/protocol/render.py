@@ -109,7 +109,8 @@ def tool_result(result: ToolResult, revision: Revision, server_meta: bytes) -> b
     if result.is_error:
         parts.append(b',"isError":true')
     if result.meta is not None:
-        parts += (b',"_meta":', _merge_meta(result.meta, server_meta))
+        own = server_meta if revision.modern else b""
+        parts += (b',"_meta":', _merge_meta(result.meta, own))
     elif revision.modern:
         parts += (b',"_meta":', server_meta)
     parts.append(b"}")

@@ -40,6 +40,8 @@ async def listen(kernel: Kernel, exchange: Exchange, params: p.Listen) -> bytes:
             ended.set_result(None)
 
     def changed(kind: str, uri: str | None) -> None:
+        if ended.done():
+            return
         if kind == "resource":
             if uri in wanted.resource_subscriptions:
                 outlet.send(notification_frame(_UPDATED, {"uri": uri, "_meta": meta}))
