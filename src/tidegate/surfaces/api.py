@@ -60,13 +60,13 @@ class Gate(Protocol):
 class Turn:
     """One call of one tool (or one reading of a resource): what its code may know and do."""
 
-    __slots__ = ("_context", "_gate", "_progress", "_scope", "_surface", "tool")
+    __slots__ = ("_context", "_gate", "_progress", "_surface", "scope", "tool")
 
     def __init__(self, gate: Gate, context: Context, surface: str, tool: str, scope: Scope) -> None:
         self._gate = gate
         self._context = context
         self._surface = surface
-        self._scope = scope
+        self.scope = scope
         self._progress: Progress | None = self._report if context.wants_progress else None
         self.tool = tool
 
@@ -109,7 +109,7 @@ class Turn:
             tool=self.tool,
             request=request,
             source=source,
-            scope=self._scope,
+            scope=self.scope,
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
             progress=self._progress if isinstance(request, Query) else None,

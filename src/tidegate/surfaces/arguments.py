@@ -6,7 +6,7 @@ Decides no wording of any product: surfaces that have their own read `details` o
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,36 +22,41 @@ _PLACE = re.compile(r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$")
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
     """The arguments as `args`, strictly: a wrong type is refused, never bent.
 
-    Raises: GateError ARGUMENT_INVALID with details `parameter` and `problem`, which is `missing`,
-    `unknown` or `type`.
+    Raises: GateError ARGUMENT_INVALID with details `parameter`, `problem` (`missing`, `unknown` or
+    `type`; `missing` too for null where a value is required) and `required`.
     """
     try:
         return msgspec.convert(arguments, args)
     except msgspec.ValidationError as error:
-        _refuse(str(error), args)
+        raise _refusal(str(error), arguments, args) from None
 
 
-def _refuse(text: str, args: type[msgspec.Struct]) -> NoReturn:
-    names = ", ".join(args.__struct_fields__) or "none"
+def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> GateError:
     if match := _MISSING.search(text):
-        raise wrong_argument(match[1], "missing", "is required")
+        return wrong_argument(match[1], "missing", "is required")
     if match := _UNKNOWN.search(text):
-        raise wrong_argument(match[1], "unknown", "is unknown", hint=f"Parameters: {names}.")
+        names = ", ".join(args.__struct_fields__) or "none"
+        return wrong_argument(match[1], "unknown", "is unknown", hint=f"Parameters: {names}.")
     if match := _PLACE.match(text):
+        name, place = match["name"], match["rest"]
+        required = any(
+            field.required for field in msgspec.structs.fields(args) if field.encode_name == name
+        )
+        if required and arguments.get(name) is None:
+            return wrong_argument(name, "missing", "is required")
         problem = match["problem"].replace("`", "").replace(" | null", "")
-        place = f" at {match['rest']}" if match["rest"] else ""
-        raise wrong_argument(match["name"], "type", problem[:1].lower() + problem[1:] + place)
-    raise GateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")
+        what = f"is wrong: {problem[:1].lower()}{problem[1:]}" + (f" at {place}" if place else "")
+        return wrong_argument(name, "type", what, required=required)
+    return GateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")
 
 
 def wrong_argument(
-    parameter: str, problem: str, what: str, *, hint: str | None = None
+    parameter: str, problem: str, what: str, *, hint: str | None = None, required: bool = True
 ) -> GateError:
     """The refusal of one argument: `what` continues the sentence `Parameter X ...`."""
-    verb = what if what.startswith("is ") else f"is wrong: {what}"
     return GateError(
         Code.ARGUMENT_INVALID,
-        f"Parameter {parameter} {verb}",
+        f"Parameter {parameter} {what}",
         hint=hint,
-        details={"parameter": parameter, "problem": problem},
+        details={"parameter": parameter, "problem": problem, "required": required},
     )

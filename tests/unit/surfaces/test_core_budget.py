@@ -28,41 +28,12 @@ _SHOP = (
     issued_on TEXT NOT NULL, due_on TEXT NOT NULL, currency TEXT NOT NULL,
     total NUMERIC NOT NULL, tax NUMERIC NOT NULL, status TEXT NOT NULL, paid_at TEXT)""",
 )
-_AREAS = [
-    "billing",
-    "shipping",
-    "stock",
-    "staff",
-    "ledger",
-    "audit",
-    "crm",
-    "web",
-    "support",
-    "pricing",
-]
-_THINGS = [
-    "account",
-    "address",
-    "batch",
-    "campaign",
-    "carrier",
-    "channel",
-    "claim",
-    "contact",
-    "contract",
-    "country",
-    "coupon",
-    "delivery",
-    "document",
-    "event",
-    "invoice_line",
-    "journal",
-    "member",
-    "note",
-    "order",
-    "order_item",
-    "payment",
-]
+_AREAS = ("billing", "shipping", "stock", "staff", "ledger", "audit", "crm", "web", "desk", "fleet")
+_THINGS = (
+    "account", "address", "batch", "campaign", "carrier", "channel", "claim", "contact",
+    "contract", "country", "coupon", "delivery", "document", "event", "invoice_line", "journal",
+    "member", "note", "order", "order_item", "payment",
+)  # fmt: skip
 
 
 def _build(path: Path) -> None:
@@ -82,8 +53,8 @@ def _build(path: Path) -> None:
         " ('a@example.org', 'Ada', 'UK', '2026-01-01'), ('b@example.org', 'Bo', 'SE', '2026-01-02')"
     )
     connection.executemany(
-        "INSERT INTO invoices (customer_id, number, issued_on, due_on, currency, total, tax, status)"
-        " VALUES (?, ?, '2026-02-01', '2026-03-01', 'EUR', ?, 0, 'open')",
+        "INSERT INTO invoices (customer_id, number, issued_on, due_on, currency, total, tax,"
+        " status) VALUES (?, ?, '2026-02-01', '2026-03-01', 'EUR', ?, 0, 'open')",
         [(1, "I-1", 120), (1, "I-2", 80), (2, "I-3", 50)],
     )
     connection.commit()
@@ -133,7 +104,6 @@ def test_a_conversation_on_212_tables_stays_within_its_bytes(tmp_path: Path) -> 
         "rows": [["Ada", 2, 200], ["Bo", 1, 50]],
     }
     assert sum(spent.values()) < BUDGET, spent
-    print(spent, sum(spent.values()))
 
 
 def test_the_surface_has_at_most_six_tools(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NoReturn
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import METHOD_NOT_FOUND, Info, RpcError
@@ -38,8 +38,10 @@ _PREFIXES = {
 _WORDS = {
     Code.SOURCE_UNKNOWN: "Connection not found",
     Code.SOURCE_NOT_CONNECTED: "Connection is not open",
-    Code.POLICY_SOURCE: "Token does not have access to this connection",
-    Code.POLICY_BLOCKED: "External access is disabled for this connection",
+    Code.POLICY_CONFIRM: (
+        "Destructive queries (DROP, TRUNCATE, ALTER...DROP) cannot be executed via execute_query."
+        " Use confirm_destructive_operation."
+    ),
     Code.SQL_TOO_LONG: "Query exceeds 100KB limit",
     Code.SQL_MULTIPLE: "Multi-statement queries are not supported. Send one statement at a time.",
 }
@@ -86,14 +88,18 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
 def _words(error: GateError, turn: Turn) -> str:
     parameter = error.details.get("parameter")
     if parameter is not None:
-        return _words_on_argument(parameter, error.details.get("problem", ""))
+        return _words_on_argument(parameter, error.details)
+    if error.code is Code.POLICY_SCOPE and not turn.actor.scope.covers(turn.scope):
+        return f"Tool '{turn.tool}' requires additional scopes"
     return _WORDS.get(error.code, error.message)
 
 
-def _words_on_argument(parameter: str, problem: str) -> str:
-    if problem == "uuid":
+def _words_on_argument(parameter: str, details: Mapping[str, Any]) -> str:
+    if details.get("problem") == "uuid":
         return f"Invalid UUID for parameter: {parameter}"
-    return f"Missing required parameter: {parameter}"
+    if details.get("required"):
+        return f"Missing required parameter: {parameter}"
+    return f"Invalid value for parameter: {parameter}"
 
 
 def unknown_tool(name: str) -> RpcError:

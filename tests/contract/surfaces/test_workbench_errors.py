@@ -1,0 +1,202 @@
+"""The workbench document's errors: codes, words, HTTP statuses, and how a call ends early."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surface_gate import SHOP_ID, SqliteGate, sqlite_source
+from surface_peer import READER, Peer
+from surface_shop import build_shop
+from tidegate.config import Config
+from tidegate.errors import FATES, Code, GateError
+from tidegate.surfaces import workbench
+from tidegate.types import Call, Reply
+
+SEED_STATUS = {
+    -32601: 200,
+    -32602: 200,
+    -32603: 500,
+    -32001: 401,
+    -32002: 200,
+    -32003: 200,
+    -32004: 404,
+    -32005: 413,
+    -32007: 403,
+    -32008: 401,
+}
+QUERY = {"connection_id": SHOP_ID, "query": "SELECT 1"}
+
+
+class FailingGate:
+    """Refuses every call with one error."""
+
+    def __init__(self, code: Code, message: str = "It failed") -> None:
+        self._error = GateError(code, message)
+
+    async def handle(self, call: Call) -> Reply:
+        raise self._error
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> SqliteGate:
+    return SqliteGate(sqlite_source(build_shop(tmp_path / "shop.db")))
+
+
+def refuse(
+    gate: SqliteGate | FailingGate,
+    tool: str,
+    arguments: dict[str, Any],
+    mode: str = "auto",
+    client: tuple[str, str] = ("peer", "1"),
+) -> tuple[dict[str, Any], int]:
+    """The error of a call, and its HTTP status."""
+
+    async def whole() -> tuple[dict[str, Any], int]:
+        config = Config(http_error_status=mode)  # pyright: ignore[reportArgumentType]
+        peer = Peer(workbench.surface(gate, config=config), READER, client=client)
+        await peer.open()
+        return await peer.error(tool, **arguments), peer.status
+
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_has_its_json_rpc_code_and_status(code: Code) -> None:
+    error, status = refuse(FailingGate(code), "execute_query", QUERY)
+    assert error["code"] == FATES[code].rpc
+    assert error["data"]["code"] == code.value
+    assert error["data"]["hint"]
+    if error["code"] == -32000:
+        assert status in (429, 503)
+    else:
+        assert status == SEED_STATUS[error["code"]]
+
+
+@pytest.mark.parametrize("code", [Code.POLICY_READ_ONLY, Code.INTERNAL, Code.LIMIT_RATE])
+def test_compat_and_an_old_python_client_get_200(code: Code) -> None:
+    old = ("mcp", "0.1.0")
+    assert refuse(FailingGate(code), "execute_query", QUERY, "compat")[1] == 200
+    assert refuse(FailingGate(code), "execute_query", QUERY, "auto", old)[1] == 200
+    assert refuse(FailingGate(code), "execute_query", QUERY, "seed", old)[1] == FATES[code].http
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("connect", {}, "Missing required parameter: connection_id"),
+        ("connect", {"connection_id": 7}, "Missing required parameter: connection_id"),
+        ("connect", {"connection_id": None}, "Missing required parameter: connection_id"),
+        ("connect", {"connection_id": "shop"}, "Invalid UUID for parameter: connection_id"),
+        ("describe_table", {"connection_id": SHOP_ID}, "Missing required parameter: table"),
+        (
+            "execute_query",
+            QUERY | {"max_rows": "5"},
+            "Invalid value for parameter: max_rows",
+        ),
+        (
+            "list_tables",
+            {"connection_id": SHOP_ID, "include_row_counts": 1},
+            "Invalid value for parameter: include_row_counts",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(
+    gate: SqliteGate, tool: str, arguments: dict[str, Any], message: str
+) -> None:
+    error, status = refuse(gate, tool, arguments)
+    assert (error["code"], status) == (-32602, 200)
+    assert error["message"] == f"Invalid params: {message}"
+
+
+def test_an_unknown_tool_is_a_method_not_found(gate: SqliteGate) -> None:
+    error, status = refuse(gate, "no_such_tool", {})
+    assert (error["code"], status) == (-32601, 200)
+    assert error["message"] == "Method not found: tools/call:no_such_tool"
+
+
+def test_unknown_arguments_are_ignored(gate: SqliteGate) -> None:
+    async def whole() -> dict[str, Any]:
+        peer = Peer(workbench.surface(gate))
+        await peer.open()
+        return await peer.result("execute_query", **QUERY, nonsense=1)
+
+    assert asyncio.run(whole())["structuredContent"]["row_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("connect", {"connection_id": SHOP_ID.replace("9", "8")}, "Connection not found"),
+        ("disconnect", {"connection_id": SHOP_ID}, "Connection is not open"),
+        ("describe_table", {"connection_id": SHOP_ID, "table": "nope"}, "Table not found: nope"),
+        (
+            "list_tables",
+            {"connection_id": SHOP_ID, "schema": "nope"},
+            "Schema not found: nope",
+        ),
+        (
+            "list_tables",
+            {"connection_id": SHOP_ID, "database": "nope"},
+            "Database not found: nope",
+        ),
+        ("execute_query", QUERY | {"database": "nope"}, "Database not found: nope"),
+        ("execute_query", QUERY | {"schema": "nope"}, "Schema not found: nope"),
+        ("execute_query", QUERY | {"query": "SELECT * FROM nope"}, "no such table: nope"),
+    ],
+)
+def test_what_is_not_there_is_invalid_params(
+    gate: SqliteGate, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    error, status = refuse(gate, tool, arguments)
+    assert (error["code"], status) == (-32602, 200)
+    assert error["message"] == f"Invalid params: {words}"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "shown"),
+    [
+        (
+            Code.POLICY_READ_ONLY,
+            "Connection is read-only for external clients",
+            "Forbidden: Connection is read-only for external clients",
+        ),
+        (
+            Code.POLICY_SCOPE,
+            "Principal lacks tools:write scope required for write queries",
+            "Forbidden: Principal lacks tools:write scope required for write queries",
+        ),
+        (Code.SQL_TOO_LONG, "", "Invalid params: Query exceeds 100KB limit"),
+        (
+            Code.SQL_MULTIPLE,
+            "",
+            "Invalid params: Multi-statement queries are not supported."
+            " Send one statement at a time.",
+        ),
+    ],
+)
+def test_refusals_use_the_documents_words(code: Code, message: str, shown: str) -> None:
+    assert refuse(FailingGate(code, message), "execute_query", QUERY)[0]["message"] == shown
+
+
+def test_a_tool_that_the_scope_does_not_cover_says_so() -> None:
+    gate = FailingGate(Code.POLICY_SCOPE, "Too little")
+    error, status = refuse(gate, "disconnect", {"connection_id": SHOP_ID})
+    assert (error["code"], status) == (-32007, 403)
+    assert error["message"] == "Forbidden: Tool 'disconnect' requires additional scopes"
+
+
+def test_an_unknown_resource_is_404_by_the_table_and_200_in_compat(gate: SqliteGate) -> None:
+    async def status(mode: str) -> int:
+        config = Config(http_error_status=mode)  # pyright: ignore[reportArgumentType]
+        peer = Peer(workbench.surface(gate, config=config))
+        await peer.open()
+        reply = await peer.request("resources/read", uri="tablepro://nowhere")
+        assert reply["error"]["code"] == -32601
+        return peer.status
+
+    assert asyncio.run(status("seed")) == 404
+    assert asyncio.run(status("compat")) == 200
