@@ -73,4 +73,4 @@ def nearest_columns(name: str, catalog: Catalog) -> list[str]:
 def _nearest(name: str, names: list[str]) -> list[str]:
     from difflib import get_close_matches  # not worth its import before the first mistake
 
-    return get_close_matches(name.rpartition(".")[2].casefold(), names, n=3, cutoff=0.6)
+    return get_close_matches(name.rpartition(".")[2].casefold(), names, n=3, cutoff=0.7)

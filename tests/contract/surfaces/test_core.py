@@ -1,0 +1,194 @@
+"""The surface `core`, as an agent meets it: what it reads, and what errors tell it to do next."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from surface_gate import SqliteGate, sqlite_source
+from surface_peer import Peer
+from surface_shop import build_shop
+from tidegate.config import Config
+from tidegate.surfaces import core
+
+OTHER_ID = "11111111-2e3d-4b14-9c3a-1d2f4ad1f6f1"
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> SqliteGate:
+    return SqliteGate(sqlite_source(build_shop(tmp_path / "shop.db")))
+
+
+@pytest.fixture
+def two_sources(tmp_path: Path) -> SqliteGate:
+    return SqliteGate(
+        sqlite_source(build_shop(tmp_path / "first.db")),
+        sqlite_source(build_shop(tmp_path / "crm.db"), "crm", OTHER_ID),
+    )
+
+
+def ask(gate: SqliteGate, *calls: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of some tool calls of one client."""
+
+    async def whole() -> list[dict[str, Any]]:
+        peer = Peer(core.surface(gate))
+        await peer.open()
+        return [(await peer.call(tool, **arguments))["result"] for tool, arguments in calls]
+
+    return asyncio.run(whole())
+
+
+def read(gate: SqliteGate, tool: str, **arguments: Any) -> str:
+    (result,) = ask(gate, (tool, arguments))
+    assert not result.get("isError"), result
+    assert "structuredContent" not in result
+    return result["content"][0]["text"]
+
+
+def complaint(gate: SqliteGate, tool: str, **arguments: Any) -> str:
+    (result,) = ask(gate, (tool, arguments))
+    assert result["isError"] is True
+    return result["content"][0]["text"]
+
+
+def test_sources_are_listed_with_dialect_and_access(two_sources: SqliteGate) -> None:
+    assert read(two_sources, "sources") == "shop: sqlite readOnly\ncrm: sqlite readOnly"
+
+
+def test_detail_grows_from_names_to_columns_to_keys(gate: SqliteGate) -> None:
+    assert read(gate, "search", words="placed").splitlines()[0] == "orders: placed_at"
+    assert read(gate, "search", words="placed", detail="columns").splitlines()[0] == (
+        "orders(id,customer_id,placed_at,total)"
+    )
+    keys = read(gate, "search", words="placed", detail="keys").splitlines()[0]
+    assert keys == (
+        "orders(id int pk, customer_id int>customers.id, placed_at text, total numeric?)"
+    )
+
+
+def test_no_words_list_the_names_and_no_match_too(gate: SqliteGate) -> None:
+    assert read(gate, "search", words=" ") == "big_orders,customers,orders"
+    assert read(gate, "search", words="zebra") == ("No match. Tables: big_orders,customers,orders")
+
+
+def test_many_matches_say_how_many_more_there_are(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "wide.db")
+    for number in range(20):
+        connection.execute(f"CREATE TABLE part_{number} (id INTEGER PRIMARY KEY)")
+    connection.close()
+    lines = read(SqliteGate(sqlite_source(tmp_path / "wide.db")), "search", words="part")
+    assert lines.splitlines()[-1] == "+12 more: add words"
+
+
+def test_describe_takes_several_tables_in_any_case(gate: SqliteGate) -> None:
+    lines = read(gate, "describe", tables=["Customers", "main.orders"]).splitlines()
+    assert [line.partition("(")[0] for line in lines] == ["customers", "orders"]
+
+
+def test_describe_shows_what_it_has_and_names_what_it_lacks(gate: SqliteGate) -> None:
+    lines = read(gate, "describe", tables=["customers", "ordes"]).splitlines()
+    assert lines[1] == "No table ordes (nearest: orders)"
+
+
+def test_an_unknown_table_is_an_error_with_the_nearest_names(gate: SqliteGate) -> None:
+    assert complaint(gate, "describe", tables=["custmers"]) == (
+        "source.unknown_table: No table custmers (nearest: customers). Find it with search."
+    )
+    assert complaint(gate, "query", sql="SELECT * FROM custmers") == (
+        "sql.failed: no such table: custmers. Nearest: customers."
+    )
+    assert complaint(gate, "explain", sql="SELECT * FROM zzz") == (
+        "sql.failed: no such table: zzz. Find it with search."
+    )
+
+
+def test_an_unknown_column_is_an_error_with_the_nearest_names(gate: SqliteGate) -> None:
+    assert complaint(gate, "query", sql="SELECT emial FROM customers") == (
+        "sql.failed: no such column: emial. Nearest: customers.email."
+    )
+
+
+def test_rows_come_as_one_compact_array(gate: SqliteGate) -> None:
+    assert read(gate, "query", sql="SELECT id, city FROM customers ORDER BY id") == (
+        '{"columns":["id","city"],"rows":[[1,"London"],[2,null],[3,"Nishapur"]]}'
+    )
+
+
+def test_a_cut_result_says_so_and_more_brings_the_rest(gate: SqliteGate) -> None:
+    sql = "SELECT id FROM customers ORDER BY id"
+    first, rest, gone = ask(
+        gate,
+        ("query", {"sql": sql, "max_rows": 2}),
+        ("more", {"handle": "r1"}),
+        ("more", {"handle": "r1"}),
+    )
+    assert msgspec.json.decode(first["content"][0]["text"]) == {
+        "columns": ["id"],
+        "rows": [[1], [2]],
+        "more": "r1",
+        "note": "first 2 rows; call more for the rest",
+    }
+    assert msgspec.json.decode(rest["content"][0]["text"]) == {"columns": ["id"], "rows": [[3]]}
+    assert gone["isError"] is True
+    assert gone["content"][0]["text"].startswith("result.gone: ")
+
+
+def test_exactly_all_rows_are_not_a_cut_result(gate: SqliteGate) -> None:
+    answer = msgspec.json.decode(read(gate, "query", sql="SELECT id FROM customers", max_rows=3))
+    assert "more" not in answer
+    assert "note" not in answer
+
+
+def test_one_source_needs_no_name_and_several_do(gate: SqliteGate, two_sources: SqliteGate) -> None:
+    read(gate, "query", sql="SELECT 1")
+    assert complaint(two_sources, "query", sql="SELECT 1").startswith("argument.invalid: ")
+    first, rest = ask(
+        two_sources,
+        ("query", {"sql": "SELECT id FROM orders", "max_rows": 1, "source": "crm"}),
+        ("more", {"handle": "crm/r1"}),
+    )
+    assert msgspec.json.decode(first["content"][0]["text"])["more"] == "crm/r1"
+    assert not rest.get("isError"), rest
+    assert two_sources.calls[-1].source == "crm"
+
+
+def test_wrong_arguments_say_what_to_send(gate: SqliteGate) -> None:
+    assert complaint(gate, "query", query="SELECT 1") == (
+        "argument.invalid: Parameter query is unknown. Parameters: sql, max_rows, source."
+    )
+    assert complaint(gate, "query").startswith("argument.invalid: Parameter sql is required.")
+    assert complaint(gate, "describe", tables="customers").startswith(
+        "argument.invalid: Parameter tables is wrong: expected array, got str."
+    )
+
+
+def test_rows_are_bounded_by_the_operators_limit(gate: SqliteGate) -> None:
+    read(gate, "query", sql="SELECT 1")
+    read(gate, "query", sql="SELECT 1", max_rows=1_000_000)
+    usual, most = (call.request.limits.max_rows for call in gate.calls)  # pyright: ignore
+    assert (usual, most) == (100, Config().limits.max_rows)
+
+
+def test_every_tool_of_a_read_only_server_says_that_it_only_reads(gate: SqliteGate) -> None:
+    for tool in core.surface(gate).catalogue.values():
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is True
+    writing = core.surface(gate, config=Config(allow_writes=True)).catalogue["query"].annotations
+    assert writing is not None
+    assert (writing.read_only_hint, writing.destructive_hint) == (False, True)
+
+
+@pytest.mark.parametrize("revision", core.REVISIONS[:4])
+def test_every_handshake_revision_is_served(gate: SqliteGate, revision: str) -> None:
+    async def whole() -> dict[str, Any]:
+        peer = Peer(core.surface(gate), revision=revision)
+        opened = await peer.open()
+        await peer.result("query", sql="SELECT 1")
+        return opened
+
+    assert asyncio.run(whole())["protocolVersion"] == revision

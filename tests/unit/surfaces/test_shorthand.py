@@ -1,0 +1,103 @@
+"""Tables in shorthand: what an agent reads instead of DDL."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.surfaces.core.shorthand import quoted, short_type, with_column_names, with_keys
+from tidegate.types import Catalog, ColumnInfo, ForeignKey, Index, Table
+
+CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")
+
+
+def orders(**changes: object) -> Table:
+    fields: dict[str, object] = {
+        "schema": "main",
+        "name": "orders",
+        "kind": "table",
+        "columns": (
+            ColumnInfo("id", "INTEGER", nullable=False, key=1),
+            ColumnInfo("customer_id", "INTEGER", nullable=False),
+            ColumnInfo("note", "TEXT"),
+        ),
+        "foreign_keys": (ForeignKey("fk", ("customer_id",), "customers", ("id",)),),
+    }
+    return Table(**(fields | changes))  # pyright: ignore[reportArgumentType]
+
+
+def test_keys_types_and_nulls_stand_with_their_columns() -> None:
+    assert with_keys(orders(), CATALOG) == (
+        "orders(id int pk, customer_id int>customers.id, note text?)"
+    )
+
+
+def test_names_alone_are_shorter() -> None:
+    assert with_column_names(orders(), CATALOG) == "orders(id,customer_id,note)"
+
+
+def test_another_schema_and_a_view_are_said() -> None:
+    table = orders(schema="sales", kind="view", foreign_keys=())
+    assert with_column_names(table, CATALOG) == "view sales.orders(id,customer_id,note)"
+
+
+def test_keys_of_several_columns_stand_at_the_end() -> None:
+    table = orders(
+        columns=(
+            ColumnInfo("line", "int", nullable=False, key=2),
+            ColumnInfo("order_id", "int", nullable=False, key=1),
+            ColumnInfo("region", "int", nullable=False),
+        ),
+        indexes=(Index("u", ("line", "region"), unique=True),),
+        foreign_keys=(
+            ForeignKey("fk", ("order_id", "region"), "orders", ("id", "region"), schema="sales"),
+        ),
+    )
+    assert with_keys(table, CATALOG) == (
+        "orders(line int, order_id int, region int, pk(order_id,line), unique(line,region),"
+        " (order_id,region)>sales.orders(id,region))"
+    )
+
+
+def test_unique_columns_comments_and_row_counts_are_said() -> None:
+    table = orders(
+        columns=(ColumnInfo("sku", "text", nullable=False, comment="as on\nthe box */ x"),),
+        indexes=(Index("u", ("sku",), unique=True),),
+        foreign_keys=(),
+        comment="What  we sell",
+        approximate_rows=1200,
+    )
+    assert with_keys(table, CATALOG) == (
+        "orders(sku text unique /*as on the box * / x*/) ~1200 rows -- What we sell"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("orders", "orders"),
+        ("Order", "Order"),
+        ("größe", "größe"),
+        ("order details", '"order details"'),
+        ('a"b', '"a""b"'),
+        ("2nd", '"2nd"'),
+    ],
+)
+def test_names_are_quoted_only_if_they_must_be(name: str, shown: str) -> None:
+    assert quoted(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("INTEGER", "int"),
+        ("character varying(255)", "varchar(255)"),
+        ("timestamp without time zone", "timestamp"),
+        ("timestamp(3) with time zone", "timestamptz(3)"),
+        ("double precision", "double"),
+        ("numeric(10,2)", "numeric(10,2)"),
+        ("integer[]", "integer[]"),
+        ("point", "point"),
+    ],
+)
+def test_long_type_names_are_made_short(name: str, short: str) -> None:
+    assert short_type(name) == short
