@@ -118,7 +118,8 @@ _STRICT_LITERAL = re.compile(
 )
 _IDENTIFIER_QUOTES = frozenset({"postgres", "duckdb", "oracle", "trino", "snowflake", "redshift"})
 _BARE = re.compile(
-    r"((?:passw\w*|pwd|passphrase|secret\w*|\w*token|api_?key|access_?key|private_?key|\bkey)"
+    r"((?:passw\w*|pwd|passphrase|secret\w*|\w*token|api_?key|access_?key|private_?key"
+    r"|\b(?:hex|re|hexre)?key)"
     r"\s*[:=]\s*|\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+|values\s+)?"
     r"|\b(?:authorization|bearer)\s*:?\s+)([^\s'\"$?:@%;,()*][^\s'\";,)]*)",
     re.IGNORECASE,

@@ -1,0 +1,100 @@
+"""The SQLite state file: private, ours, migrated once, refused when newer."""
+
+import stat
+import subprocess
+import sys
+
+import apsw
+import pytest
+
+from tidegate.errors import Code, GateError
+from tidegate.store import database
+from tidegate.store.sqlite import SqliteStore
+from tidegate.types import Source
+
+
+def refusal(path):
+    with pytest.raises(GateError) as caught:
+        SqliteStore(path)
+    assert caught.value.code is Code.STATE_FAILED
+    return caught.value
+
+
+def test_the_files_are_for_their_owner_alone(tmp_path):
+    store = SqliteStore(tmp_path / "state.db")
+    store.add_source(Source(id="1", name="a", url="x", engine="e", dialect="d"))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+    store.close()
+
+
+def test_the_number_of_the_newest_script_is_known():
+    numbers = [int(path.name[:4]) for path in database.scripts()]
+    assert numbers == list(range(1, database.NEWEST + 1))
+
+
+def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "state.db"
+    SqliteStore(path).close()
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA user_version = {database.NEWEST + 1}")
+    connection.close()
+    assert "newer version" in refusal(path).message
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "state.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE precious (a)")
+    connection.close()
+    before = path.read_bytes()
+    assert "something else" in refusal(path).message
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "state.db"
+    path.write_bytes(b"precious " * 1000)
+    refusal(path)
+    assert path.read_bytes() == b"precious " * 1000
+
+
+def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path):
+    refusal(tmp_path)
+    refusal(tmp_path / "nowhere" / "state.db")
+
+
+def test_processes_that_start_at_once_make_one_state(tmp_path):
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from tidegate.store.sqlite import SqliteStore\n"
+        "from tidegate.types import Source\n"
+        "sys.stdin.read()\n"
+        "name = sys.argv[2]\n"
+        "store = SqliteStore(Path(sys.argv[1]))\n"
+        "store.add_source(Source(id=name, name=name, url='x', engine='e', dialect='d'))\n"
+    )
+    path = tmp_path / "state.db"
+    children = [
+        subprocess.Popen([sys.executable, "-c", program, path, f"s{n}"], stdin=subprocess.PIPE)
+        for n in range(4)
+    ]
+    for child in children:
+        child.stdin.close()
+    assert [child.wait(60) for child in children] == [0] * 4
+    store = SqliteStore(path)
+    assert [source.name for source in store.sources()] == ["s0", "s1", "s2", "s3"]
+    store.close()
+
+
+def test_a_revoked_token_cannot_be_revived_even_in_sql(tmp_path):
+    path = tmp_path / "state.db"
+    SqliteStore(path).close()
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "INSERT INTO tokens (id, name, prefix, digest, scope, created_at, revoked_at)"
+        " VALUES ('1', 'a', 'tg_', x'00', 'readOnly', 1, 2)"
+    )
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute("UPDATE tokens SET revoked_at = NULL")
+    connection.close()

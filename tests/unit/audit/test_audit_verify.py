@@ -1,0 +1,109 @@
+"""Verifying a directory: what was changed, and where."""
+
+import pytest
+
+from tidegate.audit.event import Event
+from tidegate.audit.log import AuditLog
+from tidegate.audit.verify import verify
+from tidegate.errors import Code, GateError
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Two segments: the first with lines 1 to 6, the second begun while the first was at 4."""
+    first = AuditLog(tmp_path)
+    _append(first, 3)
+    second = AuditLog(tmp_path)
+    _append(second, 3)
+    _append(first, 2)
+    second.close()
+    first.close()
+    return tmp_path
+
+
+def _append(log, count):
+    for number in range(count):
+        log.append(Event(call_id=f"c{number}", phase="outcome", actor="a"))
+
+
+def change(directory, segment, changing):
+    path = directory / segment
+    path.write_bytes(b"".join(changing(path.read_bytes().splitlines(keepends=True))))
+    return [(fault.segment, fault.line) for fault in verify(directory).faults]
+
+
+def test_what_was_written_is_intact(directory):
+    report = verify(directory)
+    assert (report.segments, report.lines, report.faults, report.notes) == (2, 10, (), ())
+    assert report.intact
+
+
+def test_an_empty_or_missing_directory(tmp_path):
+    assert verify(tmp_path).intact
+    with pytest.raises(GateError) as caught:
+        verify(tmp_path / "nowhere")
+    assert caught.value.code is Code.STATE_FAILED
+
+
+def test_a_removed_line_is_found(directory):
+    assert change(directory, "000001.jsonl", lambda old: old[:2] + old[3:]) == [("000001.jsonl", 3)]
+
+
+def test_a_removed_first_line_is_found(directory):
+    assert change(directory, "000001.jsonl", lambda old: old[1:]) == [("000001.jsonl", 1)]
+
+
+def test_exchanged_lines_are_found(directory):
+    assert change(directory, "000002.jsonl", lambda old: [old[0], old[2], old[1], old[3]]) == [
+        ("000002.jsonl", 2)
+    ]
+
+
+def test_a_changed_last_line_is_found(directory):
+    assert change(
+        directory, "000001.jsonl", lambda old: [*old[:-1], old[-1].replace(b'"c1"', b'"c9"')]
+    ) == [("000001.jsonl", 6)]
+
+
+def test_a_line_put_in_is_found(directory):
+    assert change(directory, "000001.jsonl", lambda old: [*old[:3], old[2], *old[3:]]) == [
+        ("000001.jsonl", 4)
+    ]
+
+
+def test_an_end_that_was_cut_off_is_found_as_far_as_another_segment_saw_it(directory):
+    assert change(directory, "000001.jsonl", lambda old: old[:3]) == [("000001.jsonl", 3)]
+
+
+def test_an_end_cut_off_later_needs_a_witness_that_is_not_there_yet(directory):
+    assert change(directory, "000001.jsonl", lambda old: old[:4]) == []
+
+
+def test_lines_of_another_segment_are_found(directory):
+    (directory / "000002.jsonl").write_bytes((directory / "000001.jsonl").read_bytes())
+    faults = verify(directory).faults
+    assert ("000002.jsonl", 1) in [(fault.segment, fault.line) for fault in faults]
+
+
+def test_a_removed_segment_is_found(directory):
+    (directory / "000001.jsonl").unlink()
+    assert [(fault.segment, fault.line) for fault in verify(directory).faults] == [
+        ("000001.jsonl", 0)
+    ]
+
+
+def test_a_segment_without_a_witness_is_missed_by_its_number(tmp_path):
+    for name in ("000001.jsonl", "000003.jsonl"):
+        (tmp_path / name).write_bytes(b"")
+    assert [fault.segment for fault in verify(tmp_path).faults] == ["000002.jsonl"]
+
+
+def test_a_history_written_anew_is_found_by_its_witness(directory, tmp_path):
+    forged = tmp_path / "forged"
+    log = AuditLog(forged)
+    _append(log, 5)
+    log.close()
+    (directory / "000001.jsonl").write_bytes((forged / "000001.jsonl").read_bytes())
+    (fault,) = verify(directory).faults
+    assert (fault.segment, fault.line) == ("000001.jsonl", 4)
+    assert "anew" in fault.reason

@@ -1,0 +1,82 @@
+"""What an event's line says: enough to find the statement, and no secrets."""
+
+import hashlib
+import json
+
+import pytest
+
+from tidegate.audit.event import MAX_STATEMENT_CHARS, MAX_WORD_CHARS, Event, encode
+
+
+def line(**fields):
+    event = Event(**{"call_id": "c1", "phase": "outcome", "actor": "tok_1", **fields})
+    return json.loads(encode(event, 7, 1_700_000_000.25))
+
+
+def digest(text):
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_line_says_what_is_known_and_nothing_else():
+    assert line(rows=0, statement="SELECT 'ä'", source="shop") == {
+        "seq": 7,
+        "time": "2023-11-14T22:13:20.250000Z",
+        "phase": "outcome",
+        "call_id": "c1",
+        "actor": "tok_1",
+        "source": "shop",
+        "digest": digest("SELECT 'ä'"),
+        "statement": "SELECT 'ä'",
+        "rows": 0,
+    }
+
+
+def test_every_field_of_an_event_reaches_the_line():
+    fields = {
+        "actor_name": "claude", "client": "cc/1", "surface": "core", "tool": "run",
+        "source": "shop", "request": "query", "effect": "read", "verdict": "allow", "rule": "r",
+        "code": "sql.failed", "statement": "SELECT 1", "rows": 1, "bytes": 2, "elapsed_ms": 1.5,
+        "error": "no such table",
+    }  # fmt: skip
+    written = line(dialect="sqlite", **fields)
+    assert {name: written[name] for name in fields} == fields
+
+
+def test_a_statement_loses_its_secrets_and_the_digest_does_not_betray_them():
+    written = line(
+        statement="CREATE USER b PASSWORD 'hunter2'", dialect="postgres", error='near "hunter2"'
+    )
+    assert written["statement"] == "CREATE USER b PASSWORD '***'"
+    assert written["digest"] == digest("CREATE USER b PASSWORD '***'")
+    assert "error" not in written
+
+
+def test_an_error_loses_its_secrets():
+    assert "hunter2" not in line(error="cannot reach postgresql://u:hunter2@db/x")["error"]
+
+
+@pytest.mark.parametrize("length", [2_049, MAX_STATEMENT_CHARS, MAX_STATEMENT_CHARS + 1, 100_000])
+def test_a_long_statement_is_cut_but_its_digest_is_whole(length):
+    text = "SELECT 1".ljust(length, "x")
+    written = line(statement=text)
+    assert written["statement"] == text[:MAX_STATEMENT_CHARS]
+    assert written["digest"] == digest(text)
+    assert written.get("length") == (length if length > MAX_STATEMENT_CHARS else None)
+
+
+def test_a_secret_that_the_cut_falls_into_is_not_recorded():
+    text = "SELECT " + "1," * 2_000 + " password = 'hunter2" + "x" * 5_000
+    assert "hunter2" not in line(statement=text)["statement"]
+
+
+def test_what_callers_choose_is_cut_to_size_and_made_fit_for_utf8():
+    written = line(client="c" * 1_000, tool="\udcff", source="s" * 1_000, statement="\udcff")
+    assert written["client"] == "c" * MAX_WORD_CHARS
+    assert written["source"] == "s" * MAX_WORD_CHARS
+    assert (written["tool"], written["statement"]) == ("?", "?")
+
+
+def test_a_line_has_no_line_break():
+    event = Event(call_id="c", phase="refusal", actor="a", client="a\nb", statement="SELECT\r\n1")
+    assert b"\n" not in encode(event, 1, 0.0)
+    assert b"\r" not in encode(event, 1, 0.0)
