@@ -63,9 +63,9 @@ def products(category_ids: dict[tuple[str, str], int]) -> Iterator[Row]:
     for number in range(1, PRODUCTS + 1):
         kind = KINDS[(number - 1) % len(KINDS)]
         material, make = dice.pick(MATERIALS), dice.pick(MAKES)
-        price = kind.price_low + dice.skewed(kind.price_high - kind.price_low, 2.0)
+        price = kind.price_low + dice.skewed(kind.price_high - kind.price_low, 4)
         price -= price % 10 - 9
-        launched = dice.skewed(SPAN_S, 1.6)
+        launched = dice.skewed(SPAN_S, 3)
         gone = launched + dice.below(SPAN_S) if dice.chance(0.18) else SPAN_S
         yield (
             number,
@@ -73,7 +73,7 @@ def products(category_ids: dict[tuple[str, str], int]) -> Iterator[Row]:
             f"{material} {kind.noun.lower()} {make}",
             f"{kind.noun} of {material.lower()}, series {make}." if dice.chance(0.85) else None,
             category_ids[kind.branch, kind.twig],
-            dice.skewed(SUPPLIERS, 1.8) + 1,
+            dice.skewed(SUPPLIERS, 4) + 1,
             price,
             int(price * (0.35 + 0.3 * dice.roll())),
             int(kind.weight_g * (0.7 + 0.6 * dice.roll())) if dice.chance(0.92) else None,
@@ -120,7 +120,7 @@ def stock() -> Iterator[Row]:
         for product in range(1, PRODUCTS + 1):
             if dice.chance(0.7):
                 counted = moment(SPAN_S - dice.skewed(SPAN_S)) if dice.chance(0.9) else None
-                quantity = dice.skewed(400, 3.0)
+                quantity = dice.skewed(400, 6)
                 yield warehouse, product, quantity, dice.pick((5, 10, 20, 40)), counted
 
 

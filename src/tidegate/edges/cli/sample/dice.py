@@ -1,13 +1,14 @@
 """Chance that falls the same way on every machine and every Python.
 
 Only `random.Random.random` is used, whose sequence Python promises to keep for a seed; the rest
-is derived here.
+is derived here by multiplication and square roots, which are exact everywhere (powers are not).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import sqrt
 from random import Random
 from typing import TypeVar
 
@@ -32,9 +33,15 @@ class Dice:
         """An integer from `low` to `high`, both included."""
         return low + int(self.roll() * (high - low + 1))
 
-    def skewed(self, end: int, power: float = 2.5) -> int:
-        """An integer from 0 to `end` - 1 that favors small ones: few have most."""
-        return int(self.roll() ** power * end)
+    def skewed(self, end: int, halves: int = 5) -> int:
+        """An integer from 0 to `end` - 1 that favors small ones: few have most.
+
+        `halves` is how strongly: 2 is evenly, 4 squares the chance, 5 is its power of 2.5.
+        """
+        root = share = sqrt(self.roll())
+        for _ in range(halves - 1):
+            share *= root
+        return int(share * end)
 
     def chance(self, share: float) -> bool:
         return self.roll() < share

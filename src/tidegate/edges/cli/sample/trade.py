@@ -7,6 +7,7 @@ return) is made with it, so that sums and dates agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Any
 
 import msgspec
@@ -60,7 +61,7 @@ def customers() -> tuple[list[Customer], list[Row], list[Row]]:
                 if dice.chance(0.7)
                 else None,
                 int(dice.chance(0.35)),
-                dice.skewed(number - 1, 1.5) + 1 if number > 1 and dice.chance(0.2) else None,
+                dice.skewed(number - 1, 3) + 1 if number > 1 and dice.chance(0.2) else None,
                 moment(since),
             )
         )
@@ -103,13 +104,13 @@ class Trade:
 
     def play(self, count: int = ORDERS) -> None:
         for number in range(1, count + 1):
-            self._order(number, int((number / count) ** 0.7 * (SPAN_S - DAY_S)))
+            self._order(number, int(sqrt(number / count) * (SPAN_S - DAY_S)))
 
     def _order(self, number: int, at: int) -> None:
         dice = self._dice
         at += dice.below(DAY_S)
         known = max(1, min(len(self._people), int(at / (SPAN_S * 0.97) * CUSTOMERS) - 30))
-        buyer = dice.skewed(known, 1.5)
+        buyer = dice.skewed(known, 3)
         customer = self._people[buyer]
         basket = self._basket(number)
         goods = sum(quantity * price for *_, quantity, price in basket)
@@ -141,10 +142,10 @@ class Trade:
 
     def _basket(self, number: int) -> list[Row]:
         dice = self._dice
-        lines = 1 + dice.skewed(7, 1.8)
-        chosen = sorted({dice.skewed(len(self._prices), 1.9) for _ in range(lines)})
+        lines = 1 + dice.skewed(7, 4)
+        chosen = sorted({dice.skewed(len(self._prices), 4) for _ in range(lines)})
         return [
-            (number, line, product + 1, 1 + dice.skewed(6, 4.0), self._prices[product])
+            (number, line, product + 1, 1 + dice.skewed(6, 8), self._prices[product])
             for line, product in enumerate(chosen, 1)
         ]
 
@@ -171,7 +172,7 @@ class Trade:
         tracking = f"TG{dice.below(10**10):010d}" if dice.chance(0.93) else None
         self.shipments.append(
             (
-                len(self.shipments) + 1, order, 1 + dice.skewed(len(WAREHOUSES), 1.4),
+                len(self.shipments) + 1, order, 1 + dice.skewed(len(WAREHOUSES), 3),
                 dice.pick(CARRIERS), tracking, moment(left), moment(arrived) if delivered else None,
             )
         )  # fmt: skip
@@ -192,9 +193,9 @@ def reviews(people: list[Customer], products: int) -> Iterator[Row]:
         customer = people[buyer]
         language = customer.country.language if customer.country.language in REVIEWS else "en"
         happy, unhappy, bodies = REVIEWS[language]
-        rating = 5 - dice.skewed(5, 2.2)
+        rating = 5 - dice.skewed(5, 4)
         title = dice.pick(happy if rating > 2 else unhappy)
         body = dice.pick(bodies) if dice.chance(0.6) else None
         written = moment(customer.since + dice.below(max(SPAN_S - customer.since, DAY_S)))
-        product = dice.skewed(products, 1.9) + 1
+        product = dice.skewed(products, 4) + 1
         yield number, product, buyer + 1, rating, title, body, language, written

@@ -1,0 +1,109 @@
+"""`tidegate source`: what is saved, what is found when it is opened, what is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from command_line import Ended, tidegate
+
+Run = Callable[..., Ended]
+
+
+def test_sources_are_added_listed_and_removed(run: Run, database: Path) -> None:
+    url = f"sqlite:///{database}"
+    assert run("source", "add", "towns", url).status == 0
+    (entry,) = run("source", "list", "--json").json["sources"]
+    assert entry["name"] == "towns"
+    assert entry["url"] == url
+    assert (entry["engine"], entry["external_access"]) == ("sqlite", "readOnly")
+    assert "towns" in run("source", "list").out
+    assert run("source", "remove", "towns").status == 0
+    assert run("source", "list", "--json").json == {"sources": []}
+    assert database.exists()
+
+
+def test_only_answers_are_on_stdout(run: Run, database: Path) -> None:
+    added = run("source", "add", "towns", f"sqlite:///{database}")
+    assert added.out == "" and "towns" in added.err
+
+
+def test_a_relative_file_is_saved_as_seen_from_where_it_was_added(
+    run: Run, database: Path, tmp_path: Path
+) -> None:
+    assert run("source", "add", "towns", "sqlite:///small.db", cwd=database.parent).status == 0
+    answered = run("query", "towns", "SELECT count(*) FROM towns", "--json", cwd=tmp_path)
+    assert answered.json["rows"] == [[3]]
+
+
+def test_a_name_that_is_taken_is_refused(run: Run, towns: Path) -> None:
+    ended = run("source", "add", "towns", f"sqlite:///{towns}")
+    assert (ended.status, ended.out) == (2, "")
+    assert "towns" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "status"),
+    [
+        ("to wns", "sqlite:///x.db", 78),
+        ("towns", "sqlight:///x.db", 66),
+        ("towns", "x.db", 66),
+        ("towns", "postgresql://me:secret@localhost/x", 66),
+    ],
+)
+def test_an_unfit_name_or_url_is_refused(run: Run, name: str, url: str, status: int) -> None:
+    ended = run("source", "add", name, url)
+    assert (ended.status, ended.out) == (status, "")
+    assert ended.err.count("\n") == 1
+    assert "secret@" not in ended.err
+    assert run("source", "list", "--json").json == {"sources": []}
+
+
+def test_removing_an_unknown_source_suggests_the_nearest(run: Run, towns: Path) -> None:
+    ended = run("source", "remove", "twons")
+    assert (ended.status, ended.out) == (66, "")
+    assert "'towns'" in ended.err
+
+
+def test_a_source_is_tested_by_opening_it(run: Run, towns: Path) -> None:
+    ended = run("source", "test", "towns", "--json")
+    assert ended.status == 0
+    report = ended.json
+    assert (report["tables"], report["views"]) == (2, 1)
+    assert report["server_version"]
+    assert report["latency_ms"] >= 0
+    assert report["warnings"] == []
+    assert "tables" in run("source", "test", "towns").out
+
+
+def test_an_empty_database_is_tested_with_a_warning(run: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    run("source", "add", "empty", f"sqlite:///{tmp_path / 'empty.db'}")
+    (warning,) = run("source", "test", "empty", "--json").json["warnings"]
+    assert "no table" in warning
+
+
+@pytest.mark.parametrize("command", [("source", "test"), ("query",)])
+def test_a_missing_file_is_named_and_not_made(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = tmp_path / "nowhere.db"
+    run("source", "add", "lost", f"sqlite:///{path}")
+    sql = ("SELECT 1",) if command == ("query",) else ()
+    ended = run(*command, "lost", *sql)
+    assert (ended.status, ended.out) == (69, "")
+    assert str(path) in ended.err
+    assert not path.exists()
+
+
+def test_a_relative_missing_file_is_named_by_its_absolute_path(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    tidegate("source", "add", "lost", "sqlite:///nowhere.db", state=state, cwd=tmp_path)
+    ended = tidegate("query", "lost", "SELECT 1", state=state)
+    assert ended.status == 69
+    assert str(tmp_path / "nowhere.db") in ended.err
