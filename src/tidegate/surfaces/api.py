@@ -243,7 +243,6 @@ class Surface:
         self.readable = tuple(resources)
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(r.listed_template() for r in resources if r.templated)
-        self._patterns = [(resource.pattern(), resource) for resource in resources]
 
     def tools(self, context: Context) -> Sequence[Tool]:
         """Every tool in its fixed order; schemas are derived at the first listing."""
@@ -277,8 +276,8 @@ class Surface:
         Raises: RpcError, also for what a tool would return as an error result: the protocol has
         no other way to refuse here.
         """
-        for pattern, resource in self._patterns:
-            match = pattern.fullmatch(uri)
+        for resource in self.readable:
+            match = resource.pattern().fullmatch(uri)
             if match is None:
                 continue
             turn = Turn(self._gate, context, self.name, f"resource:{resource.name}", _READ)

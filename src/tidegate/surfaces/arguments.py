@@ -14,9 +14,10 @@ from tidegate.errors import Code, GateError
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
-_MISSING = re.compile(r"missing required field `([^`]+)`")
-_UNKNOWN = re.compile(r"unknown field `([^`]+)`")
-_PLACE = re.compile(r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$")
+# Compiled by `re` when first used: a run without mistakes does not pay for them.
+_MISSING = r"missing required field `([^`]+)`"
+_UNKNOWN = r"unknown field `([^`]+)`"
+_PLACE = r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$"
 
 
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
@@ -32,12 +33,12 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
 
 
 def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> GateError:
-    if match := _MISSING.search(text):
+    if match := re.search(_MISSING, text):
         return wrong_argument(match[1], "missing", "is required")
-    if match := _UNKNOWN.search(text):
+    if match := re.search(_UNKNOWN, text):
         names = ", ".join(args.__struct_fields__) or "none"
         return wrong_argument(match[1], "unknown", "is unknown", hint=f"Parameters: {names}.")
-    if match := _PLACE.match(text):
+    if match := re.match(_PLACE, text):
         name, place = match["name"], match["rest"]
         required = any(
             field.required for field in msgspec.structs.fields(args) if field.encode_name == name

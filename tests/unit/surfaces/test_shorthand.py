@@ -95,8 +95,10 @@ def test_names_are_quoted_only_if_they_must_be(name: str, shown: str) -> None:
         ("timestamp(3) with time zone", "timestamptz(3)"),
         ("double precision", "double"),
         ("numeric(10,2)", "numeric(10,2)"),
-        ("integer[]", "integer[]"),
+        ("integer[]", "int[]"),
         ("point", "point"),
+        ("time without time zone", "time"),
+        ("characteristic", "characteristic"),
     ],
 )
 def test_long_type_names_are_made_short(name: str, short: str) -> None:

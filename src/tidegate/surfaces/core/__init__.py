@@ -13,9 +13,8 @@ import msgspec
 from tidegate import __version__
 from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
-from tidegate.search.words import Indexes
 from tidegate.surfaces.api import Gate, Surface, SurfaceTool, Turn
-from tidegate.surfaces.core.advice import render_error
+from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, plain, search_tool
 from tidegate.surfaces.schema import schema_of
@@ -65,7 +64,7 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
         settings=Settings(RevisionPolicy(REVISIONS)),
         capabilities={"tools": {"listChanged": False}},
         instructions=INSTRUCTIONS,
-        tools=(SOURCES, search_tool(Indexes()), DESCRIBE, *statements),
+        tools=(SOURCES, search_tool(), DESCRIBE, *statements),
         render_error=render_error,
         shape=_terse,
     )

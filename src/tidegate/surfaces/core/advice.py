@@ -1,11 +1,14 @@
-"""Shows errors so that the next step is plain: `code: message. hint`, with the nearest names."""
+"""What to try after a mistake: the names nearest to one that the database does not know.
+
+Imported at the first mistake, so that a run without any does not pay for it.
+"""
 
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from tidegate.errors import Code, GateError
-from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import Turn
 from tidegate.surfaces.core.shorthand import table_name
 from tidegate.types import Browse, Catalog
@@ -20,20 +23,6 @@ _NO_COLUMN = re.compile(
     r"""|unknown column '(?P<c>[\w.]+)'|column "(?P<d>[\w.]+)" not found""",
     re.IGNORECASE,
 )
-_HINTS = {
-    Code.SOURCE_UNKNOWN: "See sources.",
-    Code.TABLE_UNKNOWN: "Find it with search.",
-    Code.LIMIT_TIME: "Narrow the statement.",
-    Code.RESULT_GONE: "Run the query again.",
-}
-
-
-def render_error(error: GateError, turn: Turn) -> ToolResult:
-    """The error as text for the model: its code, what happened, what to do now."""
-    hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
-    message = error.message.rstrip(". ")
-    text = f"{error.code.value}: {message}. {hint}".rstrip()
-    return ToolResult(body=text.encode(), structured=False, is_error=True)
 
 
 async def advise(error: GateError, turn: Turn, source: str | None) -> GateError:
@@ -71,6 +60,4 @@ def nearest_columns(name: str, catalog: Catalog) -> list[str]:
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:
-    from difflib import get_close_matches  # not worth its import before the first mistake
-
     return get_close_matches(name.rpartition(".")[2].casefold(), names, n=3, cutoff=0.7)

@@ -12,14 +12,13 @@ from tidegate.types import Catalog, ColumnInfo, ForeignKey, Table
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _SHORT_TYPES = (
-    (re.compile(r"\binteger\b"), "int"),
-    (re.compile(r"\bcharacter varying\b"), "varchar"),
-    (re.compile(r"\bcharacter\b"), "char"),
-    (re.compile(r"\bdouble precision\b"), "double"),
-    (re.compile(r"\btimestamp(\(\d\))? with time zone\b"), r"timestamptz\1"),
-    (re.compile(r"\b(timestamp|time)(\(\d\))? without time zone\b"), r"\1\2"),
-    (re.compile(r"\bboolean\b"), "bool"),
+    ("integer", "int"),
+    ("character varying", "varchar"),
+    ("character", "char"),
+    ("double precision", "double"),
+    ("boolean", "bool"),
 )
+_ZONED, _UNZONED = " with time zone", " without time zone"
 
 
 def quoted(name: str) -> str:
@@ -91,9 +90,13 @@ def _target(key: ForeignKey, table: Table) -> str:
 def short_type(name: str) -> str:
     """A database's type name in lower case, long standard names made short."""
     short = name.lower()
-    if " " in short or short in ("integer", "boolean", "character"):
-        for pattern, replacement in _SHORT_TYPES:
-            short = pattern.sub(replacement, short)
+    if short.startswith("timestamp") and short.endswith(_ZONED):
+        return "timestamptz" + short[len("timestamp") : -len(_ZONED)]
+    if short.endswith(_UNZONED):
+        return short[: -len(_UNZONED)]
+    for long, brief in _SHORT_TYPES:
+        if short.startswith(long) and not short[len(long) : len(long) + 1].isalnum():
+            return brief + short[len(long) :]
     return short
 
 

@@ -16,7 +16,6 @@ from tidegate.config import LimitSettings
 from tidegate.errors import GateError
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
-from tidegate.surfaces.core.advice import advise
 from tidegate.surfaces.core.tables import READS
 from tidegate.types import Explain, Limits, More, Page, Query, Statement, Truncation
 
@@ -59,7 +58,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         try:
             page = await turn.handle(request, args.source, Page)
         except GateError as error:
-            raise await advise(error, turn, args.source) from None
+            raise await _advised(error, turn, args.source) from None
         return _answer(page, args.source)
 
     async def explain(turn: Turn, args: Plan) -> ToolResult:
@@ -67,7 +66,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         try:
             page = await turn.handle(request, args.source, Page)
         except GateError as error:
-            raise await advise(error, turn, args.source) from None
+            raise await _advised(error, turn, args.source) from None
         return _answer(page, args.source)
 
     async def more(turn: Turn, args: Rest) -> ToolResult:
@@ -98,6 +97,12 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
             annotations=READS,
         ),
     )
+
+
+async def _advised(error: GateError, turn: Turn, source: str | None) -> GateError:
+    from tidegate.surfaces.core.advice import advise
+
+    return await advise(error, turn, source)
 
 
 def _answer(page: Page, source: str | None) -> ToolResult:

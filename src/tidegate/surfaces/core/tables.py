@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.search.words import Indexes, Match
 from tidegate.surfaces.api import SurfaceTool, Turn
-from tidegate.surfaces.core.advice import nearest_tables
 from tidegate.surfaces.core.shorthand import table_name, with_column_names, with_keys
 from tidegate.types import Browse, Catalog, Table
+
+if TYPE_CHECKING:
+    from tidegate.search.words import Indexes, Match
 
 READS = Annotations(read_only_hint=True, open_world_hint=False)
 
@@ -38,16 +40,22 @@ class Describe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
 
 
-def search_tool(indexes: Indexes) -> SurfaceTool:
-    """The tool that finds tables by words; `indexes` are shared by all its calls."""
+def search_tool() -> SurfaceTool:
+    """The tool that finds tables by words; it keeps the indexes of the sources it has seen."""
+
+    @cache
+    def indexes() -> Indexes:
+        from tidegate.search.words import Indexes  # only who searches pays for it
+
+        return Indexes()
 
     async def search(turn: Turn, args: Search) -> ToolResult:
         catalog = await turn.handle(Browse("catalog"), args.source, Catalog)
         if not args.words.strip():
             return plain(_all_names(catalog))
         most = _MOST[args.detail]
-        matches, total = indexes.of(f"{args.source}/{catalog.database}", catalog).search(
-            args.words, most
+        matches, total = (
+            indexes().of(f"{args.source}/{catalog.database}", catalog).search(args.words, most)
         )
         if not matches:
             return plain(f"No match. Tables: {_all_names(catalog, 30)}")
@@ -92,8 +100,7 @@ async def _describe(turn: Turn, args: Describe) -> ToolResult:
         tables = _named(name, catalog)
         lines += [with_keys(table, catalog) for table in tables]
         if not tables:
-            near = nearest_tables(name, catalog)
-            unknown.append(f"{name} (nearest: {', '.join(near)})" if near else name)
+            unknown.append(_with_nearest(name, catalog))
     if not lines:
         raise GateError(
             Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}", hint="Find it with search."
@@ -101,6 +108,13 @@ async def _describe(turn: Turn, args: Describe) -> ToolResult:
     if unknown:
         lines.append(f"No table {', '.join(unknown)}")
     return plain("\n".join(lines))
+
+
+def _with_nearest(name: str, catalog: Catalog) -> str:
+    from tidegate.surfaces.core.advice import nearest_tables
+
+    near = nearest_tables(name, catalog)
+    return f"{name} (nearest: {', '.join(near)})" if near else name
 
 
 def _named(name: str, catalog: Catalog) -> list[Table]:

@@ -1,0 +1,22 @@
+"""Shows errors so that the next step is plain: `code: message. hint`."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import Turn
+
+_HINTS = {
+    Code.SOURCE_UNKNOWN: "See sources.",
+    Code.TABLE_UNKNOWN: "Find it with search.",
+    Code.LIMIT_TIME: "Narrow the statement.",
+    Code.RESULT_GONE: "Run the query again.",
+}
+
+
+def render_error(error: GateError, turn: Turn) -> ToolResult:
+    """The error as text for the model: its code, what happened, what to do now."""
+    hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
+    message = error.message.rstrip(". ")
+    text = f"{error.code.value}: {message}. {hint}".rstrip()
+    return ToolResult(body=text.encode(), structured=False, is_error=True)
