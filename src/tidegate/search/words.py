@@ -99,6 +99,8 @@ class Index:
     def _weigh(self, table: Table) -> dict[str, float]:
         """What each word of a table weighs: the most of the places where it stands."""
         weights: dict[str, float] = {}
+        if table.schema != self.catalog.default_schema:
+            weights.update((word, _COMMENT) for word in self._words(table.schema))
         for comment in (table.comment, *(column.comment for column in table.columns)):
             if comment:
                 weights.update((word, _COMMENT) for word in split(comment) if word not in _NOISE)

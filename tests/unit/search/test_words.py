@@ -122,6 +122,14 @@ def test_nothing_asked_or_nothing_alike_finds_nothing() -> None:
     assert Index(SHOP).search("zebra") == ([], 0)
 
 
+def test_a_schema_that_is_not_the_default_one_is_found_by_its_name() -> None:
+    sales = msgspec.structs.replace(table("orders", "id"), schema="sales")
+    within = catalog(table("orders", "id"), sales)
+    matches, _ = Index(within).search("sales orders")
+    assert [match.table.schema for match in matches] == ["sales", "main"]
+    assert Index(within).search("main") == ([], 0)
+
+
 def test_the_count_tells_how_many_more_there_are() -> None:
     matches, total = Index(SHOP).search("id", limit=2)
     assert len(matches) == 2
