@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+SURFACES = ("core", "workbench")
 from tidegate.config import Config
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser
 from tidegate.errors import FATES
+from tidegate.protocol.model import Tool
+from tidegate.types import Call, Reply
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by `./dev docs` from {origin}. Change that, not this. -->\n"
@@ -176,10 +180,60 @@ def _usage(parser: argparse.ArgumentParser) -> str:
     return " ".join(words)
 
 
+def tools() -> str:
+    lines = [
+        NOTE.format(origin="src/tidegate/surfaces"),
+        "# Tools",
+        "",
+        "What each surface offers. `--surface NAME` picks one on stdio; over HTTP each has its own "
+        "path, `/mcp/NAME`. A tool that only reads is marked so for clients that ask a person "
+        "before they call any other.",
+    ]
+    for name in SURFACES:
+        surface = import_module(f"tidegate.surfaces.{name}").surface(_NoGate())
+        lines += ["", f"## {name}", "", surface.instructions or ""]
+        lines += [line for tool in surface.tools(None) for line in _tool(tool)]
+    return "\n".join(lines) + "\n"
+
+
+class _NoGate:
+    """Stands where the gate would; a listing never asks it."""
+
+    async def handle(self, call: Call) -> Reply:
+        raise NotImplementedError
+
+
+def _tool(tool: Tool) -> Iterator[str]:
+    reads = tool.annotations is not None and tool.annotations.read_only_hint
+    yield from ("", f"### {tool.name}", "", f"{tool.description}{' (only reads)' if reads else ''}")
+    schema = tool.input_schema
+    if schema.get("properties"):
+        yield from ("", "| Argument | Type | Needed | Meaning |", "|---|---|---|---|")
+    for name, shape in schema.get("properties", {}).items():
+        needed = "yes" if name in schema.get("required", ()) else ""
+        meaning = str(shape.get("description", "")).replace("|", "\\|")
+        yield f"| `{name}` | {_shape(shape)} | {needed} | {meaning} |"
+
+
+def _shape(shape: Mapping[str, Any]) -> str:
+    """A JSON Schema in a few words."""
+    if "enum" in shape:
+        return " or ".join(f"`{choice}`" for choice in shape["enum"])
+    if "anyOf" in shape:
+        return " or ".join(_shape(each) for each in shape["anyOf"])
+    text = str(shape.get("type", "any"))
+    if text == "array":
+        return f"array of {_shape(shape.get('items', {}))}"
+    if "minimum" in shape and "maximum" in shape:
+        return f"{text}, {shape['minimum']} to {shape['maximum']}"
+    return f"{text}, at least {shape['minimum']}" if "minimum" in shape else text
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors,
     "settings.md": settings,
     "cli.md": command_line,
+    "tools.md": tools,
 }
 
 
