@@ -49,7 +49,7 @@ class Cursor(Protocol):
     """Rows changed; final when `fetch` has returned an empty list."""
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        """Up to `max_rows` further rows; fewer (perhaps none) only at the end.
+        """Up to `max_rows` further rows: fewer if they are large, none only at the end.
 
         Raises: GateError SQL_FAILED, LIMIT_TIME, CALL_CANCELLED, SOURCE_UNREACHABLE.
         """

@@ -1,0 +1,73 @@
+"""Decides which engine opens a source, by the scheme of its URL. Imports an engine when asked.
+
+To add an engine: one module with a class that has the members of `api.Engine`, one line in
+`ENGINES`, one fixture under `tests/contract/engines`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from tidegate.engines.api import Engine
+from tidegate.engines.url import scheme_of
+from tidegate.errors import Code, GateError
+from tidegate.types import Source
+
+
+class Entry(NamedTuple):
+    """Where an engine lives; `extra` is what to install when its driver is missing."""
+
+    engine: str
+    dialect: str
+    module: str
+    attribute: str
+    extra: str | None = None
+
+
+ENGINES: dict[str, Entry] = {
+    "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
+    "memory": Entry("memory", "memory", "tidegate.engines.memory", "MemoryEngine"),
+}
+
+
+def engine_of(url: str) -> tuple[str, str]:
+    """(engine name, SQL dialect) for a source's URL, without importing the engine.
+
+    Raises: GateError SOURCE_URL if no engine reads such a URL.
+    """
+    entry = _entry(url)
+    return entry.engine, entry.dialect
+
+
+async def open_engine(source: Source) -> Engine:
+    """Import the source's engine and open it.
+
+    Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to install).
+    """
+    entry = _entry(source.url)
+    try:
+        module = import_module(entry.module)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and missing.name.partition(".")[0] == "tidegate":
+            raise
+        extra = f"[{entry.extra}]" if entry.extra else ""
+        raise GateError(
+            Code.ENGINE_MISSING,
+            f"The engine `{entry.engine}` needs the package `{missing.name}`.",
+            hint=f"Run: pip install 'tidegate{extra}'",
+        ) from missing
+    engine = cast("type[Engine]", getattr(module, entry.attribute))
+    return await engine.open(source)
+
+
+def _entry(url: str) -> Entry:
+    scheme = scheme_of(url)
+    entry = ENGINES.get(scheme)
+    if entry is not None:
+        return entry
+    near = difflib.get_close_matches(scheme, ENGINES, 1)
+    known = ", ".join(f"{name}://" for name in sorted(ENGINES))
+    hint = f"Did you mean `{near[0]}://`? Known: {known}." if near else f"Known: {known}."
+    raise GateError(Code.SOURCE_URL, f"No engine opens `{scheme}://`.", hint=hint)

@@ -1,0 +1,245 @@
+"""Decides what is told of a schema. A fixed number of statements, however many tables."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+
+import apsw
+
+from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.driver import Rows
+from tidegate.engines.sqlite.session import Session
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    Browse,
+    Catalog,
+    ColumnInfo,
+    Counts,
+    Ddl,
+    Description,
+    ForeignKey,
+    Index,
+    Status,
+    Table,
+)
+
+SCHEMA = "main"
+
+_TABLES = """
+SELECT name, type, wr FROM pragma_table_list
+WHERE schema = 'main' AND type != 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+ORDER BY name"""
+
+_COLUMNS = """
+SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
+FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c
+WHERE t.schema = 'main' AND t.type != 'shadow' AND c.hidden != 1"""
+
+_INDEXES = """
+SELECT t.name, i.name, i."unique", i.origin, c.name
+FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_info(i.name) AS c
+WHERE t.schema = 'main' AND t.type = 'table'
+ORDER BY t.name, i.seq, c.seqno"""
+
+_FOREIGN_KEYS = """
+SELECT t.name, f.id, f."table", f."from", f."to", f.on_update, f.on_delete
+FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f
+WHERE t.schema = 'main' AND t.type = 'table'
+ORDER BY t.name, f.id, f.seq"""
+
+_KINDS = {"table": "table", "view": "view", "virtual": "virtual table"}
+_GENERATED = {2: "generated virtual", 3: "generated stored"}
+
+
+def describe(
+    session: Session, brake: Brake, request: Browse, status: Status, identity: str
+) -> Description:
+    """Answer a Browse that needs the database. Raises: GateError TABLE_UNKNOWN, LIMIT_TIME."""
+    with session.stepping(brake):
+        if request.schema not in (None, SCHEMA):
+            raise GateError(
+                Code.TABLE_UNKNOWN,
+                f"There is no schema `{request.schema}`.",
+                hint="SQLite has the one schema `main`.",
+            )
+        if request.aspect == "ddl":
+            return _ddl(session, _known(session, request.table or ""))
+        if request.aspect == "counts":
+            return _counts(session, request.table)
+        return _catalog(session, request, status, identity)
+
+
+def stamp(session: Session, identity: str) -> str:
+    """The schema's version and the file's identity. Raises: apsw.Error."""
+    version = session.connection.execute("PRAGMA schema_version").fetchall()
+    return f"{identity}.{version[0][0]}"
+
+
+def _catalog(session: Session, request: Browse, status: Status, identity: str) -> Catalog:
+    mark = stamp(session, identity)
+    listed = _all(session, _TABLES)
+    if request.table is not None:
+        name = _known(session, request.table)
+        listed = [row for row in listed if row[0] == name]
+    columns = _columns(session, listed)
+    indexes = _indexes(session)
+    keys = _foreign_keys(session, columns)
+    estimates = _estimates(session)
+    tables = [
+        Table(
+            schema=SCHEMA,
+            name=name,
+            kind=_KINDS.get(str(kind), str(kind)),
+            columns=tuple(columns.get(name, ())),
+            indexes=tuple(indexes.get(name, ())),
+            foreign_keys=tuple(keys.get(name, ())),
+            approximate_rows=estimates.get(name),
+        )
+        for name, kind, _ in listed
+    ]
+    return Catalog(status.database, SCHEMA, (SCHEMA,), tuple(tables), mark)
+
+
+def _columns(session: Session, listed: Rows) -> dict[str, list[ColumnInfo]]:
+    try:
+        rows = _all(session, _COLUMNS)
+    except apsw.SQLError:
+        # One broken view, or a virtual table whose module is missing, fails the whole join.
+        rows = [row for name, *_ in listed for row in _columns_of(session, name)]
+    without_rowid = {name for name, _, wr in listed if wr}
+    key_sizes: dict[str, int] = defaultdict(int)
+    for table, *_, key, _ in rows:
+        key_sizes[table] += key > 0
+    columns: dict[str, list[ColumnInfo]] = defaultdict(list)
+    for table, name, kind, not_null, default, key, hidden in rows:
+        is_rowid = (
+            key == 1
+            and key_sizes[table] == 1
+            and kind.upper() == "INTEGER"
+            and table not in without_rowid
+        )
+        columns[table].append(
+            ColumnInfo(
+                name=name,
+                type=kind or "",
+                nullable=not not_null and not is_rowid,
+                default=default,
+                key=key,
+                extra=_GENERATED.get(hidden),
+            )
+        )
+    return columns
+
+
+def _columns_of(session: Session, table: str) -> Rows:
+    query = (
+        'SELECT ?1, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden'
+        " FROM pragma_table_xinfo(?1) AS c WHERE c.hidden != 1"
+    )
+    try:
+        return session.connection.execute(query, (table,)).fetchall()
+    except apsw.SQLError:
+        return []
+
+
+def _indexes(session: Session) -> dict[str, list[Index]]:
+    grouped: dict[tuple[str, str, int, str], list[str]] = defaultdict(list)
+    for table, name, unique, origin, column in _all(session, _INDEXES):
+        grouped[table, name, unique, origin].append(column or "<expression>")
+    indexes: dict[str, list[Index]] = defaultdict(list)
+    for (table, name, unique, origin), columns in grouped.items():
+        indexes[table].append(Index(name, tuple(columns), bool(unique), origin == "pk"))
+    return indexes
+
+
+def _foreign_keys(
+    session: Session, columns: dict[str, list[ColumnInfo]]
+) -> dict[str, list[ForeignKey]]:
+    grouped: dict[tuple[str, int], Rows] = defaultdict(list)
+    for row in _all(session, _FOREIGN_KEYS):
+        grouped[row[0], row[1]].append(row)
+    names = {name.lower(): name for name in columns}
+    keys: dict[str, list[ForeignKey]] = defaultdict(list)
+    for (table, number), rows in grouped.items():
+        _, _, parent, _, to, on_update, on_delete = rows[0]
+        parent = names.get(str(parent).lower(), str(parent))
+        if to is None:  # REFERENCES without columns means the parent's primary key
+            named = sorted((column.key, column.name) for column in columns.get(parent, []))
+            references = [name for key, name in named if key]
+        else:
+            references = [str(row[4]) for row in rows]
+        keys[table].append(
+            ForeignKey(
+                name=f"fk_{table}_{number}",
+                columns=tuple(row[3] for row in rows),
+                table=parent,
+                references=tuple(references),
+                schema=SCHEMA,
+                on_update=on_update,
+                on_delete=on_delete,
+            )
+        )
+    return keys
+
+
+def _estimates(session: Session) -> dict[str, int]:
+    """Row counts as of the last ANALYZE, if there was one."""
+    try:
+        rows = _all(session, "SELECT tbl, stat FROM sqlite_stat1 WHERE stat IS NOT NULL")
+    except apsw.SQLError:
+        return {}
+    estimates: dict[str, int] = {}
+    for table, stat in rows:
+        first = str(stat).partition(" ")[0]
+        if first.isdecimal():
+            estimates[table] = max(int(first), estimates.get(table, 0))
+    return estimates
+
+
+def _ddl(session: Session, table: str) -> Ddl:
+    rows = session.connection.execute(
+        "SELECT sql FROM sqlite_schema WHERE (name = ?1 OR tbl_name = ?1) AND sql IS NOT NULL"
+        " ORDER BY name = ?1 DESC, type, name",
+        (table,),
+    ).fetchall()
+    return Ddl(";\n".join(row[0] for row in rows) + ";")
+
+
+def _counts(session: Session, table: str | None) -> Counts:
+    """Count the one table, or every table that is not a view."""
+    if table is not None:
+        names = [_known(session, table)]
+    else:
+        names = [name for name, kind, _ in _all(session, _TABLES) if kind != "view"]
+    counts: dict[tuple[str, str], int] = {}
+    for name in names:
+        quoted = '"' + name.replace('"', '""') + '"'
+        try:
+            found = session.connection.execute(
+                f"SELECT count(*) FROM main.{quoted}",
+                can_cache=False,
+            ).fetchall()
+        except apsw.InterruptError:
+            if table is not None or not counts:
+                raise
+            break  # out of time: what was counted is still right
+        except apsw.SQLError:
+            continue
+        counts[SCHEMA, name] = found[0][0]
+    return Counts(counts)
+
+
+def _known(session: Session, table: str) -> str:
+    """A table's name as the catalog spells it. Raises: GateError TABLE_UNKNOWN."""
+    names = {row[0].lower(): row[0] for row in _all(session, _TABLES)}
+    found = names.get(table.lower())
+    if found is None:
+        near = difflib.get_close_matches(table.lower(), names, 3)
+        hint = f"Did you mean {', '.join(names[name] for name in near)}?" if near else None
+        raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+    return found
+
+
+def _all(session: Session, query: str) -> Rows:
+    return session.connection.execute(query).fetchall()

@@ -1,0 +1,96 @@
+"""Decides how rows travel from a statement to its caller: ready-made, or streamed from a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from tidegate.engines.api import Row
+from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.driver import Rows
+from tidegate.engines.sqlite.errand import Errand
+from tidegate.engines.sqlite.execution import Execution
+from tidegate.engines.sqlite.session import Session
+from tidegate.engines.sqlite.worker import Pool, Worker
+from tidegate.types import Cancellation, Column
+
+READ_AHEAD = 512
+"""Rows that come back with the start of a statement: most results need one hop."""
+
+
+class ReadyCursor:
+    """A result that is all there."""
+
+    __slots__ = ("_next", "_rows", "affected", "columns")
+
+    def __init__(self, columns: tuple[Column, ...], rows: Rows) -> None:
+        self.columns = columns
+        self.affected = 0
+        self._rows = rows
+        self._next = 0
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        first = self._next
+        self._next = first + max_rows
+        return list(self._rows[first : self._next])
+
+    async def close(self) -> None:
+        self._next = len(self._rows)
+
+
+class StreamCursor:
+    """A statement in a worker's thread. The worker is free again as soon as the last row is read.
+
+    `seconds` is what the statement took, if it ended with its first rows.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        worker: Worker,
+        brake: Brake,
+        cancellation: Cancellation,
+        running: set[Errand],
+    ) -> None:
+        self.columns: tuple[Column, ...] = ()
+        self.affected = 0
+        self.seconds: float | None = None
+        self._execution: Execution | None = None
+        self._ready: Rows = []
+        self._errand = Errand(pool, worker, brake, cancellation, running, self._finish)
+
+    async def begin(self, start: Callable[[Session], Execution], max_rows: int) -> None:
+        """Start the statement and read its first rows. It has ended if this raises."""
+
+        def work(session: Session) -> Rows:
+            started = perf_counter()
+            self._execution = execution = start(session)
+            rows = execution.read(min(max_rows, READ_AHEAD))
+            if execution.done:
+                self.seconds = perf_counter() - started
+            self.columns = execution.columns
+            return rows
+
+        self._ready = await self._errand.do(work)
+        self._note_end()
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        execution = self._execution
+        if not self._ready and execution is not None and not execution.done:
+            self._ready = await self._errand.do(lambda _: execution.read(max_rows))
+            self._note_end()
+        rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
+        return list(rows)
+
+    async def close(self) -> None:
+        self._ready = []
+        await self._errand.close()
+
+    def _note_end(self) -> None:
+        if self._execution is not None and self._execution.done:
+            self.affected = self._execution.affected
+            self._errand.done()
+
+    def _finish(self, _: Session) -> None:
+        if self._execution is not None:
+            self._execution.close()

@@ -1,0 +1,137 @@
+"""Decides how a statement runs on a worker's session: its transaction, and how rows are read."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import apsw
+
+from tidegate.engines.sqlite.authorizer import Mode
+from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.driver import Cursor, Rows
+from tidegate.engines.sqlite.plan import Plan
+from tidegate.engines.sqlite.session import Session
+from tidegate.types import Column, Statement
+
+BATCH_BYTES = 1_000_000
+"""About how much is read before rows are handed over."""
+
+PLAN_COLUMNS = (Column("id", "INTEGER"), Column("parent", "INTEGER"), Column("detail", "TEXT"))
+"""What EXPLAIN QUERY PLAN tells, without the column that SQLite names `notused`."""
+
+
+class Execution:
+    """A statement that has begun on a session. Used in the session's thread only."""
+
+    __slots__ = (
+        "_batch",
+        "_brake",
+        "_changes_before",
+        "_cursor",
+        "_explain",
+        "_plan",
+        "_session",
+        "_writes",
+        "columns",
+        "done",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        statement: Statement,
+        brake: Brake,
+        *,
+        writes: bool = False,
+        explain: bool = False,
+    ) -> None:
+        """Run it to its first row. A change begins a transaction. Raises: GateError."""
+        self._session = session
+        self._brake = brake
+        self._plan = plan
+        self._writes = writes
+        self._explain = explain
+        self._batch = 4
+        self._changes_before = session.connection.total_changes()
+        self.done = False
+        with session.stepping(brake, plan.max_value_bytes):
+            try:
+                if writes:
+                    self._cursor, self.columns = self._begin_change(statement)
+                else:
+                    self._cursor = self._begin_read(statement)
+                    self.columns = (
+                        PLAN_COLUMNS if explain else session.describe(self._cursor, statement)
+                    )
+            except BaseException:
+                self._end_change("ROLLBACK")
+                raise
+
+    def _begin_change(self, statement: Statement) -> tuple[Cursor, tuple[Column, ...]]:
+        session = self._session
+        with session.mode(Mode.OBSERVE):
+            found = session.glance(statement.text, statement.params).description
+        with session.own():
+            session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
+        with session.mode(Mode.WRITE):
+            cursor = session.connection.execute(statement.text, statement.params)
+        return cursor, tuple([Column(name, declared or "") for name, declared in found])
+
+    def _begin_read(self, statement: Statement) -> Cursor:
+        session = self._session
+        execute = session.connection.execute
+        if self._explain or self._plan.explains:
+            how = 2 if self._explain else -1
+            with session.mode(Mode.OBSERVE):
+                return execute(statement.text, statement.params, can_cache=False, explain=how)
+        try:
+            return execute(statement.text, statement.params)
+        except apsw.AuthError:
+            # A virtual table may prepare its own changes when it is first connected (rtree does).
+            # Connecting it changes nothing; the statement itself was found to be a read.
+            with session.mode(Mode.OBSERVE):
+                session.glance(statement.text, statement.params)
+            session.authorizer.refused = None
+            return execute(statement.text, statement.params)
+
+    @property
+    def affected(self) -> int:
+        """Rows that the statement itself changed, without those that triggers did."""
+        connection = self._session.connection
+        return connection.changes() if connection.total_changes() != self._changes_before else 0
+
+    def read(self, max_rows: int) -> Rows:
+        """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
+        rows: Rows = []
+        size = 0
+        with self._session.stepping(self._brake, self._plan.max_value_bytes):
+            while len(rows) < max_rows and size < BATCH_BYTES:
+                wanted = min(self._batch, max_rows - len(rows))
+                batch = list(islice(self._cursor, wanted))
+                rows += batch
+                if len(batch) < wanted:
+                    self._end_change("COMMIT")
+                    self.done = True
+                    break
+                row_bytes = max(_weight(batch[0]), _weight(batch[-1]))
+                size += row_bytes * len(batch)
+                self._batch = max(1, min(self._batch * 4, 4096, BATCH_BYTES // row_bytes))
+        return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
+
+    def close(self) -> None:
+        """End it; a change whose rows were not all read is rolled back."""
+        self._cursor.close(True)
+        if not self.done:
+            self._end_change("ROLLBACK")
+
+    def _end_change(self, how: str) -> None:
+        if self._writes and not self._session.connection.get_autocommit():
+            with self._session.own():
+                self._session.connection.execute(how, can_cache=False)
+
+
+def _weight(row: tuple[Any, ...]) -> int:
+    """About how many bytes a row takes."""
+    return sum([len(value) if isinstance(value, (str, bytes)) else 8 for value in row]) + 8

@@ -1,0 +1,178 @@
+"""Decides where a page of a result ends, and leaves a record of everything that was cut. Pure.
+
+Rows are encoded as they come, once, and let go: a page holds its bytes and nothing else. The bytes
+that count are those of the encoded array of rows.
+
+A `Truncation` says, by kind: `rows`: (most rows allowed, rows in the page); `bytes`: (most bytes
+allowed, bytes in the page); `value`: (bytes that each value of the one row could take, how many of
+its values were cut). Values are cut only when a single row is larger than the whole page may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from tidegate.results.types import Rows, encode, encode_rows
+from tidegate.types import Column, Limits, Page, Truncation
+
+FIRST_ROWS = 64
+"""Rows in the first chunk, when nothing is known of their size."""
+
+CHUNK_BYTES = 262_144
+"""About how much a later chunk should take when it is encoded."""
+
+MAX_CHUNK_ROWS = 4_096
+
+decode = msgspec.json.decode
+
+
+class PageBuilder:
+    """Builds one page: `add(await cursor.fetch(builder.wanted))` until `wanted` is 0."""
+
+    __slots__ = (
+        "_as_text",
+        "_bytes",
+        "_columns",
+        "_count",
+        "_ended",
+        "_full",
+        "_limits",
+        "_parts",
+        "_truncations",
+    )
+
+    def __init__(
+        self, columns: tuple[Column, ...], limits: Limits, cells: Literal["json", "text"] = "json"
+    ) -> None:
+        self._columns = columns
+        self._limits = limits
+        self._as_text = cells == "text"
+        self._parts: list[bytes] = []
+        self._bytes = 2  # the brackets
+        self._count = 0
+        self._ended = False
+        self._full = False
+        self._truncations: tuple[Truncation, ...] = ()
+
+    @property
+    def wanted(self) -> int:
+        """How many rows to fetch next; 0: enough. One row more than allowed tells of a cut."""
+        if self._ended:
+            return 0
+        if self._full:
+            return 1
+        rest = self._limits.max_rows - self._count + 1
+        if self._count == 0:
+            return min(rest, FIRST_ROWS)
+        fitting = CHUNK_BYTES * self._count // self._bytes
+        return max(1, min(rest, fitting, MAX_CHUNK_ROWS))
+
+    def add(self, rows: Rows) -> None:
+        """Take the rows that were fetched; none means that the result has ended."""
+        room = self._limits.max_rows - self._count
+        if not rows:
+            self._ended = True
+        elif self._full:
+            self._cut("bytes", self._limits.max_bytes, self._bytes)
+        elif room <= 0 or (self._take(rows[:room]) and len(rows) > room):
+            self._cut("rows", self._limits.max_rows, self._count)
+
+    def _take(self, rows: Rows) -> bool:
+        """Take the rows if they fit; else what fits of them, and say False."""
+        whole = encode_rows(rows, as_text=self._as_text)
+        size = self._bytes + len(whole) - 2 + (self._count > 0)
+        if size > self._limits.max_bytes:
+            self._fill(rows)
+            return False
+        self._parts.append(whole)
+        self._bytes = size
+        self._count += len(rows)
+        return True
+
+    def page(
+        self,
+        *,
+        affected: int = 0,
+        elapsed_ms: float = 0.0,
+        more: str | None = None,
+        status: str | None = None,
+    ) -> Page:
+        """The page of what was added."""
+        parts = self._parts
+        if len(parts) == 1:
+            rows = parts[0]
+        else:
+            rows = b"[" + b",".join([part[1:-1] for part in parts]) + b"]"
+        return Page(
+            columns=self._columns,
+            rows=rows,
+            row_count=self._count,
+            affected=affected,
+            truncations=self._truncations,
+            elapsed_ms=elapsed_ms,
+            more=more,
+            status=status,
+        )
+
+    def _fill(self, rows: Rows) -> None:
+        """Take the rows that still fit; cut the first one to fit if none does."""
+        for row in rows:
+            one = encode_rows([row], as_text=self._as_text)
+            size = self._bytes + len(one) - 2 + (self._count > 0)
+            if size > self._limits.max_bytes:
+                break
+            self._parts.append(one)
+            self._bytes = size
+            self._count += 1
+        if self._count == 0 and self._take_cut(rows[0]) and len(rows) == 1:
+            self._full = True  # whether a row is missing, only the next fetch can tell
+        else:
+            self._cut("bytes", self._limits.max_bytes, self._bytes)
+
+    def _take_cut(self, row: Sequence[Any]) -> bool:
+        """Take a row that is larger than the page, with its largest values cut, if it can be."""
+        values: list[Any] = decode(encode_rows([row], as_text=self._as_text))[0]
+        sizes = [len(encode(value)) for value in values]
+        room = self._limits.max_bytes - 4 - (len(values) - 1)
+        share = _fair_share(sizes, room)
+        if share < 2:
+            return False  # not even empty strings fit
+        cut = 0
+        for place, size in enumerate(sizes):
+            if size > share:
+                step = 4 if isinstance(row[place], bytes) else 1  # base64 comes in fours
+                values[place] = _shortened(values[place], share, step)
+                cut += 1
+        one = b"[" + encode(values) + b"]"
+        self._parts.append(one)
+        self._bytes = len(one)
+        self._count = 1
+        self._truncations += (Truncation("value", share, cut),)
+        return True
+
+    def _cut(self, kind: Literal["rows", "bytes"], limit: int, returned: int) -> None:
+        self._ended = True
+        self._truncations += (Truncation(kind, limit, returned),)
+
+
+def _fair_share(sizes: list[int], room: int) -> int:
+    """The largest size such that all sizes, cut to it, fit into the room."""
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return max(0, room) // left
+        room -= size
+        left -= 1
+    return max(sizes, default=0)
+
+
+def _shortened(value: Any, size: int, step: int) -> str:
+    """The beginning of a JSON value as a string that takes at most `size` bytes."""
+    whole: str = value if isinstance(value, str) else encode(value).decode()
+    length = size - 2
+    while (over := len(encode(whole[:length])) - size) > 0:
+        length -= max(1, over // 6)  # one character takes up to six bytes
+    return whole[: length // step * step]
