@@ -79,6 +79,7 @@ class StdioEdge(asyncio.Protocol):
 
     async def finish(self, grace_s: float = GRACE_S) -> None:
         """Let running calls answer for `grace_s` seconds, then cancel what is left."""
+        self._kernel.end_listening()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_s)
         self._kernel.close()

@@ -134,9 +134,13 @@ class Kernel:
 
     def close(self) -> None:
         """End every session and listen stream; running calls are cancelled."""
+        self.end_listening()
+        self.sessions.close()
+
+    def end_listening(self) -> None:
+        """End the listen streams, which would never end by themselves."""
         for end in list(self.listening):
             end()
-        self.sessions.close()
 
     async def _serve_batch(self, frame: bytes, link: Link) -> Answer | None:
         revision = link.session.revision if link.session is not None else None
@@ -193,6 +197,8 @@ class Kernel:
         capabilities = meta.get(CAPABILITIES_KEY)
         if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, f"_meta must name {VERSION_KEY}", status=400)
+        if link.session is not None:
+            link.session.stateless = True
         if link.headers is not None:
             name = getattr(params, headers.NAMED.get(message.method or "", ""), None)
             headers.check_standard(link.headers, version, message.method or "", name)
@@ -413,9 +419,10 @@ def _modern_header(link: Link) -> bool:
 
 
 def _leaves_ids_out(link: Link) -> bool:
-    if link.session is not None and link.session.revision is not None:
-        return not link.session.revision.null_ids
-    return _modern_header(link)
+    session = link.session
+    if session is not None and session.revision is not None:
+        return not session.revision.null_ids
+    return _modern_header(link) or (session is not None and session.stateless)
 
 
 def _names_version(message: Message, link: Link) -> bool:

@@ -45,6 +45,8 @@ class Session:
         self.client = Info("unknown", "0")
         self.capabilities: Mapping[str, Any] = {}
         self.ready = False
+        self.stateless = False
+        """Whether this client has sent a request of the stateless era (stdio only)."""
         self.log_level: LogLevel = "info"
         self.subscribed: set[str] = set()
         self.outlet: Outlet | None = None
