@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from tidegate.config import Config
-from tidegate.identity.tokens import Tokens
-from tidegate.store.api import Store
-from tidegate.types import Call, Reply, Source
+if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
+    import asyncio
+    from collections.abc import Callable
+
+    from tidegate.config import Config
+    from tidegate.identity.tokens import Tokens
+    from tidegate.store.api import Store
+    from tidegate.types import Call, Reply, Source
 
 
 class Gate(Protocol):
@@ -60,4 +62,4 @@ class Application(Protocol):
         ...
 
 
-OpenApp = Callable[[Config], Application]
+OpenApp: TypeAlias = "Callable[[Config], Application]"

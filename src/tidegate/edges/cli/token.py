@@ -48,11 +48,10 @@ def _list(app: Application, arguments: argparse.Namespace) -> None:
         show_json({"tokens": rows})
         return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
-    shown = [
-        [", ".join(row[name]) if isinstance(row[name], list) else row[name] for name in columns]
-        for row in rows
-    ]
-    show_table(columns, shown)
+    for row in rows:
+        row["sources"] = ", ".join(row["sources"]) if row["sources"] is not None else "every"
+        row["expires_at"] = row["expires_at"] or "never"
+    show_table(columns, [[row[name] for name in columns] for row in rows])
 
 
 def _revoke(app: Application, arguments: argparse.Namespace) -> None:
