@@ -17,13 +17,13 @@ from tidegate.errors import Code, GateError
 MASK = "***"
 HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z]*):([^}]*)\}")
-_USERINFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/?#@]*?:([^/?#]*)@")
-_SLASHED_USERINFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@")
-_PARAMETER = re.compile(
-    r"(?:^|[?&;\s])([\w.-]*(?:passw\w*|pwd|passphrase|secret\w*|token|api_?key|hexkey)|key)"
-    r"\s*=\s*('[^']*'|[^&;\s]*)",
-    re.IGNORECASE,
+# As text, because a start often needs none of them: each is compiled when it is first used.
+_REFERENCE = r"\$\{([A-Za-z]*):([^}]*)\}"
+_USERINFO = r"[A-Za-z][\w+.:-]*?://[^/?#@]*?:([^/?#]*)@"
+_SLASHED_USERINFO = r"[A-Za-z][\w+.:-]*?://[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@"
+_PARAMETER = (
+    r"(?i)(?:^|[?&;\s])([\w.-]*(?:passw\w*|pwd|passphrase|secret\w*|token|api_?key|hexkey)|key)"
+    r"\s*=\s*('[^']*'|[^&;\s]*)"
 )
 _MAX_SECRET_BYTES = 65_536
 
@@ -33,11 +33,11 @@ def refuse_literal(url: str) -> None:
 
     Raises: GateError SOURCE_URL, which names the place and never the secret.
     """
-    plain = _REFERENCE.sub("\0", url)
-    authority = _USERINFO.match(plain) or _SLASHED_USERINFO.match(plain)
+    plain = re.sub(_REFERENCE, "\0", url)
+    authority = re.match(_USERINFO, plain) or re.match(_SLASHED_USERINFO, plain)
     if authority and authority[1].strip("\0"):
         raise GateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
-    for name, value in _PARAMETER.findall(plain):
+    for name, value in re.findall(_PARAMETER, plain):
         if value.strip("\0'"):
             message = f"The URL holds a literal secret in `{name}`."
             raise GateError(Code.SOURCE_URL, message, hint=HINT)
@@ -61,7 +61,7 @@ def resolve(url: str) -> str:
 
         return quote(value, safe="")
 
-    return _REFERENCE.sub(secret, url)
+    return re.sub(_REFERENCE, secret, url)
 
 
 def _fetch(kind: str, name: str) -> str:
@@ -93,40 +93,41 @@ def _fetch(kind: str, name: str) -> str:
 
 
 # Redaction. A statement that mentions a secret by any of these words loses all its literals: which
-# of them is the secret cannot be told without knowing every dialect's every statement. Plain
-# substrings, since looking for twenty of them costs a tenth of one alternation.
+# of them is the secret cannot be told without knowing every dialect's every statement.
 _MENTIONS = (
     "passw", "passphrase", "pwd", "secret", "credential", "identified", "token", "apikey",
     "api_key", "accesskey", "access_key", "privatekey", "private_key", "crypt", "pgp_", "hmac",
     "authorization", "authorisation", "bearer",
 )  # fmt: skip
-_KEYED = re.compile(r"\bpragma\s+(?:\w+\.)?(?:hex|re|hexre)?key\b|\battach\b[^;]*\bkey\b")
-_SHAPED = re.compile(
-    r"(?P<scheme>[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
+# Most statements mention none, and looking for substrings costs a tenth of an alternation, so the
+# expressions below are seldom needed.
+_KEYED = r"\bpragma\s+(?:\w+\.)?(?:hex|re|hexre)?key\b|\battach\b[^;]*\bkey\b"
+_SHAPES = (
+    "://", "tg_", "eyJ", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat", "xox",
+    "sk-", "sk_", "-----BEGIN",
+)  # fmt: skip
+_SHAPED = (
+    r"(?s)(?P<scheme>[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
     r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}\.[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
-    r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]*KEY-----.*",
-    re.DOTALL,
+    r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]*KEY-----.*"
 )
-_SHAPES = ("://", "tg_", "eyJ", "AKIA", "ASIA", "gh", "glpat", "xox", "sk", "-----BEGIN")
 _QUOTED = r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)"
-_ANY_LITERAL = re.compile(_QUOTED + r'|"(?:[^"]|"")*(?:"|\Z)', re.DOTALL)
+_ANY_LITERAL = rf'(?s){_QUOTED}|"(?:[^"]|"")*(?:"|\Z)'
 # Where double quotes make identifiers, one is still taken for a secret where a value must stand.
-_STRICT_LITERAL = re.compile(
-    _QUOTED + r'|(?:(?<=[=:])|(?<=\bby)|(?<=\bpassword))\s*"(?:[^"]|"")*(?:"|\Z)'
-    r'|(?P<name>"(?:[^"]|"")*")',
-    re.DOTALL | re.IGNORECASE,
+_STRICT_LITERAL = (
+    rf"(?si){_QUOTED}"
+    r'|(?:(?<=[=:])|(?<=\bby)|(?<=\bpassword))\s*"(?:[^"]|"")*(?:"|\Z)|(?P<name>"(?:[^"]|"")*")'
 )
 _IDENTIFIER_QUOTES = frozenset({"postgres", "duckdb", "oracle", "trino", "snowflake", "redshift"})
-_BARE = re.compile(
-    r"((?:passw\w*|pwd|passphrase|secret\w*|\w*token|api_?key|access_?key|private_?key"
+_BARE = (
+    r"(?i)((?:passw\w*|pwd|passphrase|secret\w*|\w*token|api_?key|access_?key|private_?key"
     r"|\b(?:hex|re|hexre)?key)"
     r"\s*[:=]\s*|\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+|values\s+)?"
-    r"|\b(?:authorization|bearer)\s*:?\s+)([^\s'\"$?:@%;,()*][^\s'\";,)]*)",
-    re.IGNORECASE,
+    r"|\b(?:authorization|bearer)\s*:?\s+)([^\s'\"$?:@%;,()*][^\s'\";,)]*)"
 )
 # Comments and backslashes make it uncertain where a literal ends; then the rest is left out.
-_UNCERTAIN = re.compile(r"\\|--|/\*|#")
-_FIRST_QUOTE = re.compile(r"['\"$\\#]|--|/\*")
+_UNCERTAIN = r"\\|--|/\*|#"
+_FIRST_QUOTE = r"['\"$\\#]|--|/\*"
 
 
 def redact(text: str, dialect: str = "") -> str:
@@ -143,21 +144,25 @@ def redact(text: str, dialect: str = "") -> str:
 def _redact(text: str, dialect: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
-    shaped = text
-    if any(shape in text for shape in _SHAPES):
-        shaped = _SHAPED.sub(lambda found: (found["scheme"] or "") + MASK, text)
-    lowered = shaped.lower()
-    if not any(map(lowered.__contains__, _MENTIONS)) and not _KEYED.search(lowered):
-        return shaped
-    if _UNCERTAIN.search(shaped):
-        first = _FIRST_QUOTE.search(shaped)
-        head = shaped[: first.start()] if first else shaped
-        return _BARE.sub(rf"\1{MASK}", head) + MASK
+    if any(map(text.__contains__, _SHAPES)):
+        text = re.sub(_SHAPED, lambda found: (found["scheme"] or "") + MASK, text)
+    if not _mentions_secret(text.lower()):
+        return text
+    if re.search(_UNCERTAIN, text):
+        first = re.search(_FIRST_QUOTE, text)
+        head = text[: first.start()] if first else text
+        return re.sub(_BARE, rf"\1{MASK}", head) + MASK
     literal = _STRICT_LITERAL if dialect in _IDENTIFIER_QUOTES else _ANY_LITERAL
-    return _BARE.sub(rf"\1{MASK}", literal.sub(_masked, shaped))
+    return re.sub(_BARE, rf"\1{MASK}", re.sub(literal, _masked, text))
 
 
 _redact_cached = lru_cache(maxsize=1_024)(_redact)
+
+
+def _mentions_secret(lowered: str) -> bool:
+    if any(map(lowered.__contains__, _MENTIONS)):
+        return True
+    return ("pragma" in lowered or "attach" in lowered) and bool(re.search(_KEYED, lowered))
 
 
 def _masked(literal: re.Match[str]) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import NamedTuple
+
+import msgspec
 
 START = bytes(32)
 """Stands for the hash before the first line."""
@@ -21,21 +22,14 @@ _SEAL = re.compile(rb',"hash":"([0-9a-f]{64})"}')
 _SEQ = re.compile(rb'\{"seq":([1-9][0-9]{0,17}),')
 
 
-class Sealed(NamedTuple):
-    """A line without its line break, and its hash."""
-
-    line: bytes
-    hash: bytes
-
-
-class Fault(NamedTuple):
+class Fault(msgspec.Struct, frozen=True):
     """What is wrong at which line, counted from 1."""
 
     line: int
     reason: str
 
 
-class Checked(NamedTuple):
+class Checked(msgspec.Struct, frozen=True):
     """The outcome of reading a chain: how many lines hold, their hashes (32 bytes each), and the
     first fault. Lines after a fault are not looked at."""
 
@@ -44,10 +38,13 @@ class Checked(NamedTuple):
     fault: Fault | None
 
 
-def seal(body: bytes, previous: bytes) -> Sealed:
-    """Close a body, a JSON object that starts with `seq`, into a line that follows `previous`."""
+def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
+    """Close a body, a JSON object that starts with `seq`, into a line that follows `previous`.
+
+    Returns the line, without a line break, and its hash.
+    """
     hashed = sha256(previous + body)
-    return Sealed(b'%b,"hash":"%b"}' % (body[:-1], hashed.hexdigest().encode()), hashed.digest())
+    return b'%b,"hash":"%b"}' % (body[:-1], hashed.hexdigest().encode()), hashed.digest()
 
 
 def unseal(line: bytes) -> tuple[bytes, bytes] | None:

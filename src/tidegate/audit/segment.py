@@ -13,7 +13,8 @@ import os
 import re
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from tidegate.audit import chain
 from tidegate.audit.event import Torn, Witness
@@ -23,7 +24,7 @@ _WINDOW = 131_072
 _NAME = re.compile(r"\d{6}\.jsonl")
 
 
-class Tail(NamedTuple):
+class Tail(msgspec.Struct, frozen=True):
     """The end of a segment: bytes of whole lines, the last line's number and hash, and what
     follows the last line break."""
 
@@ -33,7 +34,7 @@ class Tail(NamedTuple):
     torn: bytes
 
 
-class Claim(NamedTuple):
+class Claim(msgspec.Struct, frozen=True):
     """A segment that this process alone appends to, until the descriptor is closed."""
 
     path: Path

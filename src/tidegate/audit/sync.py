@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from tidegate.errors import Code, GateError
@@ -99,7 +100,7 @@ class GroupSync:
         for loop in {waiter.get_loop() for waiter in waiters}:
             theirs = [waiter for waiter in waiters if waiter.get_loop() is loop]
             # A loop that was closed has nobody left who waits.
-            if not loop.is_closed():
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._resolve, theirs)
 
     def _resolve(self, waiters: Sequence[asyncio.Future[None]]) -> None:

@@ -22,9 +22,9 @@ from tidegate.types import Actor, Scope
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
 
-_PLAINTEXT = re.compile(r"tg_[A-Za-z0-9_-]{43}")
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?")
-_EXPIRY = re.compile(r"(\d{1,6})([smhdw])")
+_PLAINTEXT = r"tg_[A-Za-z0-9_-]{43}"
+_NAME = r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?"
+_EXPIRY = r"(\d{1,6})([smhdw])"
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _PREFIX_CHARS = 8
 _TOUCH_S = 60.0
@@ -72,7 +72,7 @@ class Tokens:
         `expires_at` is past; STATE_FAILED.
         """
         now = self._clock()
-        if not _NAME.fullmatch(name):
+        if not re.fullmatch(_NAME, name):
             raise GateError(
                 Code.ARGUMENT_INVALID,
                 "A token's name is 1 to 64 printable characters.",
@@ -143,7 +143,7 @@ class Tokens:
         self._uses.close()
 
     def _look_up(self, plaintext: str, digest: bytes) -> _Known:
-        entry = self._store.token_by_digest(digest) if _PLAINTEXT.fullmatch(plaintext) else None
+        entry = self._store.token_by_digest(digest) if re.fullmatch(_PLAINTEXT, plaintext) else None
         if entry is None or entry.revoked_at is not None:
             raise GateError(Code.AUTH_INVALID, "The token is not valid.")
         if len(self._known) >= _KNOWN_BOUND:
@@ -162,7 +162,7 @@ def parse_expiry(text: str, now: float) -> float | None:
     """
     if text == "never":
         return None
-    found = _EXPIRY.fullmatch(text)
+    found = re.fullmatch(_EXPIRY, text)
     if found is None or int(found[1]) == 0:
         raise GateError(
             Code.ARGUMENT_INVALID,

@@ -87,6 +87,21 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
     store.close()
 
 
+def test_a_state_that_another_process_holds_says_so_and_when_to_retry(tmp_path, monkeypatch):
+    monkeypatch.setattr("tidegate.store.database._BUSY_MS", 1)
+    path = tmp_path / "state.db"
+    store = SqliteStore(path)
+    holder = apsw.Connection(str(path))
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(GateError) as caught:
+        store.remove_source("a")
+    assert caught.value.code is Code.STATE_FAILED
+    assert caught.value.retry_after_s == 1.0
+    holder.close()
+    assert not store.remove_source("a")
+    store.close()
+
+
 def test_a_revoked_token_cannot_be_revived_even_in_sql(tmp_path):
     path = tmp_path / "state.db"
     SqliteStore(path).close()

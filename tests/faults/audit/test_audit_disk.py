@@ -19,6 +19,12 @@ def limit(size):
 def event(name):
     return Event(call_id=name, phase="outcome", actor="a", statement="SELECT 1")
 
+limit(10)
+try:
+    AuditLog(Path(sys.argv[1]))
+except GateError as error:
+    assert error.code is Code.AUDIT_UNAVAILABLE
+limit(resource.RLIM_INFINITY)
 log = AuditLog(Path(sys.argv[1]))
 for size in (1_000, 1_003, 5_000):
     limit(size)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidegate.audit import chain
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
@@ -107,3 +108,29 @@ def test_a_history_written_anew_is_found_by_its_witness(directory, tmp_path):
     (fault,) = verify(directory).faults
     assert (fault.segment, fault.line) == ("000001.jsonl", 4)
     assert "anew" in fault.reason
+
+
+def _sealed(*bodies):
+    lines, previous = [], chain.START
+    for body in bodies:
+        line, previous = chain.seal(body, previous)
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"seq":1,"phase":"outcome"}', "does not begin with an opening"),
+        (b'{"seq":1,"time":"x","phase":"open","segment":"000001.jsonl"}', "cannot be read"),
+        (
+            b'{"seq":1,"time":"2026-01-01T00:00:00Z","phase":"open","segment":"000009.jsonl",'
+            b'"process":1,"version":"0"}',
+            "belongs to 000009.jsonl",
+        ),
+        (b"[]", "no number"),
+    ],
+)
+def test_a_chain_that_nobody_opened_is_found(tmp_path, body, reason):
+    (tmp_path / "000001.jsonl").write_bytes(_sealed(body))
+    assert reason in verify(tmp_path).faults[0].reason

@@ -161,6 +161,14 @@ def test_the_last_use_is_noted_once_a_minute_at_most(tokens, clock):
     assert last_used() == clock.now
 
 
+def test_memory_for_tokens_is_bounded(tokens, monkeypatch):
+    monkeypatch.setattr("tidegate.identity.tokens._KNOWN_BOUND", 2)
+    made = [tokens.create(f"t{n}", Scope.READ_ONLY)[0] for n in range(5)]
+    for _ in range(2):
+        assert [tokens.verify(plaintext).name for plaintext in made] == [f"t{n}" for n in range(5)]
+    assert len(tokens._known) <= 2
+
+
 def test_spans_are_read_in_their_units():
     assert parse_expiry("never", 5.0) is None
     assert parse_expiry("45s", 5.0) == 50.0
