@@ -10,6 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from msgspec import structs
+
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connection, Connections
 from tidegate.engines.api import Cursor, Engine
@@ -17,7 +19,7 @@ from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
 from tidegate.results.page import PageBuilder
-from tidegate.shelf import SHELVED_ROWS, Shelf, Shelved
+from tidegate.shelf import SHELVED_BYTES, SHELVED_ROWS, Shelf, Shelved
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
 from tidegate.types import (
@@ -39,6 +41,7 @@ from tidegate.types import (
     Query,
     Reply,
     Source,
+    Truncation,
 )
 
 METADATA = Judgement(Effect.READ, "request.metadata", "reads names, not data")
@@ -192,8 +195,8 @@ class Gateway:
             await _collect(cursor, builder)
             _report(call, 0.8, "Formatting result")
             more = None
-            if isinstance(request, Query) and request.shelve and builder.truncated:
-                more = await self._shelve(call, request, permit, cursor, builder)
+            if isinstance(request, Query) and request.shelve and builder.rest:
+                more = await self._shelve(permit, request, cursor, builder)
         finally:
             await cursor.close()
         elapsed_ms = (time.perf_counter() - began) * 1000
@@ -203,37 +206,37 @@ class Gateway:
         return page
 
     async def _shelve(
-        self, call: Call, request: Query, permit: Permit, cursor: Cursor, builder: PageBuilder
+        self, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
     ) -> str:
         """Read on, within bounds, and keep what was not shown."""
-        rows = builder.rest
+        rows = list(builder.rest)
+        most = min(SHELVED_ROWS, SHELVED_BYTES // builder.bytes_per_row)
         complete = False
-        while len(rows) < SHELVED_ROWS and not complete:
-            wanted = min(500, SHELVED_ROWS - len(rows))
+        while len(rows) < most and not complete:
+            wanted = min(500, most - len(rows))
             read = await cursor.fetch(wanted)
             rows.extend(read)
             complete = len(read) < wanted
         return self._shelf.put(
-            Shelved(call.actor.id, permit.source.id, request, cursor.columns, rows, complete)
+            Shelved(permit.actor.id, permit.source.id, request, cursor.columns, rows, complete)
         )
 
     async def _more(self, call: Call, request: More, source: Source, trail: Trail) -> Page:
         """Show more of a result that was read under a permit of its own."""
-        shelved = self._shelf.take(request.handle, call.actor.id)
-        if shelved.source != source.id:
-            raise GateError(Code.RESULT_GONE, f"There is no result {request.handle!r} here")
-        limits = shelved.limits(request.max_rows)
-        builder = PageBuilder(shelved.columns, limits, shelved.query.cells)
-        at = 0
+        shelved = self._shelf.take(request.handle, call.actor.id, source.id)
+        builder = PageBuilder(
+            shelved.columns, shelved.limits(request.max_rows), shelved.query.cells
+        )
+        rows = shelved.rows
         while wanted := builder.wanted:
-            rows = shelved.rows[at : at + wanted]
-            builder.add(rows)
-            at += len(rows)
-            if len(rows) < wanted:
-                break
-        shelved.rows = [*builder.rest, *shelved.rows[at:]]
+            taken, rows = rows[:wanted], rows[wanted:]
+            builder.add(taken)
+        shelved.rows = [*builder.rest, *rows]
         more = self._shelf.put(shelved) if shelved.rows else None
-        page = builder.page(more=more, cut=not shelved.rows and not shelved.complete)
+        page = builder.page(more=more)
+        if more is None and not shelved.complete:
+            cut = Truncation("rows", SHELVED_ROWS, page.row_count)
+            page = structs.replace(page, truncations=(*page.truncations, cut))
         await trail.succeed(page)
         return page
 

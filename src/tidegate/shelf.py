@@ -20,6 +20,7 @@ from tidegate.types import Column, Limits, Query
 LIFETIME_S = 600.0
 MOST_RESULTS = 64
 SHELVED_ROWS = 5_000
+SHELVED_BYTES = 8_388_608
 
 
 class Shelved(msgspec.Struct):
@@ -56,10 +57,10 @@ class Shelf:
         self._results[handle] = shelved
         return handle
 
-    def take(self, handle: str, actor_id: str) -> Shelved:
-        """Take a result off the shelf. Raises: GateError RESULT_GONE."""
+    def take(self, handle: str, actor_id: str, source: str) -> Shelved:
+        """Take a result of this actor and source off the shelf. Raises: GateError RESULT_GONE."""
         shelved = self._results.get(handle)
-        if shelved is None or shelved.actor_id != actor_id:
+        if shelved is None or (shelved.actor_id, shelved.source) != (actor_id, source):
             raise GateError(Code.RESULT_GONE, f"There is no result {handle!r}")
         del self._results[handle]
         if self._clock() >= shelved.expires_at:

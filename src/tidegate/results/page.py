@@ -21,10 +21,11 @@ from tidegate.types import Column, Limits, Page, Truncation
 FIRST_ROWS = 64
 """Rows in the first chunk, when nothing is known of their size."""
 
-CHUNK_BYTES = 262_144
+CHUNK_BYTES = 131_072
 """About how much a later chunk should take when it is encoded."""
 
-MAX_CHUNK_ROWS = 4_096
+MAX_CHUNK_ROWS = 512
+"""More rows at once are slower: they fall out of the processor's cache between the passes."""
 
 decode = msgspec.json.decode
 
@@ -42,6 +43,7 @@ class PageBuilder:
         "_limits",
         "_parts",
         "_truncations",
+        "rest",
     )
 
     def __init__(
@@ -56,6 +58,13 @@ class PageBuilder:
         self._ended = False
         self._full = False
         self._truncations: tuple[Truncation, ...] = ()
+        self.rest: Rows = ()
+        """Rows that were added and found no place in the page."""
+
+    @property
+    def bytes_per_row(self) -> int:
+        """What a row takes, on average, at least 1."""
+        return max(1, self._bytes // max(1, self._count))
 
     @property
     def wanted(self) -> int:
@@ -72,13 +81,16 @@ class PageBuilder:
 
     def add(self, rows: Rows) -> None:
         """Take the rows that were fetched; none means that the result has ended."""
-        room = self._limits.max_rows - self._count
+        before = self._count
+        room = self._limits.max_rows - before
         if not rows:
             self._ended = True
         elif self._full:
             self._cut("bytes", self._limits.max_bytes, self._bytes)
         elif room <= 0 or (self._take(rows[:room]) and len(rows) > room):
             self._cut("rows", self._limits.max_rows, self._count)
+        if self._ended:
+            self.rest = rows[self._count - before :]
 
     def _take(self, rows: Rows) -> bool:
         """Take the rows if they fit; else what fits of them, and say False."""
