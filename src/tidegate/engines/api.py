@@ -40,6 +40,19 @@ class Capabilities(msgspec.Struct, frozen=True):
     row_counts: bool = True
 
 
+class Sink(Protocol):
+    """Takes rows as they come; `results.page.PageBuilder` is one."""
+
+    @property
+    def wanted(self) -> int:
+        """How many rows to add next; 0: enough."""
+        ...
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take rows; none means that the result has ended."""
+        ...
+
+
 class Cursor(Protocol):
     """A running result. Rows are plain Python values: None, bool, int, float, str, bytes,
     Decimal, datetime, date, time, timedelta, UUID, list, dict."""
@@ -49,9 +62,17 @@ class Cursor(Protocol):
     """Rows changed; final when `fetch` has returned an empty list."""
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        """Up to `max_rows` further rows: fewer if they are large, none only at the end.
+        """Up to `max_rows` further rows; fewer (perhaps none) only at the end.
 
         Raises: GateError SQL_FAILED, LIMIT_TIME, CALL_CANCELLED, SOURCE_UNREACHABLE.
+        """
+        ...
+
+    async def pour(self, sink: Sink) -> None:
+        """Fetch for `sink` until it wants no more. The engine may call it in another thread, near
+        the rows, so that a large result costs no hop per chunk.
+
+        Raises: as `fetch`.
         """
         ...
 

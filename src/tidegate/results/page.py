@@ -18,7 +18,7 @@ import msgspec
 from tidegate.results.types import Rows, encode, encode_rows
 from tidegate.types import Column, Limits, Page, Truncation
 
-FIRST_ROWS = 64
+FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
 
 CHUNK_BYTES = 131_072
@@ -31,7 +31,8 @@ decode = msgspec.json.decode
 
 
 class PageBuilder:
-    """Builds one page: `add(await cursor.fetch(builder.wanted))` until `wanted` is 0."""
+    """Builds one page: `await cursor.pour(builder)`, or `add` what `wanted` asks for
+    until it is 0."""
 
     __slots__ = (
         "_as_text",

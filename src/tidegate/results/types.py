@@ -60,6 +60,9 @@ _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 _SMALL_EXPONENTS = bytes([*range(0x43), *range(0x80, 0xC3)])
 """The top bytes of doubles below 2^49: no integer among them is large, and none is NaN."""
 
+_SMALL_SEVENTHS = bytes(range(0x20))
+"""The seventh bytes of positive 64-bit integers below 2^53."""
+
 
 def encode_rows(rows: Rows, *, as_text: bool = False) -> bytes:
     """Rows as a JSON array of arrays."""
@@ -82,7 +85,7 @@ def text_rows(rows: Rows) -> Rows:
 
 def plain(value: Any) -> Any:
     """A value that msgspec writes as the table above says."""
-    kind: type[Any] = type(value)
+    kind = cast("type[object]", type(value))
     if kind in _PLAIN:
         return value
     if isinstance(value, int):
@@ -119,7 +122,7 @@ def _all_plain(rows: Rows) -> bool:
         return all(map(_column_is_plain, zip(*rows, strict=True)))
     for row in rows:
         for value in row:
-            kind: type[Any] = type(value)
+            kind = cast("type[object]", type(value))
             if kind is int:
                 if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
                     return False
@@ -133,9 +136,12 @@ def _all_plain(rows: Rows) -> bool:
 
 def _column_is_plain(column: tuple[Any, ...]) -> bool:
     """The same for a column. Text and numbers are told in one call of C each."""
+    first = cast("type[object]", type(column[0]))
     try:
-        if type(column[0]) is str:
+        if first is str:
             "".join(column)
+            return True
+        if first is int and _integers_are_small(column):
             return True
         return _numbers_are_small(column)
     except (TypeError, struct.error):  # of several types, or neither text nor number
@@ -146,6 +152,13 @@ def _column_is_plain(column: tuple[Any, ...]) -> bool:
     if not kinds <= _NUMBERS:
         return False
     return _numbers_are_small([value for value in column if value is not None])
+
+
+def _integers_are_small(column: Sequence[Any]) -> bool:
+    """Quick and one-sided: False may also mean that there are negative ones."""
+    count = len(column)
+    packed = struct.pack(f"<{count}q", *column)
+    return packed[7::8].count(0) == count and not packed[6::8].translate(None, _SMALL_SEVENTHS)
 
 
 def _numbers_are_small(column: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from tidegate.engines.api import Row
+from tidegate.engines.api import Row, Sink
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
 from tidegate.engines.sqlite.errand import Errand
@@ -14,8 +14,11 @@ from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.worker import Pool, Worker
 from tidegate.types import Cancellation, Column
 
-READ_AHEAD = 512
+FIRST_ROWS = 512
 """Rows that come back with the start of a statement: most results need one hop."""
+
+READ_AHEAD = 2_048
+"""Rows that later hops of a read bring at least, unless they are large."""
 
 
 class ReadyCursor:
@@ -33,6 +36,12 @@ class ReadyCursor:
         first = self._next
         self._next = first + max_rows
         return list(self._rows[first : self._next])
+
+    async def pour(self, sink: Sink) -> None:
+        rows = self._rows
+        while wanted := sink.wanted:
+            first, self._next = self._next, self._next + wanted
+            sink.add(rows[first : self._next] if first or len(rows) > wanted else rows)
 
     async def close(self) -> None:
         self._next = len(self._rows)
@@ -57,6 +66,7 @@ class StreamCursor:
         self.seconds: float | None = None
         self._execution: Execution | None = None
         self._ready: Rows = []
+        self._next = 0
         self._errand = Errand(pool, worker, brake, cancellation, running, self._finish)
 
     async def begin(self, start: Callable[[Session], Execution], max_rows: int) -> None:
@@ -65,7 +75,9 @@ class StreamCursor:
         def work(session: Session) -> Rows:
             started = perf_counter()
             self._execution = execution = start(session)
-            rows = execution.read(min(max_rows, READ_AHEAD))
+            # The rows of a change are read when they are asked for: only then may it be committed.
+            waits = execution.writes and execution.columns
+            rows = [] if waits else execution.read(min(max_rows, FIRST_ROWS))
             if execution.done:
                 self.seconds = perf_counter() - started
             self.columns = execution.columns
@@ -75,16 +87,34 @@ class StreamCursor:
         self._note_end()
 
     async def fetch(self, max_rows: int) -> list[Row]:
+        rows: list[Row] = list(self._taken(max_rows))
         execution = self._execution
-        if not self._ready and execution is not None and not execution.done:
-            self._ready = await self._errand.do(lambda _: execution.read(max_rows))
+        while len(rows) < max_rows and execution is not None and not execution.done:
+            rest = max_rows - len(rows)
+            wanted = rest if execution.writes else max(rest, READ_AHEAD)
+            self._ready = await self._errand.do(lambda _, n=wanted: execution.read(n))
+            self._next = 0
             self._note_end()
-        rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
-        return list(rows)
+            rows += self._taken(rest)
+        return rows
+
+    async def pour(self, sink: Sink) -> None:
+        while self._next < len(self._ready) and (wanted := sink.wanted):
+            sink.add(self._taken(wanted))
+        execution = self._execution
+        if execution is not None and not execution.done and sink.wanted:
+            await self._errand.do(lambda _: execution.pour(sink))
+            self._note_end()
+        if sink.wanted:
+            sink.add(())
 
     async def close(self) -> None:
         self._ready = []
         await self._errand.close()
+
+    def _taken(self, max_rows: int) -> Rows:
+        first, self._next = self._next, self._next + max_rows
+        return self._ready[first : self._next]
 
     def _note_end(self) -> None:
         if self._execution is not None and self._execution.done:

@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from tidegate.engines.api import Sink
 from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Cursor, Rows
@@ -32,9 +33,9 @@ class Execution:
         "_explain",
         "_plan",
         "_session",
-        "_writes",
         "columns",
         "done",
+        "writes",
     )
 
     def __init__(
@@ -51,7 +52,7 @@ class Execution:
         self._session = session
         self._brake = brake
         self._plan = plan
-        self._writes = writes
+        self.writes = writes
         self._explain = explain
         self._batch = 4
         self._changes_before = session.connection.total_changes()
@@ -120,6 +121,13 @@ class Execution:
                 self._batch = max(1, min(self._batch * 4, 4096, BATCH_BYTES // row_bytes))
         return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
 
+    def pour(self, sink: Sink) -> None:
+        """Read for a sink until it wants no more, or to the end."""
+        while not self.done and (wanted := sink.wanted):
+            rows = self.read(wanted)
+            if rows:
+                sink.add(rows)
+
     def close(self) -> None:
         """End it; a change whose rows were not all read is rolled back."""
         self._cursor.close(True)
@@ -127,7 +135,7 @@ class Execution:
             self._end_change("ROLLBACK")
 
     def _end_change(self, how: str) -> None:
-        if self._writes and not self._session.connection.get_autocommit():
+        if self.writes and not self._session.connection.get_autocommit():
             with self._session.own():
                 self._session.connection.execute(how, can_cache=False)
 
