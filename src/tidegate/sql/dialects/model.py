@@ -1,0 +1,72 @@
+"""The shape of a dialect's tables. Says what there is to know, not what any database does."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+def words(block: str) -> frozenset[str]:
+    """The words of a block of text, as a set."""
+    return frozenset(block.split())
+
+
+class Lexis(msgspec.Struct, frozen=True):
+    """How a dialect's text falls into tokens.
+
+    `operators` are those that call only the database's own code; with `operator_runs` adjacent
+    operator characters make one operator, as in PostgreSQL. `parameters` is a pattern.
+    """
+
+    operators: frozenset[str]
+    operator_runs: bool = False
+    parameters: str = r"\?"
+    comments: Literal["flat", "nested", "ambiguous"] = "flat"
+    dash_comment_needs_space: bool = False
+    hash_comments: bool = False
+    executable_comments: bool = False
+    backslashes: Literal["plain", "escape", "ambiguous"] = "plain"
+    escape_strings: bool = False
+    dollar_strings: bool = False
+    string_prefixes: str = ""
+    double_quoted: Literal["name", "string"] = "name"
+    backticks: bool = False
+    bracketed_names: bool = False
+    names_fold: bool = True
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What a dialect's words mean.
+
+    `roots` maps the first word of a statement to its form: `query`, `change`, `create`, `drop`,
+    `alter`, `explain`, `analyze`, `describe`, `show`, `pragma`, or the label of an effect that
+    the word alone decides. Names are lower-case, keywords upper-case.
+
+    `functions` may be called anywhere, `bare_functions` only without arguments,
+    `table_functions` only with literal table names. `attributes` are names that must not follow
+    a dot, because there they would be calls. `secrets` are patterns of tables (`schema.table` or
+    `table`, `*` for anything) that hold credentials or other sessions' texts, `admitted` the
+    exceptions. `stand_ins` maps operators that the parser does not know to some that it does.
+    """
+
+    name: str
+    parser: str
+    lexis: Lexis
+    roots: dict[str, str]
+    functions: frozenset[str]
+    bare_functions: frozenset[str] = frozenset()
+    table_functions: frozenset[str] = frozenset()
+    function_schemas: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    secrets: tuple[str, ...] = ()
+    admitted: frozenset[str] = frozenset()
+    shows: frozenset[str] = frozenset()
+    pragmas: frozenset[str] = frozenset()
+    argument_pragmas: frozenset[str] = frozenset()
+    stand_ins: dict[str, str] = {}
+    compound: frozenset[str] = frozenset()
+    explain_words: frozenset[str] = frozenset()
+    reserved_verbs: frozenset[str] = frozenset()
+    assigns: bool = False
+    reads_files: bool = False

@@ -1,0 +1,178 @@
+"""The opinion of the tree: which tables a statement names, and whether every node of it is known
+to read. Nodes are judged by an allow-list; one that is on no list makes the effect unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidegate.errors import Code
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.dialects.nodes import CHANGING, READING
+from tidegate.sql.opinion import Opinion
+from tidegate.sql.phrases import function_refused
+from tidegate.sql.plain import NEUTRAL
+from tidegate.types import Effect
+
+if TYPE_CHECKING:
+    from sqlglot.expressions.core import Expression
+
+
+class Grammar(NamedTuple):
+    """What the tree told.
+
+    `declared` counts, by name, the places where a name with a bracket is no call: column lists of
+    CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE.
+    """
+
+    opinions: list[Opinion]
+    tables: dict[str, None]
+    declared: dict[str, int]
+    unqualified: bool
+
+
+def study(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
+    """Walk the tree once. `names` maps placeholders back to the names that they stand for."""
+    grammar = Grammar([], {}, {}, False)
+    unqualified = False
+    ctes: set[str] = set()
+    tables: list[Any] = []
+    for node in tree.walk():
+        kind = type(node).__name__
+        if kind in READING:
+            if kind in _LOOKERS:
+                _LOOKERS[kind](node, grammar, names, dialect)
+            if kind == "Table":
+                tables.append(node)
+            elif kind == "CTE":
+                ctes.add(node.alias)
+            continue
+        change = CHANGING.get(kind)
+        if change is None:
+            grammar.opinions.append(_unlisted(kind, node))
+            continue
+        grammar.opinions.append(
+            Opinion(Effect[change.upper()], f"node.{kind}", f"Holds {_article(kind)}")
+        )
+        if kind in ("Delete", "Update") and node.args.get("where") is None:
+            unqualified = True
+    for table in tables:
+        _table(table, grammar, names, dialect, ctes)
+    return grammar._replace(unqualified=unqualified)
+
+
+def _table(
+    node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect, ctes: set[str]
+) -> None:
+    """Note a table's name, and refuse those that hold secrets or are files."""
+    parts = [names.get(name, name) for name in _parts(node)]
+    if not parts:
+        return
+    name = ".".join(parts)
+    folded = name.lower()
+    secret = _secrets(dialect.secrets)
+    short = ".".join(folded.split(".")[-2:])
+    if secret is not None and secret.match(short) and short not in dialect.admitted:
+        grammar.opinions.append(
+            Opinion(
+                Effect.ADMIN,
+                "table.secret",
+                f"{name} holds secrets or the server's inner state",
+                hint="Read the tables of the application.",
+            )
+        )
+    elif dialect.reads_files and _is_file(folded):
+        grammar.opinions.append(
+            Opinion(
+                Effect.ADMIN,
+                "table.file",
+                f"The database would read {name!r} as a file",
+                hint="Name a table of this database.",
+            )
+        )
+    if len(parts) > 1 or name not in ctes:
+        grammar.tables[name] = None
+
+
+def _parts(node: Any) -> list[str]:
+    return [part.name for part in node.parts if part.name]
+
+
+def _alias(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    if node.args.get("columns"):
+        _declare(node.name, grammar, names)
+
+
+def _schema(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    if node.this is not None:
+        _declare(node.this.name, grammar, names)
+
+
+def _index(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    table = node.args.get("table")
+    if table is not None:
+        _declare(table.name, grammar, names)
+
+
+def _declare(name: str, grammar: Grammar, names: dict[str, str]) -> None:
+    name = names.get(name, name).lower()
+    grammar.declared[name] = grammar.declared.get(name, 0) + 1
+
+
+def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    """The parser sees a call that it has no node for: the name must be listed here as well."""
+    name: str = node.name
+    if name == NEUTRAL:
+        return
+    folded = names.get(name, name).lower()
+    if (
+        folded not in dialect.functions
+        and folded not in dialect.bare_functions
+        and folded not in dialect.table_functions
+    ):
+        grammar.opinions.append(function_refused(folded))
+
+
+_LOOKERS = {
+    "TableAlias": _alias,
+    "Schema": _schema,
+    "Index": _index,
+    "Anonymous": _anonymous,
+    "AnonymousAggFunc": _anonymous,
+}
+
+_FILE_NAMES = re.compile(
+    r".*[/\\:*?\[\]].*|.*\.(?:csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx|arrow|feather|avro|orc"
+    r"|db|duckdb|sqlite|gz|zst|bz2|zip|log)",
+    re.DOTALL,
+)
+
+
+def _is_file(name: str) -> bool:
+    return _FILE_NAMES.fullmatch(name) is not None
+
+
+@cache
+def _secrets(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    if not patterns:
+        return None
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+def _unlisted(kind: str, node: Any) -> Opinion:
+    what = f"{node.name!r}" if kind == "Command" and node.name else kind
+    return Opinion(
+        Effect.UNKNOWN,
+        f"node.{kind}",
+        f"Holds something that is not known to read: {what}",
+        Code.SQL_UNKNOWN,
+        "Say it with plainer SQL.",
+    )
+
+
+def _article(kind: str) -> str:
+    word = {"Into": "INTO", "Lock": "row lock"}.get(kind, kind.upper())
+    return f"{'an' if word[0] in 'AEIOU' else 'a'} {word}"

@@ -1,0 +1,199 @@
+"""Decides how a statement is read by its first word: as a query, a change, an EXPLAIN, a PRAGMA,
+a definition, or as what the word alone tells. A first word that is on no list is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.errors import Code
+from tidegate.sql.definitions import alter, create, drop
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.lex import NAME, NUMBER, OP, STRING, WORD, Token
+from tidegate.sql.opinion import Opinion, Refusal
+from tidegate.sql.phrases import look
+from tidegate.sql.sentence import Reading, sentence
+from tidegate.types import Effect
+
+_CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
+_NO = frozenset({"FALSE", "OFF"})
+_SELECT_ALL = tuple(
+    Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
+)
+_SAYS = {
+    Effect.SESSION: "changes the session or its transaction",
+    Effect.WRITE: "changes the database",
+    Effect.DESTRUCTIVE: "destroys data",
+    Effect.ADMIN: "administers the server or reaches outside the database",
+}
+
+
+def read(tokens: list[Token], dialect: Dialect) -> Reading:
+    """What one statement does. Raises: Refusal for what cannot be read."""
+    root = tokens[0]
+    form = dialect.roots.get(root.key)
+    if form is None:
+        raise Refusal(
+            Code.SQL_UNKNOWN,
+            "root.unlisted",
+            f"Statements that begin with {root.text[:40]!r} are not known to read",
+        )
+    reader = _FORMS.get(form)
+    if reader is not None:
+        return reader(tokens, dialect)
+    effect = Effect[form.upper()]
+    opinion = Opinion(effect, f"root.{root.key}", f"{root.key} {_SAYS[effect]}")
+    return Reading([opinion], returns_rows=False)
+
+
+def _query(tokens: list[Token], dialect: Dialect) -> Reading:
+    if tokens[0].key == "TABLE":
+        tokens = [*_SELECT_ALL, *tokens[1:]]
+    return sentence(tokens, dialect, reading=True)
+
+
+def _change(tokens: list[Token], dialect: Dialect) -> Reading:
+    return sentence(tokens, dialect, reading=False)
+
+
+def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
+    at, runs = _after_options(tokens, dialect)
+    inner = tokens[at:]
+    if not inner:
+        raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN of nothing")
+    form = dialect.roots.get(inner[0].key)
+    if form is None and dialect.name == "mysql":
+        return _named_table(inner)
+    if form in ("explain", "analyze"):
+        raise Refusal(Code.SQL_UNKNOWN, "explain.nested", "EXPLAIN of an EXPLAIN is not read")
+    reading = read(inner, dialect)
+    if runs:
+        return reading
+    # Without ANALYZE the statement is planned, not run.
+    kept = [opinion for opinion in reading.opinions if opinion.effect not in _CHANGES]
+    return Reading(kept, reading.tables, reading.functions)
+
+
+def _after_options(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
+    """Where the explained statement starts, and whether it is run for it."""
+    at, runs = 1, False
+    while at < len(tokens):
+        key = tokens[at].key
+        if key == "(" and at == 1 and dialect.roots.get(tokens[2].key) is None:
+            while tokens[at].key != ")":
+                if tokens[at].key in ("ANALYZE", "ANALYSE"):
+                    value = tokens[at + 1]
+                    runs = runs or not (value.key in _NO or value.text == "0")
+                at += 1
+            at += 1
+            continue
+        if key not in dialect.explain_words:
+            break
+        runs = runs or key in ("ANALYZE", "ANALYSE")
+        at += 3 if key == "FORMAT" else 1
+    return at, runs
+
+
+def _analyze(tokens: list[Token], dialect: Dialect) -> Reading:
+    """MariaDB's ANALYZE runs a statement and explains it; before TABLE it gathers statistics."""
+    at = 4 if tokens[1:2] and tokens[1].key == "FORMAT" else 1
+    inner = tokens[at:]
+    if inner and dialect.roots.get(inner[0].key) in ("query", "change") and inner[0].key != "TABLE":
+        return read(inner, dialect)
+    return Reading(
+        [Opinion(Effect.WRITE, "root.ANALYZE", "ANALYZE writes statistics")], returns_rows=False
+    )
+
+
+def _named_table(tokens: list[Token]) -> Reading:
+    """DESCRIBE of a table by its name, with at most a column or pattern after it."""
+    if len(tokens) > 4 or any(token.kind in (NUMBER, STRING) for token in tokens[:1]):
+        raise Refusal(Code.SQL_UNKNOWN, "describe.unlisted", "Describes something unknown")
+    if any(token.kind not in (WORD, NAME, STRING) and token.key != "." for token in tokens):
+        raise Refusal(Code.SQL_UNKNOWN, "describe.unlisted", "Describes something unknown")
+    dotted = len(tokens) > 2 and tokens[1].key == "."
+    name = f"{tokens[0].text}.{tokens[2].text}" if dotted else tokens[0].text
+    return Reading([], {name: None})
+
+
+def _describe(tokens: list[Token], dialect: Dialect) -> Reading:
+    """DuckDB's DESCRIBE and SUMMARIZE of a query or a table."""
+    inner = tokens[1:]
+    if inner and inner[0].key == "TABLE":
+        inner = inner[1:]
+    if not inner:
+        return Reading([])
+    if dialect.roots.get(inner[0].key) == "query":
+        return _query(inner, dialect)
+    return _query([*_SELECT_ALL, *inner], dialect)
+
+
+def _show(tokens: list[Token], dialect: Dialect) -> Reading:
+    words = look(tokens, dialect, reading=True)
+    if words.unlisted or words.opinions or any(token.key == "SELECT" for token in tokens[1:]):
+        raise _unlisted_show(tokens)
+    if not dialect.shows:
+        if len(tokens) in range(2, 7) and all(
+            token.kind in (WORD, NAME) or token.key == "." for token in tokens
+        ):
+            return Reading([])
+        raise _unlisted_show(tokens)
+    keys = [token.key for token in tokens[1:4]]
+    if keys and keys[0] in dialect.shows and "USER" not in keys:
+        return Reading([])
+    if dialect.reads_files:
+        return _describe(tokens, dialect)
+    raise _unlisted_show(tokens)
+
+
+def _unlisted_show(tokens: list[Token]) -> Refusal:
+    what = " ".join(token.text for token in tokens[1:3])[:60]
+    return Refusal(
+        Code.SQL_UNKNOWN,
+        "show.unlisted",
+        f"SHOW {what} is not on the list of what only reads",
+        "Query information_schema instead.",
+    )
+
+
+def _pragma(tokens: list[Token], dialect: Dialect) -> Reading:
+    rest = tokens[1:]
+    if len(rest) > 2 and rest[1].key == ".":
+        rest = rest[2:]
+    name = rest[0].text.lower() if rest and rest[0].kind in (WORD, NAME) else ""
+    value = rest[1:]
+    if name in dialect.pragmas and not value:
+        return Reading([])
+    if name in dialect.argument_pragmas and _is_argument(value, dialect):
+        return Reading([])
+    raise_to = Opinion(
+        Effect.ADMIN,
+        "pragma.unlisted",
+        f"PRAGMA {name} can change the connection or the database",
+        hint="Use a pragma that only reads, such as table_info.",
+    )
+    return Reading([raise_to])
+
+
+def _is_argument(tokens: list[Token], dialect: Dialect) -> bool:
+    """True for `= value` and `(value)` where the value names something in the database."""
+    if not tokens or [tokens[0].key, *(t.key for t in tokens[2:])] not in (["="], ["(", ")"]):
+        return False
+    value = tokens[1]
+    if value.kind not in (WORD, NAME, STRING, NUMBER):
+        return False
+    return not dialect.reads_files or value.text.replace("_", "").replace(".", "").isalnum()
+
+
+_FORMS: dict[str, Callable[[list[Token], Dialect], Reading]] = {
+    "query": _query,
+    "change": _change,
+    "explain": _explain,
+    "analyze": _analyze,
+    "describe": _describe,
+    "show": _show,
+    "pragma": _pragma,
+    "create": create,
+    "alter": alter,
+    "drop": drop,
+}

@@ -1,0 +1,169 @@
+"""The opinion of the words: which functions are called by which names, and which runs of words
+give a change away. Looks at tokens only, so it sees what a parser might take for something else.
+"""
+
+from __future__ import annotations
+
+from tidegate.errors import Code
+from tidegate.sql.dialects.common import AFTER, SYNTAX, VERBS
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.lex import NAME, STRING, WORD, Token
+from tidegate.sql.opinion import Opinion
+from tidegate.types import Effect
+
+_NOTHING = Token("", "", "", 0)
+_LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
+_SOURCES = frozenset({"FROM", "JOIN"})
+_SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+class Words:
+    """What the words of one statement told.
+
+    `functions` are the names called, in order; `unlisted` counts calls, by name, of what is not
+    on the dialect's list: they may yet turn out to be names with a list of columns.
+    """
+
+    __slots__ = ("functions", "opinions", "unlisted")
+
+    def __init__(self) -> None:
+        self.opinions: list[Opinion] = []
+        self.functions: dict[str, None] = {}
+        self.unlisted: dict[str, int] = {}
+
+
+def look(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Words:
+    """Go over the tokens once. `reading` says that the statement's first word promises a read."""
+    words = Words()
+    before = previous = _NOTHING
+    for index, token in enumerate(tokens):
+        key = token.key
+        if key == "(":
+            if previous.kind == WORD or previous.kind == NAME:
+                _call(words, tokens, index, dialect)
+            elif previous.kind == STRING and before.key != "IN":
+                words.opinions.append(_unknown("text.called_string", "A string is called"))
+        elif previous.key == ".":
+            if dialect.attributes and _folded(token, dialect) in dialect.attributes:
+                words.opinions.append(function_refused(token.text.lower()))
+        elif token.kind == WORD and reading:
+            if key in VERBS or key in dialect.reserved_verbs:
+                _verb(words, tokens, index, previous, dialect)
+        elif token.kind == STRING and dialect.reads_files and previous.key in _SOURCES:
+            words.opinions.append(_file(token.text))
+        if key == ":=" and dialect.assigns:
+            words.opinions.append(
+                Opinion(Effect.SESSION, "text.assignment", "Assigns a variable of the session")
+            )
+        before, previous = previous, token
+    return words
+
+
+def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> None:
+    """Note the name before the bracket at `index`, unless it is a keyword there."""
+    token = tokens[index - 1]
+    before = tokens[index - 2] if index > 1 else _NOTHING
+    if token.kind == WORD and before.key != ".":
+        if token.key in SYNTAX:
+            return
+        places = AFTER.get(token.key)
+        if places is not None and before.key in places:
+            return
+    name = _folded(token, dialect)
+    if before.key == ".":
+        schema = tokens[index - 3] if index > 2 else _NOTHING
+        if _folded(schema, dialect) not in dialect.function_schemas:
+            words.unlisted[name] = words.unlisted.get(name, 0) + 1
+            return
+    if (
+        name in dialect.functions
+        or (name in dialect.bare_functions and tokens[index + 1].key == ")")
+        or (name in dialect.table_functions and _names_a_table(tokens, index))
+    ):
+        words.functions[name] = None
+    else:
+        words.unlisted[name] = words.unlisted.get(name, 0) + 1
+
+
+def _names_a_table(tokens: list[Token], index: int) -> bool:
+    """True if the only argument of the call at `index` is a string with a simple name."""
+    argument, closing = tokens[index + 1], tokens[index + 2]
+    return argument.kind == STRING and closing.key == ")" and _SIMPLE_NAME.issuperset(argument.text)
+
+
+def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialect: Dialect) -> None:
+    """Look at a word that can begin or hide a change, in a statement that promises a read."""
+    key = tokens[index].key
+    following = tokens[index + 1] if index + 1 < len(tokens) else _NOTHING
+    if previous.key == "AS":
+        return
+    if key == "INTO":
+        words.opinions.append(
+            Opinion(Effect.WRITE, "text.into", "SELECT ... INTO writes its result somewhere")
+        )
+    elif key == "FOR":
+        last = tokens[index + 2].key if index + 2 < len(tokens) else ""
+        if following.key in {"UPDATE", "SHARE"} or (following.key, last) in _LOCKS:
+            words.opinions.append(_locks())
+    elif key == "LOCK":
+        if following.key == "IN":
+            words.opinions.append(_locks())
+    elif key == "NEXT":
+        if following.key == "VALUE":
+            words.opinions.append(
+                Opinion(Effect.WRITE, "text.sequence", "NEXT VALUE FOR advances a sequence")
+            )
+    elif index and following.key != "(" and _begins_change(key, previous, following):
+        words.opinions.append(
+            Opinion(Effect.WRITE, f"text.{key.lower()}", f"Holds a {key} that changes data")
+        )
+    elif index and key in dialect.reserved_verbs and following.key != "(":
+        words.opinions.append(
+            _unknown(f"text.{key.lower()}", f"{key} inside a statement may begin another one")
+        )
+
+
+def _begins_change(key: str, previous: Token, following: Token) -> bool:
+    if key == "DELETE":
+        return following.key == "FROM" or previous.key == "("
+    if key == "INSERT" or key == "MERGE":
+        return following.key in {"INTO", "OR", "IGNORE", "OVERWRITE"} or previous.key == "("
+    return key == "UPDATE" and previous.key == "(" and following.kind in (WORD, NAME)
+
+
+def _folded(token: Token, dialect: Dialect) -> str:
+    """The name that a token stands for: bare words fold, quoted names as the dialect has it.
+    Only ASCII folds: a letter that merely lowers to one must not pass for a listed name."""
+    if token.key:
+        return token.key.lower()
+    if token.text.isascii() and dialect.lexis.names_fold:
+        return token.text.lower()
+    return token.text
+
+
+def function_refused(name: str) -> Opinion:
+    """The opinion on a call of something that is not on the dialect's list."""
+    return Opinion(
+        Effect.UNKNOWN,
+        f"function.{name}",
+        f"The function {name} is not on the list of functions that only read",
+        Code.SQL_FUNCTION,
+        "Leave it out, or use a built-in function that only reads.",
+    )
+
+
+def _locks() -> Opinion:
+    return Opinion(Effect.WRITE, "text.lock", "Locks the rows it reads")
+
+
+def _unknown(rule: str, reason: str) -> Opinion:
+    return Opinion(Effect.UNKNOWN, rule, reason, Code.SQL_UNKNOWN)
+
+
+def _file(name: str) -> Opinion:
+    return Opinion(
+        Effect.ADMIN,
+        "table.file",
+        f"Reads {name!r} as a file, outside the database",
+        hint="Name a table of this database.",
+    )

@@ -1,0 +1,130 @@
+"""Writes tokens down again in a form that the parser cannot misread: no comments, every string
+and odd name replaced by a plain one, every quote the dialect's simplest.
+
+The parser therefore never lexes what a caller wrote, and long lists of literals cost it nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidegate.errors import Code
+from tidegate.sql.dialects.common import HEAVY, INTRODUCERS, OPERAND_FOLLOWS
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.lex import LITERALS, NAME, NUMBER, OP, PARAM, STRING, WORD, Token
+from tidegate.sql.opinion import Refusal
+
+MAX_TOKENS = 10_000
+MAX_HEAVY_TYPES = 4
+LIST_SHOWN = 48
+NEUTRAL = "f__"
+
+_PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
+_TYPING = frozenset({"AS", "::"})
+_CLOSING = frozenset(")]}")
+
+
+class Plain(NamedTuple):
+    """The text for the parser, and what its placeholder names stand for."""
+
+    text: str
+    names: dict[str, str]
+
+
+def plain(tokens: list[Token], dialect: Dialect) -> Plain:
+    """Render the tokens. Raises: Refusal SQL_TOO_LONG, SQL_TOO_DEEP."""
+    parts: list[str] = []
+    names: dict[str, str] = {}
+    closing: list[str | None] = []
+    quote = "`" if dialect.parser == "mysql" else '"'
+    heavy = typed = run = 0
+    previous = before = Token("", "", "", 0)
+    for token in tokens:
+        kind, key = token.kind, token.key
+        if kind == WORD:
+            if not key:
+                parts.append(_placeholder(token.text, names, quote))
+            else:
+                parts.append(token.text)
+        elif kind in LITERALS:
+            run = run + 1 if previous.key == "," and before.kind in LITERALS else 0
+            if run > LIST_SHOWN:
+                parts.pop()
+            elif kind == STRING and previous.key in INTRODUCERS:
+                parts[-1] = _literal(token, dialect)
+            else:
+                parts.append(_literal(token, dialect))
+        elif kind == NAME:
+            if _PLAIN_TEXT.issuperset(token.text):
+                parts.append(f"{quote}{token.text}{quote}")
+            else:
+                parts.append(_placeholder(token.text, names, quote))
+        elif key == "(" or key == "[":
+            opened: str | None = None
+            if previous.key in HEAVY and before.key != ".":
+                # The parser tries such a bracket twice: as a type and as a call.
+                if before.key in _TYPING or typed:
+                    typed += 1
+                    opened = "typed"
+                    if typed > MAX_HEAVY_TYPES:
+                        raise _too_deep()
+                else:
+                    if heavy:
+                        parts[-1] = NEUTRAL
+                        key, opened = "(", "neutral"
+                    else:
+                        opened = "heavy"
+                    heavy += 1
+            closing.append(opened)
+            parts.append(key)
+        elif key in _CLOSING:
+            opened = closing.pop() if closing else None
+            if opened == "typed":
+                typed -= 1
+            elif opened is not None:
+                heavy -= 1
+            parts.append(")" if opened == "neutral" else key)
+        else:
+            if key == "{":
+                closing.append(None)
+            parts.append(_operator(key, previous, dialect))
+        before, previous = previous, token
+    if len(parts) > MAX_TOKENS:
+        raise Refusal(
+            Code.SQL_TOO_LONG,
+            "text.tokens",
+            f"The statement has more than {MAX_TOKENS:,} words and signs",
+            "Split it, or pass long lists as parameters.",
+        )
+    return Plain(" ".join(parts), names)
+
+
+def _literal(token: Token, dialect: Dialect) -> str:
+    if token.kind == STRING:
+        text = token.text
+        return f"'{text}'" if len(text) <= 64 and _PLAIN_TEXT.issuperset(text) else "'_'"
+    if token.kind == NUMBER:
+        return token.text if token.text.isdigit() or token.text.count(".") == 1 else "1"
+    return "$1" if dialect.lexis.operator_runs and token.kind == PARAM else "?"
+
+
+def _operator(key: str, previous: Token, dialect: Dialect) -> str:
+    stand_in = dialect.stand_ins.get(key)
+    if stand_in is None:
+        return key
+    prefix = previous.key in OPERAND_FOLLOWS or (
+        previous.kind == OP and previous.key not in _CLOSING
+    )
+    return "-" if prefix else stand_in
+
+
+def _placeholder(name: str, names: dict[str, str], quote: str) -> str:
+    placeholder = f"n__{len(names)}"
+    names[placeholder] = name
+    return f"{quote}{placeholder}{quote}"
+
+
+def _too_deep() -> Refusal:
+    return Refusal(
+        Code.SQL_TOO_DEEP, "text.types", f"Types nest more than {MAX_HEAVY_TYPES} levels deep"
+    )

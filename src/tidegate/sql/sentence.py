@@ -1,0 +1,71 @@
+"""Reads a query or a change: the opinion of its words joined with that of its tree."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.effects import Grammar, study
+from tidegate.sql.lex import Token
+from tidegate.sql.opinion import Opinion, Refusal
+from tidegate.sql.parse import parse
+from tidegate.sql.phrases import Words, function_refused, look
+from tidegate.sql.plain import plain
+
+_ROOTS = frozenset(
+    {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}
+    | {"Insert", "Update", "Delete", "Merge"}
+)
+_ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
+
+
+class Reading:
+    """What a statement was found to do."""
+
+    __slots__ = ("functions", "opinions", "returns_rows", "tables", "unqualified")
+
+    def __init__(
+        self,
+        opinions: list[Opinion],
+        tables: dict[str, None] | None = None,
+        functions: dict[str, None] | None = None,
+        *,
+        unqualified: bool = False,
+        returns_rows: bool = True,
+    ) -> None:
+        self.opinions = opinions
+        self.tables = tables or {}
+        self.functions = functions or {}
+        self.unqualified = unqualified
+        self.returns_rows = returns_rows
+
+
+def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading:
+    """Read the tokens of a query (`reading`) or a change. Raises: Refusal."""
+    words = look(tokens, dialect, reading=reading)
+    text, names = plain(tokens, dialect)
+    # Of the parser's dialects this one alone does not know VALUES as a statement.
+    parser = "" if dialect.parser == "mysql" and tokens[0].key == "VALUES" else dialect.parser
+    tree = parse(text, parser)
+    kind = type(tree).__name__
+    if kind not in _ROOTS:
+        raise Refusal(
+            Code.SQL_UNKNOWN, "root.node", f"The parser takes the statement for {kind}, not a read"
+        )
+    grammar = study(tree, names, dialect)
+    returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
+    return Reading(
+        [*words.opinions, *unlisted(words, grammar), *grammar.opinions],
+        grammar.tables,
+        words.functions,
+        unqualified=grammar.unqualified,
+        returns_rows=returns_rows,
+    )
+
+
+def unlisted(words: Words, grammar: Grammar) -> list[Opinion]:
+    """Refusals of the names with a bracket that are neither listed nor declared in the tree."""
+    return [
+        function_refused(name)
+        for name, count in words.unlisted.items()
+        if count > grammar.declared.get(name.lower(), 0)
+    ]
