@@ -470,6 +470,12 @@ async def confirm_once(server: Counters, context: Context, given: dict[str, Any]
     return said(f"{answer['action']}, done {server.done}")
 
 
+@tool("Asks for a name and says it")
+async def confirm_name(server: Counters, context: Context, given: dict[str, Any]):
+    answer = await context.ask("who", form("Who are you?", name={"type": "string"}))
+    return said(f"{answer['action']}: {(answer.get('content') or {}).get('name')}")
+
+
 @tool("Fails in a way that nobody foresaw")
 async def crash(server: Counters, context: Context, given: dict[str, Any]):
     raise ZeroDivisionError("the secret of the crash")

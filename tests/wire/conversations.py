@@ -1,0 +1,81 @@
+"""Conversations of official clients with a server: how to have one, and what it must have told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from outside.install import node, node_environment, node_modules, python_of
+from wire.fixture_tools import FIXTURES
+from wire.raw_http import http_request
+from wire.served import EVERYTHING
+from wire.wires import MODERN
+
+PEERS = Path(__file__).with_name("peers")
+STDIO = {"command": [sys.executable, str(EVERYTHING), "--stdio"]}
+PATIENCE_S = 90
+
+
+def python_sdk(generation: int, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the official Python SDK, generation 1 or 2, talk to a server."""
+    script = PEERS / f"python_sdk{generation}.py"
+    return _run([str(python_of(f"peers-sdk{generation}")), str(script), json.dumps(config)])
+
+
+def typescript_sdk(generation: int, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the official TypeScript SDK, generation 1 or 2, talk to a server."""
+    whole = {**config, "sdk": generation, "modules": str(node_modules())}
+    return _run([str(node()), str(PEERS / "typescript_sdk.mjs"), json.dumps(whole)])
+
+
+def _run(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=node_environment(),
+    )
+    assert done.returncode == 0, f"{command[1]} ended with {done.returncode}: {done.stderr[-4000:]}"
+    return json.loads(done.stdout)
+
+
+def check_conversation(report: Mapping[str, Any], revision: str) -> None:
+    """Assert that a client heard all that the fixtures have to tell at this revision."""
+    modern = revision == MODERN
+    assert not report.get("faults")
+    assert report["tools"] == list(FIXTURES)
+    structured, text = report["sum"]
+    assert text == {"sum": 3}
+    assert structured == ({"sum": 3} if revision >= "2025-06-18" else None)
+    assert report["tool_error"] is True
+    assert [told[:2] for told in report["progress"]] == [[0, 100], [50, 100], [100, 100]]
+    assert report["logs"] == ["alert", "emergency"]
+    assert report["elicited"] == "accept: Alice"
+    assert report["sampled"] == "LLM response: Paris"
+    assert report["roots"] == "Roots: file:///test/root"
+    assert report["kinds"] == ["text", "image", "resource"]
+    assert report["resources"][:2] == ["test://static-text", "test://static-binary"]
+    assert report["templates"] == ["test://template/{id}/data"]
+    assert report["read"] == "This is the content of the static text resource."
+    assert report["blob"] == "image/png"
+    assert set(report["updated"]) == {"test://watched-resource"}
+    assert len(report["prompts"]) == 5
+    assert report["prompt"] == "Prompt with arguments: arg1='x', arg2='y'"
+    assert report["completion"] == ["paris", "park", "party"]
+    assert report.get("ping", modern) is True
+    assert report["cancelled"] == 1
+    assert (report["unknown_tool"], report["unknown_prompt"]) == (-32602, -32602)
+    assert report["unknown_resource"] in ((-32602,) if modern else (-32002, -32602))
+
+
+def check_session_ended(port: int, session: str) -> None:
+    """Assert that the client ended its session when it left."""
+    response = http_request(port, "DELETE", "/mcp", None, {"Mcp-Session-Id": session})
+    assert response.status == 404
+    response.close()

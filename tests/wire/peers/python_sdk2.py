@@ -1,0 +1,208 @@
+"""A conversation of the official Python SDK 2.x with a server, told as JSON on stdout.
+
+Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
+`command` or `url`, `mode` (auto, legacy or a revision) and optionally `token` and `calls` (pairs of
+tool and arguments, made instead of the conversation with the fixtures). Imports nothing of the
+server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import warnings
+from typing import Any
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp import Client, MCPError, StdioServerParameters, types
+
+warnings.simplefilter("ignore")
+CONFIG = json.loads(sys.argv[1])
+REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": []}
+TOLD = asyncio.Event()
+
+
+def server() -> Any:
+    if "command" in CONFIG:
+        program, *arguments = CONFIG["command"]
+        return StdioServerParameters(command=program, args=arguments)
+    if "token" in CONFIG:
+        headers = {"Authorization": f"Bearer {CONFIG['token']}"}
+        client = httpx2.AsyncClient(headers=headers, timeout=20)
+        return streamable_http_client(CONFIG["url"], http_client=client)
+    return CONFIG["url"]
+
+
+async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    fields = params.requested_schema["properties"]
+    return types.ElicitResult(action="accept", content=dict.fromkeys(fields, "Alice"))
+
+
+async def sample(context: Any, params: types.CreateMessageRequestParams):
+    content = types.TextContent(type="text", text="Paris")
+    return types.CreateMessageResult(role="assistant", content=content, model="none")
+
+
+async def list_roots(context: Any) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri="file:///test/root", name="Root")])
+
+
+async def log(params: types.LoggingMessageNotificationParams) -> None:
+    REPORT["logs"].append(params.level)
+
+
+async def hear(message: Any) -> None:
+    if isinstance(message, Exception):
+        REPORT.setdefault("faults", []).append(repr(message))
+    elif isinstance(message, types.ResourceUpdatedNotification):
+        REPORT["updated"].append(str(message.params.uri))
+        TOLD.set()
+
+
+async def progress(done: float, total: float | None, message: str | None) -> None:
+    REPORT["progress"].append([done, total, message])
+
+
+async def code_of(call: Any) -> int | None:
+    try:
+        await call
+    except MCPError as error:
+        return error.code
+    return None
+
+
+def text_of(result: types.CallToolResult) -> str:
+    return result.content[0].text
+
+
+async def talk(client: Client) -> None:
+    REPORT["revision"] = client.protocol_version
+    if "calls" in CONFIG:
+        REPORT["tools"] = [tool.name for tool in (await client.list_tools()).tools]
+        REPORT["results"] = [await outcome(client, *call) for call in CONFIG["calls"]]
+        return
+    await tools(client)
+    info = client.server_info
+    REPORT["server"] = info.name if info is not None else None
+    await resources(client)
+    await prompts(client)
+    if client.protocol_version < "2026-07-28":
+        await client.send_ping()
+        REPORT["ping"] = True
+    REPORT["cancelled"] = await cancel(client)
+
+
+async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        result = await client.call_tool(name, given)
+    except MCPError as error:
+        return {"code": error.code, "message": error.message}
+    return {
+        "text": text_of(result),
+        "structured": result.structured_content,
+        "is_error": bool(result.is_error),
+    }
+
+
+async def tools(client: Client) -> None:
+    REPORT["tools"] = [tool.name for tool in (await client.list_tools()).tools]
+    added = await client.call_tool("add", {"a": 1, "b": 2})
+    REPORT["sum"] = [added.structured_content, json.loads(text_of(added))]
+    REPORT["tool_error"] = (await client.call_tool("test_error_handling", {})).is_error
+    await client.call_tool("test_tool_with_progress", {}, progress_callback=progress)
+    if client.protocol_version < "2026-07-28":
+        await client.set_logging_level("alert")
+    await client.call_tool("test_logging_tool", {})
+    headed = await client.call_tool("test_x_mcp_header", {"region": "eu", "priority": 3})
+    REPORT["headed"] = text_of(headed)
+    REPORT["elicited"] = text_of(await client.call_tool("confirm_name", {}))
+    REPORT["sampled"] = text_of(await client.call_tool("test_sampling", {"prompt": "?"}))
+    roots = await client.call_tool("test_input_required_result_list_roots", {})
+    REPORT["roots"] = text_of(roots)
+    rounds = await client.call_tool("test_input_required_result_multi_round", {})
+    REPORT["rounds"] = text_of(rounds)
+    kinds = (await client.call_tool("test_multiple_content_types", {})).content
+    REPORT["kinds"] = [block.type for block in kinds]
+    REPORT["unknown_tool"] = await code_of(client.call_tool("no_such_tool", {}))
+
+
+async def resources(client: Client) -> None:
+    REPORT["resources"] = [str(r.uri) for r in (await client.list_resources()).resources]
+    templates = (await client.list_resource_templates()).resource_templates
+    REPORT["templates"] = [template.uri_template for template in templates]
+    read = await client.read_resource("test://static-text")
+    REPORT["read"] = read.contents[0].text
+    REPORT["blob"] = (await client.read_resource("test://static-binary")).contents[0].mime_type
+    unknown = client.read_resource("test://nothing")
+    REPORT["unknown_resource"] = await code_of(unknown)
+    await watch(client)
+
+
+async def watch(client: Client) -> None:
+    """Subscribe to a resource, in the way of the era, and hear that it changed."""
+    uri = "test://watched-resource"
+    if client.protocol_version < "2026-07-28":
+        await client.subscribe_resource(uri)
+        await client.call_tool("trigger_resource_change", {})
+        await asyncio.wait_for(TOLD.wait(), 10)
+        await client.unsubscribe_resource(uri)
+        return
+    async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as heard:
+        await client.call_tool("trigger_resource_change", {})
+        event = await asyncio.wait_for(anext(heard), 10)
+        REPORT["updated"].append(str(event.uri))
+        await client.call_tool("test_trigger_tool_change", {})
+        REPORT["changed"] = type(await asyncio.wait_for(anext(heard), 10)).__name__
+
+
+async def prompts(client: Client) -> None:
+    REPORT["prompts"] = [prompt.name for prompt in (await client.list_prompts()).prompts]
+    given = {"arg1": "x", "arg2": "y"}
+    prompt = await client.get_prompt("test_prompt_with_arguments", given)
+    REPORT["prompt"] = prompt.messages[0].content.text
+    asked = await client.get_prompt("test_prompt_with_image")
+    REPORT["prompt_kinds"] = [message.content.type for message in asked.messages]
+    REPORT["unknown_prompt"] = await code_of(client.get_prompt("no_such_prompt"))
+    reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
+    completed = await client.complete(reference, {"name": "arg1", "value": "par"})
+    REPORT["completion"] = completed.completion.values
+
+
+async def cancel(client: Client) -> int:
+    """Start a call that waits, give it up, and say how many calls the server saw cancelled."""
+    before = json.loads(text_of(await client.call_tool("witness", {})))["cancelled"]
+    started = asyncio.Event()
+
+    async def tell(*_: Any) -> None:
+        started.set()
+
+    call = asyncio.create_task(client.call_tool("wait", {}, progress_callback=tell))
+    await asyncio.wait_for(started.wait(), 10)
+    call.cancel()
+    count = 0
+    while count < 1:
+        await asyncio.sleep(0.02)
+        seen = json.loads(text_of(await client.call_tool("witness", {})))
+        count = seen["cancelled"] - before
+    return count
+
+
+async def main() -> None:
+    async with Client(
+        server(),
+        mode=CONFIG["mode"],
+        sampling_callback=sample,
+        elicitation_callback=elicit,
+        list_roots_callback=list_roots,
+        logging_callback=log,
+        log_level="alert",
+        message_handler=hear,
+    ) as client:
+        await asyncio.wait_for(talk(client), 60)
+    print(json.dumps(REPORT))
+
+
+asyncio.run(main())

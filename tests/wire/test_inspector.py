@@ -1,0 +1,97 @@
+"""The Inspector's command line as a client, in both eras and over both transports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outside.install import node, node_environment, node_modules
+from wire.fixture_tools import FIXTURES
+from wire.served import EVERYTHING, Served
+
+LAUNCHER = Path("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+ERAS = ("legacy", "auto", "modern")
+TOOL_FAILED = 5
+
+each_era = pytest.mark.parametrize("era", ERAS)
+
+
+@pytest.fixture(params=["stdio", "http"])
+def target(request: pytest.FixtureRequest, http_server: Served) -> list[str]:
+    if request.param == "stdio":
+        return [sys.executable, str(EVERYTHING), "--stdio"]
+    return [f"http://127.0.0.1:{http_server.port}/mcp"]
+
+
+def _inspect(
+    home: Path, era: str, target: list[str], method: str, *options: str
+) -> tuple[int, Any]:
+    """The exit status and what was printed, decoded where it is JSON."""
+    script = str(node_modules() / LAUNCHER)
+    command = [str(node()), script, "--cli", "-q", "--protocol-era", era, "--method", method]
+    done = subprocess.run(
+        [*command, *options, "--format", "json", *target],
+        env={**node_environment(), "HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    said = done.stdout if done.returncode == 0 else done.stderr
+    return done.returncode, json.loads(done.stdout) if done.returncode == 0 else said
+
+
+@each_era
+def test_a_tool_is_called(tmp_path: Path, target: list[str], era: str) -> None:
+    options = ("--tool-name", "add", "--tool-args-json", '{"a":1,"b":2}')
+    status, printed = _inspect(tmp_path, era, target, "tools/call", *options)
+    assert status == 0, printed
+    assert printed["result"]["structuredContent"] == {"sum": 3}
+
+
+@each_era
+def test_tools_are_listed_with_portable_schemas(
+    tmp_path: Path, target: list[str], era: str
+) -> None:
+    status, printed = _inspect(tmp_path, era, target, "tools/list", "--strict")
+    assert status == 0, printed
+    assert [tool["name"] for tool in printed["result"]["tools"]] == list(FIXTURES)
+
+
+@each_era
+def test_a_tool_error_has_a_status_of_its_own(tmp_path: Path, target: list[str], era: str) -> None:
+    options = ("--tool-name", "test_error_handling")
+    status, said = _inspect(tmp_path, era, target, "tools/call", *options)
+    assert status == TOOL_FAILED, said
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "key"),
+    [
+        ("resources/list", (), "resources"),
+        ("resources/templates/list", (), "resourceTemplates"),
+        ("resources/read", ("--uri", "test://static-text"), "contents"),
+        ("prompts/list", (), "prompts"),
+        ("prompts/get", ("--prompt-name", "test_simple_prompt"), "messages"),
+    ],
+)
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_resources_and_prompts_are_read(
+    tmp_path: Path, http_server: Served, era: str, method: str, options: tuple[str, ...], key: str
+) -> None:
+    target = [f"http://127.0.0.1:{http_server.port}/mcp"]
+    status, printed = _inspect(tmp_path, era, target, method, *options)
+    assert status == 0, printed
+    assert printed["result"][key]
+
+
+def test_an_unknown_resource_is_an_error(tmp_path: Path, target: list[str]) -> None:
+    options = ("--uri", "test://nothing")
+    status, said = _inspect(tmp_path, "modern", target, "resources/read", *options)
+    assert status == 1, said
+    assert "-32602" in said
