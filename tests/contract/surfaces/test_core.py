@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -16,48 +17,51 @@ from surface_shop import build_shop
 from tidegate.config import Config
 from tidegate.surfaces import core
 
+ResultT = TypeVar("ResultT")
+
 OTHER_ID = "11111111-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> SqliteGate:
-    return SqliteGate(sqlite_source(build_shop(tmp_path / "shop.db")))
+    return SqliteGate(tmp_path, sqlite_source(build_shop(tmp_path / "shop.db")))
 
 
 @pytest.fixture
 def two_sources(tmp_path: Path) -> SqliteGate:
     return SqliteGate(
+        tmp_path,
         sqlite_source(build_shop(tmp_path / "first.db")),
         sqlite_source(build_shop(tmp_path / "crm.db"), "crm", OTHER_ID),
     )
 
 
-def ask(gate: SqliteGate, *calls: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of some tool calls of one client."""
+def converse(gate: SqliteGate, talk: Callable[[Peer], Awaitable[ResultT]]) -> ResultT:
+    """What one client gets that talks to core."""
 
-    async def whole() -> list[dict[str, Any]]:
-        peer = Peer(core.surface(gate))
-        await peer.open()
-        return [(await peer.call(tool, **arguments))["result"] for tool, arguments in calls]
+    async def whole() -> ResultT:
+        async with gate.opened():
+            peer = Peer(core.surface(gate))
+            await peer.open()
+            return await talk(peer)
 
     return asyncio.run(whole())
 
 
 def read(gate: SqliteGate, tool: str, **arguments: Any) -> str:
-    (result,) = ask(gate, (tool, arguments))
-    assert not result.get("isError"), result
+    result = converse(gate, lambda peer: peer.result(tool, **arguments))
     assert "structuredContent" not in result
     return result["content"][0]["text"]
 
 
 def complaint(gate: SqliteGate, tool: str, **arguments: Any) -> str:
-    (result,) = ask(gate, (tool, arguments))
+    result = converse(gate, lambda peer: peer.call(tool, **arguments))["result"]
     assert result["isError"] is True
     return result["content"][0]["text"]
 
 
 def test_sources_are_listed_with_dialect_and_access(two_sources: SqliteGate) -> None:
-    assert read(two_sources, "sources") == "shop: sqlite readOnly\ncrm: sqlite readOnly"
+    assert read(two_sources, "sources") == "crm: sqlite readOnly\nshop: sqlite readOnly"
 
 
 def test_detail_grows_from_names_to_columns_to_keys(gate: SqliteGate) -> None:
@@ -81,7 +85,7 @@ def test_many_matches_say_how_many_more_there_are(tmp_path: Path) -> None:
     for number in range(20):
         connection.execute(f"CREATE TABLE part_{number} (id INTEGER PRIMARY KEY)")
     connection.close()
-    lines = read(SqliteGate(sqlite_source(tmp_path / "wide.db")), "search", words="part")
+    lines = read(SqliteGate(tmp_path, sqlite_source(tmp_path / "wide.db")), "search", words="part")
     assert lines.splitlines()[-1] == "+12 more: add words"
 
 
@@ -120,22 +124,24 @@ def test_rows_come_as_one_compact_array(gate: SqliteGate) -> None:
 
 
 def test_a_cut_result_says_so_and_more_brings_the_rest(gate: SqliteGate) -> None:
-    sql = "SELECT id FROM customers ORDER BY id"
-    first, rest, gone = ask(
-        gate,
-        ("query", {"sql": sql, "max_rows": 2}),
-        ("more", {"handle": "r1"}),
-        ("more", {"handle": "r1"}),
-    )
-    assert msgspec.json.decode(first["content"][0]["text"]) == {
+    async def talk(peer: Peer) -> tuple[str, str, str]:
+        first = await peer.text("query", sql="SELECT id FROM customers ORDER BY id", max_rows=2)
+        handle = msgspec.json.decode(first)["more"]
+        return (
+            first.replace(handle, "HANDLE"),
+            await peer.text("more", handle=handle),
+            await peer.text("more", handle=handle),
+        )
+
+    first, rest, gone = converse(gate, talk)
+    assert msgspec.json.decode(first) == {
         "columns": ["id"],
         "rows": [[1], [2]],
-        "more": "r1",
+        "more": "HANDLE",
         "note": "first 2 rows; call more for the rest",
     }
-    assert msgspec.json.decode(rest["content"][0]["text"]) == {"columns": ["id"], "rows": [[3]]}
-    assert gone["isError"] is True
-    assert gone["content"][0]["text"].startswith("result.gone: ")
+    assert msgspec.json.decode(rest) == {"columns": ["id"], "rows": [[3]]}
+    assert gone.startswith("result.gone: ")
 
 
 def test_exactly_all_rows_are_not_a_cut_result(gate: SqliteGate) -> None:
@@ -145,15 +151,17 @@ def test_exactly_all_rows_are_not_a_cut_result(gate: SqliteGate) -> None:
 
 
 def test_one_source_needs_no_name_and_several_do(gate: SqliteGate, two_sources: SqliteGate) -> None:
+    async def talk(peer: Peer) -> str:
+        said = await peer.text(
+            "query", sql="SELECT id FROM orders ORDER BY id", max_rows=2, source="crm"
+        )
+        return await peer.text("more", handle=msgspec.json.decode(said)["more"])
+
     read(gate, "query", sql="SELECT 1")
-    assert complaint(two_sources, "query", sql="SELECT 1").startswith("argument.invalid: ")
-    first, rest = ask(
-        two_sources,
-        ("query", {"sql": "SELECT id FROM orders", "max_rows": 1, "source": "crm"}),
-        ("more", {"handle": "crm/r1"}),
+    assert complaint(two_sources, "query", sql="SELECT 1") == (
+        "source.unknown: Name a source. Sources: crm, shop"
     )
-    assert msgspec.json.decode(first["content"][0]["text"])["more"] == "crm/r1"
-    assert not rest.get("isError"), rest
+    assert msgspec.json.decode(converse(two_sources, talk)) == {"columns": ["id"], "rows": [[3]]}
     assert two_sources.calls[-1].source == "crm"
 
 
@@ -186,9 +194,10 @@ def test_every_tool_of_a_read_only_server_says_that_it_only_reads(gate: SqliteGa
 @pytest.mark.parametrize("revision", core.REVISIONS[:4])
 def test_every_handshake_revision_is_served(gate: SqliteGate, revision: str) -> None:
     async def whole() -> dict[str, Any]:
-        peer = Peer(core.surface(gate), revision=revision)
-        opened = await peer.open()
-        await peer.result("query", sql="SELECT 1")
-        return opened
+        async with gate.opened():
+            peer = Peer(core.surface(gate), revision=revision)
+            opened = await peer.open()
+            await peer.result("query", sql="SELECT 1")
+            return opened
 
     assert asyncio.run(whole())["protocolVersion"] == revision

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
-from surface_peer import READER, Peer
+from surface_peer import READER, WRITER, Peer
 from surface_shop import build_shop
 from tidegate.config import Config
 from tidegate.errors import FATES, Code, GateError
 from tidegate.surfaces import workbench
-from tidegate.types import Call, Reply
+from tidegate.types import Actor, Call, Reply
 
 SEED_STATUS = {
     -32601: 200,
@@ -40,10 +42,14 @@ class FailingGate:
     async def handle(self, call: Call) -> Reply:
         raise self._error
 
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[FailingGate]:
+        yield self
+
 
 @pytest.fixture
 def gate(tmp_path: Path) -> SqliteGate:
-    return SqliteGate(sqlite_source(build_shop(tmp_path / "shop.db")))
+    return SqliteGate(tmp_path, sqlite_source(build_shop(tmp_path / "shop.db")))
 
 
 def refuse(
@@ -52,14 +58,16 @@ def refuse(
     arguments: dict[str, Any],
     mode: str = "auto",
     client: tuple[str, str] = ("peer", "1"),
+    actor: Actor = READER,
 ) -> tuple[dict[str, Any], int]:
     """The error of a call, and its HTTP status."""
 
     async def whole() -> tuple[dict[str, Any], int]:
         config = Config(http_error_status=mode)  # pyright: ignore[reportArgumentType]
-        peer = Peer(workbench.surface(gate, config=config), READER, client=client)
-        await peer.open()
-        return await peer.error(tool, **arguments), peer.status
+        async with gate.opened():
+            peer = Peer(workbench.surface(gate, config=config), actor, client=client)
+            await peer.open()
+            return await peer.error(tool, **arguments), peer.status
 
     return asyncio.run(whole())
 
@@ -120,9 +128,10 @@ def test_an_unknown_tool_is_a_method_not_found(gate: SqliteGate) -> None:
 
 def test_unknown_arguments_are_ignored(gate: SqliteGate) -> None:
     async def whole() -> dict[str, Any]:
-        peer = Peer(workbench.surface(gate))
-        await peer.open()
-        return await peer.result("execute_query", **QUERY, nonsense=1)
+        async with gate.opened():
+            peer = Peer(workbench.surface(gate))
+            await peer.open()
+            return await peer.result("execute_query", **QUERY, nonsense=1)
 
     assert asyncio.run(whole())["structuredContent"]["row_count"] == 1
 
@@ -131,7 +140,6 @@ def test_unknown_arguments_are_ignored(gate: SqliteGate) -> None:
     ("tool", "arguments", "words"),
     [
         ("connect", {"connection_id": SHOP_ID.replace("9", "8")}, "Connection not found"),
-        ("disconnect", {"connection_id": SHOP_ID}, "Connection is not open"),
         ("describe_table", {"connection_id": SHOP_ID, "table": "nope"}, "Table not found: nope"),
         (
             "list_tables",
@@ -154,6 +162,12 @@ def test_what_is_not_there_is_invalid_params(
     error, status = refuse(gate, tool, arguments)
     assert (error["code"], status) == (-32602, 200)
     assert error["message"] == f"Invalid params: {words}"
+
+
+def test_closing_a_closed_connection_is_an_error(gate: SqliteGate) -> None:
+    error, status = refuse(gate, "disconnect", {"connection_id": SHOP_ID}, actor=WRITER)
+    assert (error["code"], status) == (-32602, 200)
+    assert error["message"] == "Invalid params: Connection is not open"
 
 
 @pytest.mark.parametrize(

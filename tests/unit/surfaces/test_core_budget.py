@@ -65,7 +65,12 @@ def _build(path: Path) -> None:
 
 
 async def _converse(path: Path) -> tuple[dict[str, int], list[str]]:
-    peer = Peer(core.surface(SqliteGate(sqlite_source(path))))
+    async with SqliteGate(path.parent, sqlite_source(path)).opened() as gate:
+        return await _find_read_and_join(Peer(core.surface(gate)))
+
+
+async def _find_read_and_join(peer: Peer) -> tuple[dict[str, int], list[str]]:
+    """Bytes by step, and the texts that the model reads."""
     await peer.open()
     listed = (await peer.request("tools/list"))["result"]["tools"]
     shown = [{k: tool[k] for k in ("name", "description", "inputSchema")} for tool in listed]
@@ -107,5 +112,4 @@ def test_a_conversation_on_212_tables_stays_within_its_bytes(tmp_path: Path) -> 
 
 
 def test_the_surface_has_at_most_six_tools(tmp_path: Path) -> None:
-    _build(tmp_path / "big.db")
-    assert len(core.surface(SqliteGate(sqlite_source(tmp_path / "big.db"))).catalogue) <= 6
+    assert len(core.surface(SqliteGate(tmp_path)).catalogue) <= 6
