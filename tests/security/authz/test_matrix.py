@@ -17,7 +17,7 @@ import pytest
 
 from surface_peer import Peer
 from surface_shop import build_shop
-from tidegate.app import App
+from tidegate.app import SURFACES, App
 from tidegate.config import Config, SourceSettings
 from tidegate.surfaces.api import Surface
 from tidegate.types import Actor, Scope
@@ -176,6 +176,15 @@ def cells(grid: str) -> Iterator[tuple[str, str, str]]:
             yield actor, setting, outcome
 
 
+# Resources: those that name a source, as READS says; the others list what is visible.
+SCHEMA_RESOURCE = "tablepro://connections/{id}/schema"
+LISTINGS = [
+    ("core", "sources"),
+    ("workbench", "list_connections"),
+    ("workbench", "tablepro://connections"),
+]
+
+
 class House:
     """A server over one database per setting, and a watch on each of them."""
 
@@ -235,9 +244,18 @@ class Caller:
         _, found, rest = said.partition('"more":"')
         return rest.partition('"')[0] if found else f"{setting}/none"
 
-    async def visible(self, tool: str) -> set[str]:
-        reply = await self._peer.call(tool)
-        said = reply["result"]["content"][0]["text"]
+    async def reading(self, uri: str) -> str:
+        """The outcome of reading a resource."""
+        return _word(await self._peer.request("resources/read", uri=uri))
+
+    async def visible(self, listing: str) -> set[str]:
+        """The sources that a listing tool, or a resource if it is a URI, shows."""
+        if "://" in listing:
+            reply = await self._peer.request("resources/read", uri=listing)
+            said = reply["result"]["contents"][0]["text"]
+        else:
+            reply = await self._peer.call(listing)
+            said = reply["result"]["content"][0]["text"]
         return {name for name in SETTINGS if f'"name":"{name}"' in said or f"{name}: " in said}
 
 
@@ -289,25 +307,27 @@ def run(directory: Path, tool_row: tuple[str, str], *, writes: bool) -> list[str
     return asyncio.run(whole())
 
 
-def test_every_tool_of_every_surface_has_a_row(tmp_path: Path) -> None:
+def test_every_tool_and_resource_of_every_surface_has_a_row(tmp_path: Path) -> None:
     async def names() -> set[tuple[str, str]]:
         house = House(tmp_path, writes=False)
-        found = {
-            (s, tool) for s in ("core", "workbench") for tool in house.app.surface(s).catalogue
-        }
+        found: set[tuple[str, str]] = set()
+        for name in SURFACES:
+            surface = house.app.surface(name)
+            found |= {(name, tool) for tool in surface.catalogue}
+            found |= {(name, resource.uri) for resource in surface.readable}
         await house.close()
         return found
 
-    assert asyncio.run(names()) == set(ROWS)
+    assert asyncio.run(names()) == {*ROWS, *LISTINGS, ("workbench", SCHEMA_RESOURCE)}
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if ROWS[row].takes is not None])
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row not in LISTINGS and row[1] != "disconnect"]
+)
 @pytest.mark.parametrize("writes", [True, False], ids=["writes", "no-writes"])
 def test_every_cell_is_as_the_table_says(
     tmp_path: Path, row: tuple[str, str], writes: bool
 ) -> None:
-    if row[1] == "disconnect":
-        pytest.skip("has its own test: it needs an open connection")
     assert run(tmp_path, row, writes=writes) == []
 
 
