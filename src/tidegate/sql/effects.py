@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.errors import Code
+from tidegate.sql.dialects.common import SYNTAX
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, READING
 from tidegate.sql.opinion import Opinion
@@ -42,13 +43,14 @@ def study(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
     tables: list[Any] = []
     for node in tree.walk():
         kind = type(node).__name__
+        looker = _LOOKERS.get(kind)
+        if looker is not None:
+            looker(node, grammar, names, dialect)
+        elif kind == "Table":
+            tables.append(node)
+        elif kind == "CTE":
+            ctes.add(node.alias)
         if kind in READING:
-            if kind in _LOOKERS:
-                _LOOKERS[kind](node, grammar, names, dialect)
-            if kind == "Table":
-                tables.append(node)
-            elif kind == "CTE":
-                ctes.add(node.alias)
             continue
         change = CHANGING.get(kind)
         if change is None:
@@ -107,8 +109,9 @@ def _alias(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect)
 
 
 def _schema(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
-    if node.this is not None:
-        _declare(node.this.name, grammar, names)
+    target = node.this
+    if target is not None:
+        _declare(target.alias or target.name, grammar, names)
 
 
 def _index(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
@@ -125,7 +128,7 @@ def _declare(name: str, grammar: Grammar, names: dict[str, str]) -> None:
 def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
     """The parser sees a call that it has no node for: the name must be listed here as well."""
     name: str = node.name
-    if name == NEUTRAL:
+    if name == NEUTRAL or name.upper() in SYNTAX:
         return
     folded = names.get(name, name).lower()
     if (

@@ -79,7 +79,7 @@ def _after_options(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
     at, runs = 1, False
     while at < len(tokens):
         key = tokens[at].key
-        if key == "(" and at == 1 and dialect.roots.get(tokens[2].key) is None:
+        if key == "(" and at == 1 and dialect.roots.get(tokens[2].key) not in ("query", "change"):
             while tokens[at].key != ")":
                 if tokens[at].key in ("ANALYZE", "ANALYSE"):
                     value = tokens[at + 1]

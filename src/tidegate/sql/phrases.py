@@ -5,15 +5,16 @@ give a change away. Looks at tokens only, so it sees what a parser might take fo
 from __future__ import annotations
 
 from tidegate.errors import Code
-from tidegate.sql.dialects.common import AFTER, SYNTAX, VERBS
+from tidegate.sql.dialects.common import AFTER, INFIX, OPERAND_FOLLOWS, SYNTAX, VERBS
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.lex import NAME, STRING, WORD, Token
+from tidegate.sql.lex import NAME, OP, STRING, WORD, Token
 from tidegate.sql.opinion import Opinion
 from tidegate.types import Effect
 
 _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
 _SOURCES = frozenset({"FROM", "JOIN"})
+_CLOSING = frozenset(")]}")
 _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
@@ -64,13 +65,15 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     token = tokens[index - 1]
     before = tokens[index - 2] if index > 1 else _NOTHING
     if token.kind == WORD and before.key != ".":
-        if token.key in SYNTAX:
+        if token.key in SYNTAX or token.key in dialect.keywords:
+            return
+        if token.key in INFIX and _is_operand(before):
             return
         places = AFTER.get(token.key)
         if places is not None and before.key in places:
             return
     name = _folded(token, dialect)
-    if before.key == ".":
+    if before.key == "." and not dialect.methods:
         schema = tokens[index - 3] if index > 2 else _NOTHING
         if _folded(schema, dialect) not in dialect.function_schemas:
             words.unlisted[name] = words.unlisted.get(name, 0) + 1
@@ -83,6 +86,15 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
         words.functions[name] = None
     else:
         words.unlisted[name] = words.unlisted.get(name, 0) + 1
+
+
+def _is_operand(token: Token) -> bool:
+    """True if an infix operator can follow the token."""
+    if token.kind == OP:
+        return token.key in _CLOSING
+    return token.key == "NOT" or (
+        token.kind != "" and token.key not in SYNTAX and token.key not in OPERAND_FOLLOWS
+    )
 
 
 def _names_a_table(tokens: list[Token], index: int) -> bool:
@@ -115,7 +127,7 @@ def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialec
             )
     elif index and following.key != "(" and _begins_change(key, previous, following):
         words.opinions.append(
-            Opinion(Effect.WRITE, f"text.{key.lower()}", f"Holds a {key} that changes data")
+            Opinion(Effect.WRITE, f"text.{key.lower()}", f"Holds {key}, which changes data")
         )
     elif index and key in dialect.reserved_verbs and following.key != "(":
         words.opinions.append(

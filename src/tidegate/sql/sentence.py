@@ -42,9 +42,12 @@ class Reading:
 def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading:
     """Read the tokens of a query (`reading`) or a change. Raises: Refusal."""
     words = look(tokens, dialect, reading=reading)
+    parser = dialect.parser
+    if parser == "mysql" and tokens[0].key == "VALUES":
+        # Of the parser's dialects this one alone does not know VALUES as a statement.
+        parser = ""
+        tokens = [token for token in tokens if token.key != "ROW"]
     text, names = plain(tokens, dialect)
-    # Of the parser's dialects this one alone does not know VALUES as a statement.
-    parser = "" if dialect.parser == "mysql" and tokens[0].key == "VALUES" else dialect.parser
     tree = parse(text, parser)
     kind = type(tree).__name__
     if kind not in _ROOTS:

@@ -17,35 +17,32 @@ AFTER: dict[str, frozenset[str]] = {
     "AGAINST": frozenset({")"}),
     "BERNOULLI": frozenset({"TABLESAMPLE"}),
     "BY": frozenset({"GROUP", "ORDER", "PARTITION"}),
-    "ESCAPE": frozenset({""}),
+    "COLUMNS": frozenset({"", ","}),
     "EXCLUDE": frozenset({"*"}),
     "FILTER": frozenset({")"}),
     "FIRST": frozenset({"FETCH"}),
-    "GLOB": frozenset({"", ")", "NOT"}),
     "GROUP": frozenset({"WITHIN"}),
-    "ILIKE": frozenset({"", ")", "NOT"}),
     "INDEX": frozenset({"USE", "FORCE", "IGNORE"}),
     "KEY": frozenset({"USE", "FORCE", "IGNORE", "PRIMARY", "FOREIGN"}),
     "MATERIALIZED": frozenset({"AS", "NOT"}),
     "OF": frozenset({"MEMBER"}),
     "ONLY": frozenset({"FROM", "JOIN", ","}),
     "OVER": frozenset({")", "NULLS"}),
-    "OVERLAPS": frozenset({")"}),
-    "PARTITION": frozenset({""}),
     "PIVOT": frozenset({"", ")"}),
     "RECURSIVE": frozenset({"WITH"}),
-    "REGEXP": frozenset({"", ")", "NOT"}),
-    "RLIKE": frozenset({"", ")", "NOT"}),
+    "REPEATABLE": frozenset({")"}),
+    "RESERVOIR": frozenset({"TABLESAMPLE"}),
     "SETS": frozenset({"GROUPING"}),
     "STRUCT": frozenset({"::", "AS"}),
     "SYSTEM": frozenset({"TABLESAMPLE"}),
-    "RESERVOIR": frozenset({"TABLESAMPLE"}),
     "TO": frozenset({"SIMILAR"}),
     "UNPIVOT": frozenset({"", ")"}),
-    "XOR": frozenset({"", ")"}),
 }
 """Words that may be names as well: they are keywords before a bracket only after one of these
 ("" stands for anything that is quoted or a literal)."""
+
+INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
+"""Words that may be names as well: they are keywords before a bracket only after an operand."""
 
 VERBS = frozenset({"INTO", "FOR", "LOCK", "NEXT", "DELETE", "INSERT", "UPDATE", "MERGE"})
 """Words that are looked at more closely in a statement that promises to read."""
@@ -58,7 +55,8 @@ OPERAND_FOLLOWS = words("""
 
 TYPES = words("""
     bigint binary bit blob bool boolean bpchar bytea char character clob date datetime dec decimal
-    double fixed float float4 float8 int int2 int4 int8 integer interval json jsonb nchar number
+    double enum fixed float
+    float4 float8 int int2 int4 int8 integer interval json jsonb nchar number
     numeric nvarchar precision real signed smallint text time timestamp timestamptz timetz tinyint
     unsigned uuid varbinary varbit varchar varchar2 varying xml year
     """)

@@ -154,7 +154,6 @@ DIALECT = Dialect(
     roots=_ROOTS,
     functions=_FUNCTIONS | TYPES,
     table_functions=frozenset({"query_table"}),
-    function_schemas=frozenset({"main", "pg_catalog", "system"}),
     secrets=("duckdb_secrets", "duckdb_logs"),
     shows=frozenset({"TABLES", "ALL", "DATABASES", "SCHEMAS"}),
     pragmas=words("""
@@ -164,5 +163,6 @@ DIALECT = Dialect(
     argument_pragmas=frozenset({"table_info", "storage_info", "show"}),
     stand_ins=dict.fromkeys(_OPERATORS - _KNOWN_TO_PARSER, "||"),
     explain_words=frozenset({"ANALYZE"}),
+    methods=True,
     reads_files=True,
 )

@@ -43,8 +43,10 @@ class Dialect(msgspec.Struct, frozen=True):
     `alter`, `explain`, `analyze`, `describe`, `show`, `pragma`, or the label of an effect that
     the word alone decides. Names are lower-case, keywords upper-case.
 
+    `keywords` are further words that cannot be names and may stand before a bracket.
     `functions` may be called anywhere, `bare_functions` only without arguments,
-    `table_functions` only with literal table names. `attributes` are names that must not follow
+    `table_functions` only with literal table names, after a dot only if it follows one of
+    `function_schemas` or functions are `methods` of any value. `attributes` are names that must not follow
     a dot, because there they would be calls. `secrets` are patterns of tables (`schema.table` or
     `table`, `*` for anything) that hold credentials or other sessions' texts, `admitted` the
     exceptions. `stand_ins` maps operators that the parser does not know to some that it does.
@@ -58,6 +60,8 @@ class Dialect(msgspec.Struct, frozen=True):
     bare_functions: frozenset[str] = frozenset()
     table_functions: frozenset[str] = frozenset()
     function_schemas: frozenset[str] = frozenset()
+    keywords: frozenset[str] = frozenset()
+    methods: bool = False
     attributes: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = ()
     admitted: frozenset[str] = frozenset()

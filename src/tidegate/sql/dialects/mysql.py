@@ -80,6 +80,7 @@ DIALECT = Dialect(
     ),
     roots=_ROOTS,
     functions=_FUNCTIONS | STANDARD | TYPES,
+    keywords=frozenset({"PARTITION"}),
     bare_functions=frozenset({"last_insert_id"}),
     secrets=(
         "mysql.*",

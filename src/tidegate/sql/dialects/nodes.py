@@ -18,7 +18,7 @@ _STRUCTURE = words("""
     Offset OnCondition Order Ordered Parameter Paren Partition Pivot PivotAlias PivotAny
     Placeholder PositionalColumn PropertyEQ PseudoType Qualify RecursiveWithSearch RespectNulls
     Returning Rollup Schema Select Slice Star Subquery Table TableAlias TableColumn TableFromRows
-    TableSample TranslateCharacters Tuple Union UnpivotColumns Values Var Variadic Where Window
+    TableSample TranslateCharacters Tuple Union UnpivotColumns Values Version Var Variadic Where Window
     WindowSpec With WithinGroup XMLKeyValueOption XMLNamespace
     """)
 
@@ -82,7 +82,7 @@ _FUNCTIONS = words("""
     TimeStrToDate TimeStrToTime TimeStrToUnix TimeSub TimeToStr TimeToTimeStr TimeToUnix TimeTrunc
     Timestamp TimestampAdd TimestampDiff TimestampFromParts TimestampLtzFromParts TimestampSub
     TimestampTrunc TimestampTzFromParts ToArray ToBase32 ToBase64 ToBinary ToBoolean ToChar
-    ToCodePoints ToDays ToDecfloat ToDouble ToMap ToNumber ToVariant Translate Trim Trunc Try
+    ToCodePoints ToDays ToDecfloat ToDouble ToMap ToNumber Transform ToVariant Translate Trim Trunc Try
     TryBase64DecodeBinary TryBase64DecodeString TryCast TryHexDecodeBinary TryHexDecodeString
     TryToDecfloat TsOrDiToDi TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToDateStr TsOrDsToDatetime
     TsOrDsToTime TsOrDsToTimestamp Typeof Unhex Unicode UnixDate UnixMicros UnixMillis UnixSeconds
@@ -93,7 +93,10 @@ _FUNCTIONS = words("""
 """Nodes of functions and of operators that the parser makes functions of. Their names are judged
 by the dialect's list; these are here because they can also come about without a name."""
 
-READING = _STRUCTURE | _OPERATORS | _FUNCTIONS
+_CHANGE_PARTS = words("OnConflict When Whens")
+"""Nodes that occur only within a change, and add nothing to it."""
+
+READING = _CHANGE_PARTS | _STRUCTURE | _OPERATORS | _FUNCTIONS
 
 CHANGING: dict[str, str] = {
     "Alter": "write",
@@ -107,6 +110,3 @@ CHANGING: dict[str, str] = {
     "TruncateTable": "destructive",
     "Update": "write",
 }
-
-CHANGE_PARTS = frozenset({"OnConflict", "When", "Whens"})
-"""Nodes that occur only within a change, and add nothing to it."""

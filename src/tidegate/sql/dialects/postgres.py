@@ -126,7 +126,7 @@ _FUNCTIONS = words("""
     similar_to_escape similarity sin sind sinh skeys slope soundex split_part sqrt starts_with
     statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg
     string_to_array string_to_table strip strpos substr substring subvector sum svals system_user
-    tan tand tanh text time timeofday timestamp timestamptz timetz timezone to_ascii to_bin
+    tan tand tanh text time timeofday timestamp timestamptz timetz timezone trim to_ascii to_bin
     to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass to_regcollation
     to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure to_regrole to_regtype
     to_regtypemod to_timestamp to_tsquery to_tsvector transaction_timestamp translate treat
