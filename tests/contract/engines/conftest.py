@@ -1,0 +1,29 @@
+"""Runs the contract on every engine of `engine_cases`; each coroutine test has its own loop."""
+
+import asyncio
+import inspect
+import threading
+
+import pytest
+
+from engine_cases import CASES
+
+PATIENCE_S = 30
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+    return True
+
+
+@pytest.fixture(params=sorted(CASES))
+def case(request, tmp_path):
+    """One engine with a shop of its own; no thread of it may outlive the test."""
+    before = set(threading.enumerate())
+    yield CASES[request.param].prepare(tmp_path)
+    assert set(threading.enumerate()) <= before

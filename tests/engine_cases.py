@@ -1,0 +1,241 @@
+"""The engines that the contract suite is run on: each with a small shop, and its own spelling.
+
+The shop of every engine: `items` (id 1 to 10, name `item 1` to `item 10`), `parts` (id, item_id
+referring to items), `void` (as items, without rows). To add an engine, add a case to `CASES`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tidegate.engines import memory
+from tidegate.engines.registry import engine_of, open_engine
+from tidegate.types import (
+    NEVER,
+    Actor,
+    Browse,
+    Effect,
+    Explain,
+    Limits,
+    Permit,
+    Query,
+    Scope,
+    Source,
+    Statement,
+)
+
+ACTOR = Actor("contract", "the contract suite", Scope.FULL_ACCESS)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How one engine says what the suite asks. `{n}` and `{width}` are filled in."""
+
+    one: str
+    rows: str
+    wide_rows: str
+    values: str
+    expected: tuple[Any, ...]
+    echo: str
+    table: str
+    count: str
+    runaway: str
+    broken: str
+    nonsense: str
+    two: str
+    empty: str
+    add: str
+    add_and_return: str
+    nothing: str
+    comment_behind: str
+    columns: tuple[str, ...] = ()
+    refused_reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+@dataclass
+class Case:
+    """One engine with its shop; `digest` tells whether its data or schema changed."""
+
+    name: str
+    make: Callable[[Path], str]
+    spelling: Spelling
+    digest_of: Callable[[Any, str], str]
+    url: str = ""
+    source: Source = field(init=False)
+
+    def prepare(self, directory: Path) -> Case:
+        """A case of its own for one test."""
+        case = Case(self.name, self.make, self.spelling, self.digest_of, self.make(directory))
+        engine, dialect = engine_of(case.url)
+        case.source = Source("s1", "shop", case.url, engine, dialect)
+        return case
+
+    @asynccontextmanager
+    async def opened(self):
+        engine = await open_engine(self.source)
+        try:
+            yield engine
+        finally:
+            await engine.close()
+
+    def digest(self, engine) -> str:
+        return self.digest_of(engine, self.url)
+
+    def permit(self, request, effect=Effect.READ, limits=None) -> Permit:
+        return Permit(
+            "call",
+            ACTOR,
+            self.source,
+            request,
+            effect,
+            limits or getattr(request, "limits", Limits()),
+        )
+
+    async def start(
+        self, engine, text, params=None, *, effect=Effect.READ, limits=None, cancellation=NEVER
+    ):
+        limits = limits or Limits(max_rows=100_000)
+        request = Query(Statement(text, params), limits)
+        return await engine.run(self.permit(request, effect), cancellation)
+
+    async def ask(self, engine, text, params=None, **options) -> list[tuple]:
+        cursor = await self.start(engine, text, params, **options)
+        try:
+            rows = []
+            while batch := await cursor.fetch(1000):
+                rows += [tuple(row) for row in batch]
+            return rows
+        finally:
+            await cursor.close()
+
+    async def explain(self, engine, text, params=None) -> list[tuple]:
+        cursor = await engine.run(self.permit(Explain(Statement(text, params))), NEVER)
+        rows = [tuple(row) for row in await cursor.fetch(1000)]
+        await cursor.close()
+        return rows
+
+    async def browse(self, engine, aspect, *, limits=None, cancellation=NEVER, **narrowed):
+        permit = self.permit(Browse(aspect, **narrowed), limits=limits)
+        return await engine.describe(permit, cancellation)
+
+
+SQLITE_SHOP = """
+CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE parts (id INTEGER PRIMARY KEY, item_id INTEGER NOT NULL REFERENCES items);
+CREATE TABLE void (id INTEGER PRIMARY KEY, name TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10)
+INSERT INTO items SELECT i, 'item ' || i FROM n;
+INSERT INTO parts SELECT id + 10 * k, id FROM items, (SELECT 0 AS k UNION SELECT 1);
+"""
+
+_NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n{limit}) "
+
+
+def make_sqlite(directory: Path) -> str:
+    path = directory / "shop.db"
+    connection = apsw.Connection(str(path))
+    connection.execute(SQLITE_SHOP)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def digest_sqlite(_: Any, url: str) -> str:
+    """Of the file and of whatever stands beside it."""
+    path = Path(url.removeprefix("sqlite:///"))
+    digest = hashlib.sha256()
+    for file in sorted(path.parent.iterdir()):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+SQLITE = Spelling(
+    one="SELECT 1",
+    rows=_NUMBERS.format(limit=" LIMIT {n}") + "SELECT i, 'x' FROM n",
+    wide_rows=_NUMBERS.format(limit=" LIMIT {n}") + "SELECT i, printf('%.*c', {width}, 'x') FROM n",
+    values="SELECT NULL, 42, 1152921504606846976, -9223372036854775808, 1.5, 9e999,"
+    " 'naïve – 海 🌊', '', x'00ff', x''",
+    expected=(
+        *(None, 42, 2**60, -(2**63), 1.5, float("inf")),
+        *("naïve – 海 🌊", "", b"\x00\xff", b""),
+    ),
+    echo="SELECT ?, ?, ?",
+    table="SELECT * FROM {name} ORDER BY id",
+    count="SELECT count(*) FROM {name}",
+    runaway=_NUMBERS.format(limit="") + "SELECT count(*) FROM n",
+    broken="SELECT abs(-9223372036854775808)",
+    nonsense="SELEC 1",
+    two="SELECT 1; SELECT 2",
+    empty=" -- nothing\n",
+    add="INSERT INTO void VALUES (?, ?)",
+    add_and_return="INSERT INTO void VALUES (?, ?) RETURNING id, name",
+    nothing="SELECT * FROM void",
+    comment_behind="SELECT 1 ; -- that is all\n",
+    columns=("id", "name"),
+    refused_reads=(
+        "ATTACH 'other.db' AS other",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "BEGIN",
+        "SAVEPOINT here",
+        "PRAGMA user_version = 7",
+        "PRAGMA query_only = 0",
+        "PRAGMA journal_mode = WAL",
+        "CREATE TEMP TABLE t (a)",
+        "SELECT load_extension('x')",
+        "SELECT fts3_tokenizer('simple')",
+    ),
+    writes=(
+        "DELETE FROM items",
+        "UPDATE items SET name = 'x'",
+        "INSERT INTO void VALUES (1, 'x')",
+        "INSERT INTO void SELECT * FROM items RETURNING id",
+        "WITH x AS (SELECT 1) DELETE FROM items",
+        "REPLACE INTO items VALUES (1, 'x')",
+        "CREATE TABLE more (a)",
+        "CREATE VIEW v AS SELECT 1",
+        "DROP TABLE items",
+        "ALTER TABLE items ADD COLUMN c",
+        "REINDEX",
+        "ANALYZE",
+    ),
+)
+
+MEMORY = Spelling(
+    one="ROWS 1",
+    rows="ROWS {n}",
+    wide_rows="ROWS {n} {width}",
+    values="VALUES",
+    expected=tuple(value for _, value in memory.VALUES),
+    echo="ECHO",
+    table="TABLE {name}",
+    count="COUNT {name}",
+    runaway="SLEEP 600",
+    broken="FAIL on purpose",
+    nonsense="SELEC 1",
+    two="ROWS 1; ROWS 2",
+    empty="  ",
+    add="APPEND void",
+    add_and_return="APPEND void",
+    nothing="TABLE void",
+    comment_behind="ROWS 1 ; ",
+    columns=("id", "name"),
+    writes=("APPEND void",),
+)
+
+
+def digest_memory(engine: Any, _: str) -> str:
+    return repr(engine.tables)
+
+
+CASES = {
+    "sqlite": Case("sqlite", make_sqlite, SQLITE, digest_sqlite),
+    "memory": Case("memory", lambda _: "memory://", MEMORY, digest_memory),
+}
