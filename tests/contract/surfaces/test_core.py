@@ -15,10 +15,15 @@ from surface_gate import SqliteGate, sqlite_source
 from surface_peer import Peer
 from surface_shop import build_shop
 from tidegate.config import Config
-from tidegate.surfaces import core
+from tidegate.surfaces import core, workbench
+from tidegate.surfaces.api import Surface
 
 ResultT = TypeVar("ResultT")
 
+STATELESS: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 OTHER_ID = "11111111-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
 
@@ -201,3 +206,29 @@ def test_every_handshake_revision_is_served(gate: SqliteGate, revision: str) -> 
             return opened
 
     assert asyncio.run(whole())["protocolVersion"] == revision
+
+
+@pytest.mark.parametrize("surface", [core.surface, workbench.surface], ids=["core", "workbench"])
+def test_the_stateless_revision_is_served_without_a_handshake(
+    gate: SqliteGate, surface: Callable[[SqliteGate], Surface]
+) -> None:
+    async def whole() -> dict[str, Any]:
+        async with gate.opened():
+            peer = Peer(surface(gate))
+            return await peer.request("tools/list", _meta=STATELESS)
+
+    result = asyncio.run(whole())["result"]
+    assert result["resultType"] == "complete"
+    assert result["tools"]
+
+
+def test_a_stateless_call_runs(gate: SqliteGate) -> None:
+    async def whole() -> dict[str, Any]:
+        async with gate.opened():
+            return await Peer(core.surface(gate)).request(
+                "tools/call", name="query", arguments={"sql": "SELECT 1 AS one"}, _meta=STATELESS
+            )
+
+    assert asyncio.run(whole())["result"]["content"][0]["text"] == (
+        '{"columns":["one"],"rows":[[1]]}'
+    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 READS = Annotations(read_only_hint=True, open_world_hint=False)
 
-_MOST = {"names": 8, "columns": 6, "keys": 4}
+_MOST = {"names": 8, "columns": 5, "keys": 3}
 _MOST_COLUMNS = 5
 _MOST_NAMES = 200
 
