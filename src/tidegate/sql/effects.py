@@ -75,9 +75,7 @@ def _table(
         return
     name = ".".join(parts)
     folded = name.lower()
-    secret = _secrets(dialect.secrets)
-    short = ".".join(folded.split(".")[-2:])
-    if secret is not None and secret.match(short) and short not in dialect.admitted:
+    if _is_secret(folded, dialect):
         grammar.opinions.append(
             Opinion(
                 Effect.ADMIN,
@@ -158,10 +156,20 @@ def _is_file(name: str) -> bool:
     return _FILE_NAMES.fullmatch(name) is not None
 
 
+def _is_secret(name: str, dialect: Dialect) -> bool:
+    """True if a table, by its own name or with its schema, is one that holds secrets."""
+    secret = _secrets(dialect.secrets)
+    parts = name.split(".")
+    for known_as in (parts[-1], ".".join(parts[-2:])):
+        if known_as in dialect.admitted:
+            return False
+        if secret.match(known_as):
+            return True
+    return False
+
+
 @cache
-def _secrets(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
-    if not patterns:
-        return None
+def _secrets(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 

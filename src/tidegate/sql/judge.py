@@ -14,6 +14,7 @@ from tidegate.sql.dialects import find
 from tidegate.sql.forms import read
 from tidegate.sql.opinion import CODES, READS, Opinion, Refusal, highest
 from tidegate.sql.scan import scan
+from tidegate.sql.template import template
 from tidegate.types import Effect, Judgement
 
 SMALL = 4_096
@@ -66,5 +67,16 @@ def _judgement(
     )
 
 
-_small = lru_cache(maxsize=1024)(judge_anew)
+def _judge_small(text: str, dialect: str) -> Judgement:
+    """By its template where that only reads; else by itself, so that reasons name what it says."""
+    alike = template(text)
+    if alike != text:
+        judgement = _templates(alike, dialect)
+        if judgement.effect is Effect.READ:
+            return judgement
+    return judge_anew(text, dialect)
+
+
+_templates = lru_cache(maxsize=512)(judge_anew)
+_small = lru_cache(maxsize=1024)(_judge_small)
 _large = lru_cache(maxsize=16)(judge_anew)

@@ -186,15 +186,20 @@ def _skip_comment(text: str, at: int, lexis: Lexis) -> int:
             "Comments that the database executes (/*! */, /*M! */, /*+ */) are not read",
             "Write plain SQL without it.",
         )
+    if lexis.comments == "flat":
+        closing = text.find("*/", at + 2)
+        if closing < 0:
+            raise _unterminated("comment", at)
+        return closing + 2
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, at):
         if edge.group() == "*/":
             depth -= 1
             if depth == 0:
                 return edge.end()
-        elif depth == 0 or lexis.comments == "nested":
-            depth += 1
-        elif lexis.comments == "ambiguous":
+            continue
+        depth += 1
+        if depth > 1 and lexis.comments == "ambiguous":
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "text.nested_comment",

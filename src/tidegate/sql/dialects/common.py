@@ -8,7 +8,7 @@ from tidegate.sql.dialects.model import words
 
 SYNTAX = words("""
     ALL AND ANY ARRAY AS BETWEEN CASE CHECK CROSS DISTINCT ELSE END EXCEPT EXISTS FROM HAVING IN
-    INTERSECT INTERVAL INTO IS JOIN LATERAL LIMIT LIKE NOT NULL OFFSET ON OR QUALIFY RETURNING ROW
+    INTERSECT INTERVAL INTO IS JOIN LATERAL LIKE LIMIT NOT NULL OFFSET ON OR QUALIFY RETURNING ROW
     SELECT SET SOME THEN UNION USING VALUES WHEN WHERE WITH
     """)
 """Keywords that may stand before a bracket wherever they may stand at all."""
@@ -48,17 +48,16 @@ VERBS = frozenset({"INTO", "FOR", "LOCK", "NEXT", "DELETE", "INSERT", "UPDATE", 
 """Words that are looked at more closely in a statement that promises to read."""
 
 OPERAND_FOLLOWS = words("""
-    SELECT WHERE AND OR NOT ON WHEN THEN ELSE BY HAVING CASE RETURNING DISTINCT BETWEEN LIMIT
-    OFFSET LIKE ILIKE IN VALUES FILTER QUALIFY
+    AND BETWEEN BY CASE DISTINCT ELSE FILTER HAVING ILIKE IN LIKE LIMIT NOT OFFSET ON OR QUALIFY
+    RETURNING SELECT THEN VALUES WHEN WHERE
     """)
 """Keywords after which an operator can only be a prefix."""
 
 TYPES = words("""
     bigint binary bit blob bool boolean bpchar bytea char character clob date datetime dec decimal
-    double enum fixed float
-    float4 float8 int int2 int4 int8 integer interval json jsonb nchar number
-    numeric nvarchar precision real signed smallint text time timestamp timestamptz timetz tinyint
-    unsigned uuid varbinary varbit varchar varchar2 varying xml year
+    double enum fixed float float4 float8 int int2 int4 int8 integer interval json jsonb nchar
+    number numeric nvarchar precision real signed smallint text time timestamp timestamptz timetz
+    tinyint unsigned uuid varbinary varbit varchar varchar2 varying xml year
     """)
 """Names of types that take a length, or are called to convert."""
 
@@ -72,11 +71,11 @@ HEAVY = words("""
     NUMBER NUMERIC NUMMULTIRANGE NUMRANGE NVARCHAR NVARCHAR2 OBJECT OID POINT PRECISION RANGE REAL
     REF REGCLASS REGCOLLATION REGCONFIG REGDICTIONARY REGNAMESPACE REGOPER REGOPERATOR REGPROC
     REGPROCEDURE REGROLE REGTYPE ROW SERIAL SET SHORT SIGNED SMALLINT SMALLSERIAL STR STRING STRUCT
-    TEXT TIME TIMESTAMP TIMESTAMPLTZ TIMESTAMPNTZ TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_MS
-    TIMESTAMP_NS TIMESTAMP_NTZ TIMESTAMP_S TIMETZ TIME_NS TINYBLOB TINYINT TINYTEXT TSMULTIRANGE
-    TSRANGE TSTZMULTIRANGE TSTZRANGE TUPLE UBIGINT UHUGEINT UINT UINT128 UINT256 UINTEGER UNION
-    UNKNOWN UNSIGNED USMALLINT UTINYINT UUID VARBINARY VARBIT VARCHAR VARCHAR2 VARIANT VARYING
-    VECTOR XML YEAR
+    TEXT TIME TIME_NS TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_MS TIMESTAMP_NS TIMESTAMP_NTZ TIMESTAMP_S
+    TIMESTAMPLTZ TIMESTAMPNTZ TIMESTAMPTZ TIMETZ TINYBLOB TINYINT TINYTEXT TSMULTIRANGE TSRANGE
+    TSTZMULTIRANGE TSTZRANGE TUPLE UBIGINT UHUGEINT UINT UINT128 UINT256 UINTEGER UNION UNKNOWN
+    UNSIGNED USMALLINT UTINYINT UUID VARBINARY VARBIT VARCHAR VARCHAR2 VARIANT VARYING VECTOR XML
+    YEAR
     """)
 """Words that the parser takes for a type when a bracket follows, and reads twice."""
 
@@ -84,15 +83,15 @@ INTRODUCERS = words("_UTF8 _UTF8MB3 _UTF8MB4 _LATIN1 _ASCII _BINARY _UCS2 _UTF16
 """Words that say in which character set the string after them is."""
 
 STANDARD = words("""
-    abs acos any_value asin atan atan2 avg bit_length cast ceil ceiling char_length
-    character_length coalesce concat concat_ws cos cot count cume_dist current_date current_time
-    current_timestamp current_user date degrees dense_rank exp extract first_value floor greatest
-    grouping group_concat json_array json_arrayagg json_exists json_object json_objectagg
-    json_query json_value lag last_value lead least left length ln localtime localtimestamp log
-    log10 lower lpad ltrim max min mod nth_value ntile nullif octet_length overlay percent_rank
-    percentile_cont percentile_disc pi position power radians rank regexp_like replace right round
-    row_number rpad rtrim sign sin sqrt stddev stddev_pop stddev_samp string_agg substr substring
-    sum tan trim trunc upper var_pop var_samp variance
+    abs acos any_value asin atan atan2 avg bit_length cast ceil ceiling char_length character_length
+    coalesce concat concat_ws cos cot count cume_dist current_date current_time current_timestamp
+    current_user date degrees dense_rank exp extract first_value floor greatest group_concat
+    grouping json_array json_arrayagg json_exists json_object json_objectagg json_query json_value
+    lag last_value lead least left length ln localtime localtimestamp log log10 lower lpad ltrim max
+    min mod nth_value ntile nullif octet_length overlay percent_rank percentile_cont percentile_disc
+    pi position power radians rank regexp_like replace right round row_number rpad rtrim sign sin
+    sqrt stddev stddev_pop stddev_samp string_agg substr substring sum tan trim trunc upper var_pop
+    var_samp variance
     """)
 """Functions that mean the same almost everywhere."""
 

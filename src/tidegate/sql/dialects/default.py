@@ -44,6 +44,7 @@ DIALECT = Dialect(
         "DROP": "drop",
     },
     functions=STANDARD | TYPES,
+    attributes=frozenset({"nextval"}),
     secrets=(
         "system.*",
         "mysql.*",

@@ -46,10 +46,11 @@ class Dialect(msgspec.Struct, frozen=True):
     `keywords` are further words that cannot be names and may stand before a bracket.
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
-    `function_schemas` or functions are `methods` of any value. `attributes` are names that must not follow
-    a dot, because there they would be calls. `secrets` are patterns of tables (`schema.table` or
-    `table`, `*` for anything) that hold credentials or other sessions' texts, `admitted` the
-    exceptions. `stand_ins` maps operators that the parser does not know to some that it does.
+    `function_schemas` or functions are `methods` of any value. `attributes` are names that must
+    not follow a dot, because there they would be calls. `secrets` are patterns of tables
+    (`schema.table` or `table`, `*` for anything) that hold credentials or other sessions' texts,
+    `admitted` the exceptions. `stand_ins` maps operators that the parser does not know to some
+    that it does.
     """
 
     name: str

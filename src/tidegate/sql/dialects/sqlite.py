@@ -10,24 +10,25 @@ from tidegate.sql.dialects.model import Dialect, Lexis, words
 PRAGMAS = words("""
     application_id auto_vacuum collation_list compile_options data_version database_list encoding
     foreign_key_check foreign_key_list foreign_keys freelist_count function_list index_info
-    index_list index_xinfo integrity_check journal_mode module_list page_count page_size
-    pragma_list quick_check schema_version table_info table_list table_xinfo user_version
+    index_list index_xinfo integrity_check journal_mode module_list page_count page_size pragma_list
+    quick_check schema_version table_info table_list table_xinfo user_version
     """)
 """Pragmas that only read when no value is given."""
 
 ARGUMENT_PRAGMAS = words("""
-    foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check
-    quick_check table_info table_list table_xinfo
+    foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check quick_check
+    table_info table_list table_xinfo
     """)
 """Pragmas whose argument names what to read, and sets nothing."""
 
 _FUNCTIONS = words("""
     abs acos acosh asin asinh atan atan2 atanh avg bm25 cast ceil ceiling changes char coalesce
     concat concat_ws cos cosh count cume_dist current_date current_time current_timestamp date
-    datetime degrees dense_rank exp first_value floor format fts5_source_id geopoly_area
-    geopoly_bbox geopoly_blob geopoly_ccw geopoly_contains_point geopoly_group_bbox geopoly_json
-    geopoly_overlap geopoly_regular geopoly_svg geopoly_within geopoly_xform glob group_concat hex
-    highlight if ifnull iif instr json json_array json_array_insert json_array_length json_each
+    datetime decimal decimal_add decimal_mul decimal_sub decimal_sum degrees dense_rank exp
+    first_value floor format fts5_source_id generate_series geopoly_area geopoly_bbox geopoly_blob
+    geopoly_ccw geopoly_contains_point geopoly_group_bbox geopoly_json geopoly_overlap
+    geopoly_regular geopoly_svg geopoly_within geopoly_xform glob group_concat hex highlight if
+    ifnull iif instr json json_array json_array_insert json_array_length json_each
     json_error_position json_extract json_group_array json_group_object json_insert json_object
     json_patch json_pretty json_quote json_remove json_replace json_set json_tree json_type
     json_valid jsonb jsonb_array jsonb_array_insert jsonb_each jsonb_extract jsonb_group_array
@@ -35,12 +36,11 @@ _FUNCTIONS = words("""
     jsonb_tree julianday lag last_insert_rowid last_value lead length like likelihood likely ln log
     log10 log2 lower ltrim match matchinfo max median min mod nth_value ntile nullif octet_length
     offsets percent_rank percentile percentile_cont percentile_disc pi pow power printf quote
-    radians random randomblob rank replace round row_number rtreecheck rtreedepth rtreenode rtrim
-    sign sin sinh snippet soundex sqlite_compileoption_get sqlite_compileoption_used
+    radians random randomblob rank regexp replace round row_number rtreecheck rtreedepth rtreenode
+    rtrim sign sin sinh snippet soundex sqlite_compileoption_get sqlite_compileoption_used
     sqlite_source_id sqlite_version sqrt strftime string_agg substr substring subtype sum tan tanh
     time timediff total total_changes trim trunc typeof unhex unicode unistr unistr_quote unixepoch
-    unlikely upper zeroblob generate_series regexp decimal decimal_add decimal_sub decimal_mul
-    decimal_sum
+    unlikely upper zeroblob
     """)
 
 _ROOTS = {
@@ -67,9 +67,10 @@ DIALECT = Dialect(
         bracketed_names=True,
     ),
     roots=_ROOTS,
-    functions=_FUNCTIONS | TYPES | frozenset(f"pragma_{name}" for name in PRAGMAS),
-    secrets=("pragma_*", "sqlite_dbpage", "dbstat", "sqlite_stmt"),
-    admitted=frozenset({f"pragma_{name}" for name in PRAGMAS} | {"dbstat"}),
+    functions=_FUNCTIONS | TYPES | frozenset(f"pragma_{name}" for name in ARGUMENT_PRAGMAS),
+    bare_functions=frozenset(f"pragma_{name}" for name in PRAGMAS),
+    secrets=("pragma_*", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
+    admitted=frozenset(f"pragma_{name}" for name in PRAGMAS),
     pragmas=PRAGMAS,
     argument_pragmas=ARGUMENT_PRAGMAS,
     stand_ins={},
