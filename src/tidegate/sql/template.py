@@ -1,8 +1,9 @@
 """A statement with its plain values made alike, so that what differs in values only is judged once.
 
-Nothing in judging looks at the value of a number or of a string that is compared with: the property
-test `tests/properties/sql/test_template.py` holds that. Texts with anything that could make it
-uncertain where a literal ends (comments, quoted names, dollar quotes, backslashes) stay as they are.
+Nothing in judging looks at the value of a number or of a string that is compared with: the
+property test `tests/properties/sql/test_template.py` holds that. Texts with anything that could
+make it uncertain where a literal ends (comments, quoted names, dollar quotes, backslashes) stay as
+they are.
 """
 
 from __future__ import annotations

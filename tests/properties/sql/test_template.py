@@ -1,0 +1,85 @@
+"""Statements that differ in plain values only are judged alike; others keep their own words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.sql.judge import judge, judge_anew
+from tidegate.sql.template import template
+from tidegate.types import Effect
+
+DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "default")
+SHAPES = (
+    "SELECT {n}, name FROM t WHERE id = {n} AND name = '{s}' ORDER BY 1 LIMIT {n}",
+    "SELECT * FROM a JOIN b ON a.id = b.id WHERE price > {n}.5 AND note LIKE '{s}' OFFSET {n}",
+    "SELECT count(*) FROM t WHERE d >= '{s}' AND d < '{s}' GROUP BY x{n}",
+    "DELETE FROM t WHERE id = {n} OR name = '{s}'",
+    "UPDATE t SET name = '{s}', n = {n}",
+    "INSERT INTO t VALUES ({n}, '{s}')",
+    "SELECT * FROM '{s}' WHERE id = {n}",
+    "SELECT * FROM t, '{s}'",
+    "SELECT readfile('{s}'), load_extension('{s}') WHERE {n} = {n}",
+    "SELECT pg_sleep({n}), query_to_xml('{s}', true, true, '')",
+    "PRAGMA user_version = {n}",
+    "SELECT {n} INTO OUTFILE '{s}'",
+    "SELECT * FROM t WHERE a = '{s}' INTO OUTFILE '{s}'",
+    "EXPLAIN SELECT * FROM t WHERE id = {n}",
+    "SELECT {n}; DROP TABLE t{n}",
+    "WITH x AS (DELETE FROM t WHERE id = {n} RETURNING *) SELECT * FROM x WHERE s = '{s}'",
+)
+values = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=12).map(
+    lambda text: text.replace("'", "''")
+)
+nasty = st.sampled_from(
+    ["", "; DROP TABLE t", "''", "x'' OR 1=1", "/etc/passwd", "a.csv", "--", "7"]
+)
+
+
+@given(
+    st.sampled_from(SHAPES),
+    st.integers(0, 10**20),
+    st.one_of(values, nasty),
+    st.sampled_from(DIALECTS),
+)
+def test_what_is_judged_by_its_template_is_judged_the_same_by_itself(
+    shape: str, number: int, text: str, dialect: str
+) -> None:
+    statement = shape.format(n=number, s=text)
+    judged, alone = judge(statement, dialect), judge_anew(statement, dialect)
+    assert judged.effect == alone.effect
+    assert judged.code == alone.code
+    assert judged.tables == alone.tables
+    assert judged.functions == alone.functions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 -- it's",
+        "SELECT /* 5 */ 5",
+        'SELECT "5" FROM t WHERE a = 5',
+        "SELECT $$5$$",
+        "SELECT E'\\' OR 1=1'",
+        "SELECT `5`",
+        "SELECT [5] FROM t",
+        "SELECT 5 \u2028",
+    ],
+)
+def test_a_text_whose_literals_are_uncertain_stays_as_it_is(text: str) -> None:
+    assert template(text) == text
+
+
+def test_names_and_table_strings_are_kept() -> None:
+    kept = "SELECT t1.c2 FROM 'file.csv', 'b' WHERE c2 = x'41' AND d = 1e5"
+    assert template(kept) == kept.replace("1e5", "1e5")
+    assert template("SELECT a FROM t WHERE b = 12 AND c = 'y' AND d > 1.25") == (
+        "SELECT a FROM t WHERE b = 7 AND c = 'x' AND d > 7.5"
+    )
+
+
+def test_a_refused_statement_is_judged_by_its_own_words() -> None:
+    judgement = judge("SELECT * FROM t WHERE id = 3; DROP TABLE t", "sqlite")
+    assert judgement.effect is not Effect.READ
+    assert judgement == judge_anew("SELECT * FROM t WHERE id = 3; DROP TABLE t", "sqlite")
