@@ -94,4 +94,4 @@ def test_an_unknown_resource_is_an_error(tmp_path: Path, target: list[str]) -> N
     options = ("--uri", "test://nothing")
     status, said = _inspect(tmp_path, "modern", target, "resources/read", *options)
     assert status == 1, said
-    assert "-32602" in said
+    assert "Resource not found" in said

@@ -1,0 +1,186 @@
+"""Official clients and the whole gate: the real command serving a real database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from command_line import serving, tidegate
+from wire.conversations import python_sdk, typescript_sdk
+from wire.wires import MODERN, HttpPeer, Peer, StdioPeer
+
+Converse = Callable[[dict[str, Any]], dict[str, Any]]
+
+CLIENTS: dict[str, tuple[Converse, str]] = {
+    "python 1": (lambda config: python_sdk(1, config), "2025-11-25"),
+    "python 1 of 2025-03-26": (
+        lambda config: python_sdk(1, {**config, "revision": "2025-03-26"}),
+        "2025-03-26",
+    ),
+    "python 2": (lambda config: python_sdk(2, {**config, "mode": "auto"}), MODERN),
+    "typescript 1": (lambda config: typescript_sdk(1, config), "2025-11-25"),
+    "typescript 2": (lambda config: typescript_sdk(2, {**config, "mode": "auto"}), MODERN),
+}
+SELECT = "SELECT id, name FROM towns ORDER BY id"
+DELETE = "DELETE FROM towns"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+ROWS = [[1, "Köln"], [2, "東京"], [3, None]]
+
+each_client = pytest.mark.parametrize("client", sorted(CLIENTS))
+
+
+class Place(NamedTuple):
+    """A database and a state directory of their own."""
+
+    database: Path
+    state: Path
+
+    def words(self, surface: str) -> list[str]:
+        source = f"towns=sqlite:///{self.database}"
+        return ["serve", "--surface", surface, "--source", source, "--state", str(self.state)]
+
+    def command(self, surface: str) -> list[str]:
+        return [sys.executable, "-m", "tidegate", *self.words(surface)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The audit records so far."""
+        files = sorted((self.state / "audit").glob("*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    database = tmp_path / "towns.db"
+    connection = sqlite3.connect(database)
+    connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
+    connection.executemany("INSERT INTO towns VALUES (?, ?)", ROWS)
+    connection.commit()
+    connection.close()
+    return Place(database, tmp_path / "state")
+
+
+@pytest.fixture(params=["stdio", "http"])
+def reach(request: pytest.FixtureRequest, place: Place) -> Iterator[Callable[[str], Any]]:
+    """`reach(surface)`: how a client reaches it; over HTTP with a token."""
+    if request.param == "stdio":
+        yield lambda surface: {"command": place.command(surface)}
+        return
+    made = tidegate("token", "create", "peer", "--scope", "readOnly", state=place.state)
+    token = made.out.strip()
+    words = [*place.words("core"), "--surface", "workbench", "--http", "127.0.0.1:0"]
+    with serving(words, place.state) as server:
+        said = server.until("serving").split()
+        address = next(word for word in said if word.startswith("http")).removesuffix("/mcp")
+        yield lambda surface: {"url": f"{address}/mcp/{surface}", "token": token}
+
+
+@each_client
+def test_core_answers_a_query_and_refuses_a_change(
+    reach: Callable[[str], Any], client: str
+) -> None:
+    converse, revision = CLIENTS[client]
+    calls = [["query", {"sql": SELECT}], ["query", {"sql": DELETE}], ["query", {"sql": SELECT}]]
+    report = converse({**reach("core"), "calls": calls})
+    if report["revision"] is not None:
+        assert report["revision"] == revision
+    assert set(report["tools"]) == {"sources", "search", "describe", "query", "explain", "more"}
+    first, refused, again = report["results"]
+    assert json.loads(first["text"]) == {"columns": ["id", "name"], "rows": ROWS}
+    assert (refused["is_error"], "policy.read_only" in refused["text"]) == (True, True)
+    assert again == first
+
+
+@each_client
+def test_workbench_refuses_with_a_code_and_the_session_lives_on(
+    reach: Callable[[str], Any], client: str
+) -> None:
+    converse, _ = CLIENTS[client]
+    where = reach("workbench")
+    listed = converse({**where, "calls": [["list_connections", {}]]})
+    text = listed["results"][0]["text"]
+    on = {"connection_id": json.loads(text)["connections"][0]["id"]}
+    calls: list[list[Any]] = [
+        ["connect", on],
+        ["execute_query", {**on, "query": SELECT}],
+        ["execute_query", {**on, "query": DELETE}],
+        ["execute_query", {**on, "query": SELECT}],
+    ]
+    report = converse({**where, "calls": calls})
+    _, first, refused, again = report["results"]
+    assert "Köln" in first["text"]
+    # The TypeScript SDKs give the HTTP status as the code and the whole reply as the message.
+    assert "-32007" in f"{refused['code']} {refused['message']}"
+    assert again["text"].startswith(first["text"][:20])
+    assert "Köln" in again["text"]
+
+
+# Who leaves or cancels ends the statement in the database
+
+
+def _running(peer: Peer) -> Any:
+    """Start a statement that never ends; over HTTP the open connection."""
+    params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
+    message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
+    if isinstance(peer, StdioPeer):
+        peer.send(message)
+        return None
+    assert isinstance(peer, HttpPeer)
+    return _half_open(peer, message)
+
+
+def _half_open(peer: HttpPeer, message: Mapping[str, Any]) -> Any:
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
+    return connection
+
+
+def _ended_by(place: Place, patience_s: float = 1.0) -> dict[str, Any]:
+    """The record of the endless statement, once it is there."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        for record in place.records():
+            if record.get("statement") == ENDLESS and record["phase"] == "outcome":
+                return record
+        assert time.monotonic() < deadline, "the statement still runs"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", MODERN])
+def test_a_cancelled_statement_ends_on_stdio(place: Place, revision: str) -> None:
+    with StdioPeer(revision, place.command("core")) as peer:
+        peer.connect()
+        _running(peer)
+        assert peer.call("query", {"sql": SELECT}).text
+        peer.notify("notifications/cancelled", {"requestId": "endless"})
+        assert _ended_by(place)["code"] == "call.cancelled"
+        assert peer.call("query", {"sql": SELECT}).text
+
+
+@pytest.mark.parametrize("how", ["leaves", "cancels"])
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN])
+def test_a_statement_ends_on_http_when_its_client(place: Place, revision: str, how: str) -> None:
+    words = [*place.words("core"), "--http", "127.0.0.1:0", "--no-auth"]
+    with serving(words, place.state) as server:
+        said = server.until("serving").split()
+        address = next(word for word in said if word.startswith("http")).removesuffix("/mcp")
+        port = int(address.rpartition(":")[2])
+        with HttpPeer(port, revision, path="/mcp/core") as peer:
+            peer.connect()
+            connection = _running(peer)
+            assert peer.call("query", {"sql": SELECT}).text
+            if how == "cancels" and revision != MODERN:
+                peer.notify("notifications/cancelled", {"requestId": "endless"})
+            else:
+                connection.close()
+            assert _ended_by(place)["code"] == "call.cancelled"
+            connection.close()
+            assert peer.call("query", {"sql": SELECT}).text
