@@ -30,7 +30,6 @@ class Ended(NamedTuple):
 def environment(state: Path | None = None) -> dict[str, str]:
     """The environment of a person who has set nothing of ours, apart from the state directory."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
-    kept["PYTHONWARNINGS"] = "error"
     if state is not None:
         kept["TIDEGATE_STATE"] = str(state)
     return kept
@@ -88,8 +87,9 @@ class Serving:
         return answer
 
     def tell(self, number: signal.Signals) -> Ended:
-        """Send a signal and wait for the end."""
+        """Send a signal and wait for the end, its stdin open all the while."""
         self.process.send_signal(number)
+        self.process.wait(TIMEOUT_S)
         return self.ended()
 
     def ended(self) -> Ended:

@@ -58,15 +58,22 @@ def _in_console(lines: list[str], first: int) -> Iterator[Command]:
 
 
 def _in_script(lines: list[str], first: int) -> Iterator[Command]:
-    at = 0
-    while at < len(lines):
-        begin, text = at, lines[at]
-        while text.endswith("\\"):
-            at += 1
-            text += "\n" + lines[at]
-        at += 1
-        if text.strip() and not text.startswith("#"):
+    begin, text = 0, ""
+    for at, line in enumerate(lines):
+        if not text and (not line.strip() or line.startswith("#")):
+            continue
+        begin, text = (begin, f"{text}\n{line}") if text else (at, line)
+        if _is_whole(text):
             yield Command(first + begin, text, None)
+            text = ""
+    assert not text, f"line {first + begin}: a command without an end"
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a shell has all it needs to run the text."""
+    if text.endswith("\\"):
+        return False
+    return subprocess.run(["bash", "-n", "-c", text], capture_output=True).returncode == 0
 
 
 def play(

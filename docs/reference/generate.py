@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-SURFACES = ("core", "workbench")
+from tidegate.app import SURFACES
 from tidegate.config import Config
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser

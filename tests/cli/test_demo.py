@@ -75,7 +75,7 @@ def test_it_stays_up_with_entries_for_every_client(made: tuple[Path, Ended]) -> 
     state, _ = made
     with serving(["demo", "--port", "0", "--state", str(state)], state) as server:
         text = shown(server)
-        url = re.search(r"^Address +(\S+)$", text, re.MULTILINE)
+        url = re.search(r"^Address +(\S+) ", text, re.MULTILINE)
         token = re.search(r"^Token +(tg_\S+)$", text, re.MULTILINE)
         assert url and token
         for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "curl"):
@@ -84,7 +84,7 @@ def test_it_stays_up_with_entries_for_every_client(made: tuple[Path, Ended]) -> 
             json.loads(entry)
             for entry in re.findall(r"^\{$.*?^\}$", text, re.MULTILINE | re.DOTALL)
         )
-        remote = {"url": url[1], "headers": {"Authorization": f"Bearer {token[1]}"}}
+        remote = {"url": f"{url[1]}/mcp/core", "headers": {"Authorization": f"Bearer {token[1]}"}}
         assert cursor == {"mcpServers": {"shop": remote}}
         assert code == {"servers": {"shop": {"type": "http", **remote}}}
         command = desktop["mcpServers"]["shop"]
@@ -92,7 +92,7 @@ def test_it_stays_up_with_entries_for_every_client(made: tuple[Path, Ended]) -> 
         with serving(command["args"], state) as local:
             answer = local.ask("tools/call", {"name": "sources", "arguments": {}})
         assert "shop" in json.dumps(answer)
-        assert f"claude mcp add --transport http shop {url[1]}" in text
+        assert f"claude mcp add --transport http shop {url[1]}/mcp/core" in text
         curl = text[text.index("curl -s") : text.index("\nStill serving")]
         asked = subprocess.run(
             ["bash", "-c", curl], env=environment(), capture_output=True, text=True, check=False

@@ -99,27 +99,28 @@ def test_what_the_database_refuses_is_one_line(run: Run, towns: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_fault(towns: Path, state: Path) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "tidegate", "query", "towns", "SELECT 1", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state),
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait() == 141
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
 
 
 def test_colors_are_for_terminals_only(run: Run, towns: Path, state: Path) -> None:
-    words = [sys.executable, "-m", "tidegate", "query", "towns", "SELECT NULL AS nothing"]
-    assert "\x1b" not in run(*words[3:]).out
+    sql = "SELECT NULL AS nil"
+    assert "\x1b" not in run("query", "towns", sql).out
     ours, theirs = pty.openpty()
-    env = {**environment(state), "TERM": "xterm"}
-    env.pop("NO_COLOR", None)
-    ended = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, env=env, check=False)
-    os.close(theirs)
-    seen = os.read(ours, 4096)
-    os.close(ours)
-    assert ended.returncode == 0
-    assert b"\x1b[1mnothing" in seen
+    with open(ours, "rb", buffering=0) as screen:
+        env = {**environment(state), "TERM": "xterm"}
+        env.pop("NO_COLOR", None)
+        ended = subprocess.run(
+            [sys.executable, "-m", "tidegate", "query", "towns", sql],
+            stdout=theirs, stderr=subprocess.PIPE, env=env, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stderr
+        seen = screen.read(4096)
+        os.close(theirs)
+    assert b"\x1b[1mnil" in seen

@@ -101,7 +101,7 @@ def test_a_signal_ends_a_running_statement(database: Path, state: Path) -> None:
     words = (*CORE, "--source", f"towns=sqlite:///{database}")
     with serving(words, state) as server:
         params = {"name": "query", "arguments": {"sql": endless}, "_meta": META}
-        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
         assert "Köln" in call(server, "query", sql="SELECT name FROM towns")[0]
         assert server.tell(signal.SIGTERM).status == 0
 

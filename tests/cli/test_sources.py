@@ -76,7 +76,7 @@ def test_a_source_is_tested_by_opening_it(run: Run, towns: Path) -> None:
     assert (report["tables"], report["views"]) == (2, 1)
     assert report["server_version"]
     assert report["latency_ms"] >= 0
-    assert report["warnings"] == []
+    assert [warning for warning in report["warnings"] if "SELECT 1 took" not in warning] == []
     assert "tables" in run("source", "test", "towns").out
 
 
@@ -84,8 +84,9 @@ def test_an_empty_database_is_tested_with_a_warning(run: Run, tmp_path: Path) ->
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.execute("PRAGMA user_version = 1")
     run("source", "add", "empty", f"sqlite:///{tmp_path / 'empty.db'}")
-    (warning,) = run("source", "test", "empty", "--json").json["warnings"]
-    assert "no table" in warning
+    report = run("source", "test", "empty", "--json").json
+    assert report["tables"] == 0
+    assert "no table" in report["warnings"][0]
 
 
 @pytest.mark.parametrize("command", [("source", "test"), ("query",)])

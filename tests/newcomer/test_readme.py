@@ -1,7 +1,7 @@
 """Every command of README.md works, typed as it stands there.
 
-`make demo` is running while the others are typed, as it would be in another window; its address
-and token are in TIDEGATE_URL and TIDEGATE_TOKEN, which the README's own commands use.
+The demo is running while the others are typed, as it would be in another window: its address and
+token are in TIDEGATE_URL and TIDEGATE_TOKEN, its sample lies in the directory as `shop.db`.
 """
 
 from __future__ import annotations
@@ -9,66 +9,61 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from command_line import Serving, environment, serving
+from command_line import environment, serving
 from documents import ROOT, Command, commands, is_as_shown, play, report
 
 README = ROOT / "README.md"
 ELSEWHERE = {
-    "git clone": "the repository is here already",
-    "cd tidegate": "and this is its directory",
-    "make demo\n": "it is running beside the commands",
+    "make demo": "it is running beside the commands; tests/newcomer/test_make.py types it",
     "make test": "it runs this test",
-    "pip install": "tests/newcomer/test_package.py does that",
-    "claude ": "a client that is not ours to install",
+    "pip install .": "tests/newcomer/test_package.py does that",
 }
 
 
 def is_elsewhere(command: Command) -> bool:
     """Whether something else stands for the command here."""
-    if command.text.startswith("curl") and shutil.which("curl") is None:
+    needs_curl = command.text.startswith(("curl", "call "))
+    if needs_curl and shutil.which("curl") is None:
         return True
-    return any(f"{command.text}\n".startswith(known) for known in ELSEWHERE)
+    return command.text.partition("#")[0].strip() in ELSEWHERE
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[tuple[Serving, dict[str, str]]]:
-    """The demo as `make demo` runs it, and the environment of somebody who has read its lines."""
-    with serving(["demo", "--port", "0", "--state", str(tmp_path / "demo")], tmp_path) as server:
+def reader(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has read what a running demo shows."""
+    state = tmp_path / "demo"
+    with serving(["demo", "--port", "0", "--state", str(state)], state) as server:
         shown = ""
         while "Still serving" not in shown:
             line = server.line()
             assert line, server.ended().err
             shown += line
-        address = re.search(r"^Address +(\S+)$", shown, re.MULTILINE)
-        token = re.search(r"^Token +(\S+)$", shown, re.MULTILINE)
-        assert address and token
-        binaries = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        yield (
-            server,
-            {
-                **environment(),
-                "PATH": binaries,
-                "STATE": str(tmp_path / "made"),
-                "TIDEGATE_STATE": str(tmp_path / "demo"),
-                "TIDEGATE_URL": address[1],
-                "TIDEGATE_TOKEN": token[1],
-            },
-        )
+        (tmp_path / "shop.db").symlink_to(state / "shop.db")
+        exported = re.search(r"^export TIDEGATE_URL=(\S+) TIDEGATE_TOKEN=(\S+)$", shown, re.M)
+        assert exported is not None
+        yield {
+            **environment(tmp_path / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "TIDEGATE_URL": exported[1],
+            "TIDEGATE_TOKEN": exported[2],
+        }
 
 
-def test_every_command_of_the_readme_works(demo: tuple[Serving, dict[str, str]]) -> None:
-    _, env = demo
-    for outcome in play(README, ROOT, env, is_elsewhere):
+def test_every_command_of_the_readme_works(reader: dict[str, str], tmp_path: Path) -> None:
+    for outcome in play(README, tmp_path, reader, is_elsewhere):
         assert outcome.status == 0, report(outcome)
         assert is_as_shown(outcome), report(outcome)
+        if outcome.command.text.startswith("call "):
+            refused = "DELETE" in outcome.command.text
+            assert ('"isError":true' in outcome.printed) is refused, report(outcome)
 
 
 def test_what_is_left_out_is_in_the_readme() -> None:
-    typed = [f"{command.text}\n" for command in commands(README)]
-    unused = [known for known in ELSEWHERE if typed and not any(t.startswith(known) for t in typed)]
-    assert unused == []
+    typed = {command.text.partition("#")[0].strip() for command in commands(README)}
+    assert set(ELSEWHERE) <= typed

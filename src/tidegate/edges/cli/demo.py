@@ -125,20 +125,22 @@ async def _serve(app: Application, state: Path, token: str, port: int, *, once: 
 
 
 async def _show(address: str, token: str, state: Path, *, once: bool) -> None:
-    url = f"{address}/mcp/core"
-    show(f"Serving on {url}\n")
-    client = McpClient(url, token)
+    show(f"Serving on {address}/mcp/core\n")
+    client = McpClient(f"{address}/mcp/core", token)
     try:
         await asyncio.to_thread(Conversation(client).hold)
     finally:
         client.close()
     if not once:
-        _show_entries(url, token, state)
+        _show_entries(address, token, state)
 
 
-def _show_entries(url: str, token: str, state: Path) -> None:
+def _show_entries(address: str, token: str, state: Path) -> None:
     command = shutil.which("tidegate") or sys.argv[0]
-    show(f"\nAddress  {paint(url, '1')}\nToken    {paint(token, '1')}")
+    show(f"\nAddress  {paint(address, '1')}   (MCP at /mcp/core and /mcp/workbench)")
+    show(f"Token    {paint(token, '1')}")
+    show(f"\nexport TIDEGATE_URL={address} TIDEGATE_TOKEN={token}")
+    url = f"{address}/mcp/core"
     for entry in entries(url, token, str(Path(command).absolute()), str(state)):
         show(f"\n{paint(entry.client, '1')} ({entry.place})\n{entry.text}")
-    show(f"\nStill serving on {url}. Ctrl-C ends it.")
+    show(f"\nStill serving on {address}. Ctrl-C ends it.")

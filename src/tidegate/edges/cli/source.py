@@ -102,9 +102,8 @@ async def _test(app: Application, arguments: argparse.Namespace) -> None:
     state = await ask(app, "source test", Connect(), name, ConnectionState)
     opened_ms = (time.perf_counter() - began) * 1_000
     catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
-    began = time.perf_counter()
-    await ask(app, "source test", Query(Statement("SELECT 1")), name, Page)
-    latency_ms = (time.perf_counter() - began) * 1_000
+    latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
+    warnings = list(_warnings(app, name, catalog, latency_ms))
     report = {
         "source": name,
         "database": catalog.database,
@@ -113,7 +112,7 @@ async def _test(app: Application, arguments: argparse.Namespace) -> None:
         "views": sum(table.kind == "view" for table in catalog.tables),
         "opened_ms": round(opened_ms, 1),
         "latency_ms": round(latency_ms, 2),
-        "warnings": list(_warnings(app, name, catalog, latency_ms)),
+        "warnings": warnings,
     }
     if arguments.json:
         show_json(report)
@@ -121,8 +120,14 @@ async def _test(app: Application, arguments: argparse.Namespace) -> None:
     for key, value in report.items():
         if key != "warnings":
             print(f"{key:<15} {value}")
-    for warning in _warnings(app, name, catalog, latency_ms):
+    for warning in warnings:
         print(f"{'warning':<15} {warning}")
+
+
+async def _latency_ms(app: Application, name: str) -> float:
+    began = time.perf_counter()
+    await ask(app, "source test", Query(Statement("SELECT 1")), name, Page)
+    return (time.perf_counter() - began) * 1_000
 
 
 def _warnings(app: Application, name: str, catalog: Catalog, latency_ms: float) -> Iterator[str]:
@@ -137,7 +142,7 @@ def _warnings(app: Application, name: str, catalog: Catalog, latency_ms: float) 
         shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be told apart"
     if latency_ms > _SLOW_MS:
-        yield f"even SELECT 1 took {latency_ms:.0f} ms"
+        yield f"even SELECT 1 took {latency_ms:.0f} ms, the best of three"
     source = app.store.source(name)
     if source is not None and source.external_access == "readWrite":
         yield "tokens with a scope that writes may change it"

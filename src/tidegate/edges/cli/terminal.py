@@ -48,7 +48,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     for row in shown:
         for at, text in enumerate(row):
             widths[at] = max(widths[at], _width(text))
-    right = [all(_counts(row[at]) for row in rows) and bool(rows) for at in range(len(columns))]
+    right = [_is_of_numbers([row[at] for row in rows]) for at in range(len(columns))]
     head = [
         _pad(_fit(name), width, to) for name, width, to in zip(columns, widths, right, strict=True)
     ]
@@ -64,8 +64,11 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _counts(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_of_numbers(values: Sequence[Any]) -> bool:
+    there = [value for value in values if value is not None]
+    return bool(there) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in there
+    )
 
 
 def _cell(value: Any) -> str:
