@@ -192,11 +192,13 @@ class Gateway:
         try:
             cells = request.cells if isinstance(request, Query) else "json"
             builder = PageBuilder(cursor.columns, permit.limits, cells)
-            await _collect(cursor, builder)
+            await cursor.pour(builder)
             _report(call, 0.8, "Formatting result")
             more = None
             if isinstance(request, Query) and request.shelve and builder.rest:
                 more = await self._shelve(permit, request, cursor, builder)
+            if permit.effect > Effect.READ:
+                await _drain(cursor)
         finally:
             await cursor.close()
         elapsed_ms = (time.perf_counter() - began) * 1000
@@ -250,12 +252,10 @@ class Gateway:
         return connection.state()
 
 
-async def _collect(cursor: Cursor, builder: PageBuilder) -> None:
-    while wanted := builder.wanted:
-        rows = await cursor.fetch(wanted)
-        builder.add(rows)
-        if len(rows) < wanted:
-            return
+async def _drain(cursor: Cursor) -> None:
+    """Read what a change returns to its end: only then is it committed."""
+    while await cursor.fetch(512):
+        pass
 
 
 def _report(call: Call, share: float, stage: str) -> None:
