@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 
+import apsw
 import pytest
 
 from engine_cases import CASES
@@ -27,3 +28,23 @@ def case(request, tmp_path):
     before = set(threading.enumerate())
     yield CASES[request.param].prepare(tmp_path)
     assert set(threading.enumerate()) <= before
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """SQLite's shop, for what is particular to SQLite."""
+    return CASES["sqlite"].prepare(tmp_path)
+
+
+@pytest.fixture
+def change(shop):
+    """Change the shop from outside, as another program would."""
+
+    def change(script):
+        connection = apsw.Connection(shop.url.removeprefix("sqlite:///"))
+        try:
+            connection.execute(script)
+        finally:
+            connection.close()
+
+    return change

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import apsw
 
+from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
 from tidegate.engines.sqlite.session import Session
@@ -56,7 +57,8 @@ def describe(
     session: Session, brake: Brake, request: Browse, status: Status, identity: str
 ) -> Description:
     """Answer a Browse that needs the database. Raises: GateError TABLE_UNKNOWN, LIMIT_TIME."""
-    with session.stepping(brake):
+    # OBSERVE, since a virtual table may prepare changes of its own while it is connected.
+    with session.stepping(brake), session.mode(Mode.OBSERVE):
         if request.schema not in (None, SCHEMA):
             raise GateError(
                 Code.TABLE_UNKNOWN,

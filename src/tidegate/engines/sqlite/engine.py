@@ -144,6 +144,8 @@ class SqliteEngine:
         explain: bool,
     ) -> StreamCursor:
         writes = not explain and not plan.reads
+        if writes:
+            _check_writable(self._file)
         pool = self._writer if writes else self._readers
         brake = Brake(permit.limits.timeout_s)
         worker = await pool.take(permit.limits.timeout_s)
@@ -285,6 +287,12 @@ def _file_of(url: str) -> FileUrl:
     if file.path is None:
         options["memory"] = f"tidegate-{next(_names)}"
     return FileUrl(file.path, options)
+
+
+def _check_writable(file: FileUrl) -> None:
+    """Raises: GateError POLICY_READ_ONLY if the source's URL says that it is never written."""
+    if file.options.get("mode") == "ro" or file.options.get("immutable") == "1":
+        raise GateError(Code.POLICY_READ_ONLY, "The source's URL opens it for reading only.")
 
 
 def _check_permit(permit: Permit, plan: Plan, explain: bool) -> None:

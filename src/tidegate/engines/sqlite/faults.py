@@ -121,7 +121,7 @@ def _sqlite_error(error: apsw.Error, refused: str | None, max_value_bytes: int |
         return GateError(
             code,
             f"A value is larger than {max_value_bytes} bytes, the most this statement may handle.",
-            hint="Use substr() to work on a part of it, or fewer text functions at once.",
+            hint="Leave that value out, or use fewer text functions at once.",
             details=details,
         )
     known = _MESSAGES.get(result)

@@ -1,0 +1,92 @@
+"""Which statements SQLite runs on the event loop, and which in a thread."""
+
+import pytest
+
+from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
+from tidegate.types import Cancellation
+
+
+async def lane_of(case, engine, text, params=None, **options):
+    cursor = await case.start(engine, text, params, **options)
+    await cursor.close()
+    return type(cursor)
+
+
+POINT = "SELECT * FROM items WHERE id = 3"
+
+
+async def test_a_point_query_runs_on_the_event_loop(shop):
+    async with shop.opened() as engine:
+        assert await lane_of(shop, engine, POINT) is ReadyCursor
+        text = "SELECT * FROM items WHERE id = ?"
+        assert await lane_of(shop, engine, text, (3,)) is ReadyCursor
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM items",
+        "SELECT * FROM json_each('[1]')",
+        "SELECT * FROM items WHERE name LIKE '%1'",
+        "SELECT name || name FROM items",
+        "SELECT printf('%.*c', 10, 'x')",
+        "PRAGMA table_info(items)",
+        "SELECT * FROM pragma_table_info('items')",
+        "SELECT " + ", ".join(["upper('a')"] * 25),
+    ],
+)
+async def test_what_one_opcode_could_make_long_starts_on_a_worker(shop, text):
+    async with shop.opened() as engine:
+        assert await lane_of(shop, engine, text) is StreamCursor
+
+
+async def test_what_a_worker_measured_as_quick_comes_to_the_event_loop(shop):
+    async with shop.opened() as engine:
+        text = "SELECT count(*) FROM items"
+        lanes = [await lane_of(shop, engine, text) for _ in range(50)]
+    assert lanes[0] is StreamCursor
+    assert ReadyCursor in lanes
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("SELECT name FROM items WHERE name LIKE ?", ("%1",)),
+        ("SELECT abs(random()) % 2 || ''", None),
+    ],
+)
+async def test_what_may_cost_more_next_time_stays_on_workers(shop, text, params):
+    async with shop.opened() as engine:
+        lanes = {await lane_of(shop, engine, text, params) for _ in range(20)}
+    assert lanes == {StreamCursor}
+
+
+async def test_a_long_scan_leaves_the_event_loop_and_is_remembered(shop, change):
+    change(
+        "CREATE TABLE big AS WITH RECURSIVE n(i) AS"
+        " (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT i FROM n",
+    )
+    async with shop.opened() as engine:
+        text = "SELECT sum(i) FROM big WHERE i % 2 = 0"
+        assert await lane_of(shop, engine, text) is StreamCursor
+        assert not engine._plans.get(text).inline
+        assert await shop.ask(engine, text) == [(625025000,)]
+
+
+async def test_a_large_value_leaves_the_event_loop(shop, change):
+    change("INSERT INTO void VALUES (1, printf('%.*c', 100000, 'x'))")
+    async with shop.opened() as engine:
+        cursor = await shop.start(engine, "SELECT name FROM void WHERE id = 1")
+        assert type(cursor) is StreamCursor
+        assert len((await cursor.fetch(1))[0][0]) == 100_000
+        await cursor.close()
+
+
+async def test_a_cancellation_is_watched_only_by_what_leaves_the_event_loop(shop):
+    watched = []
+    async with shop.opened() as engine:
+        await shop.ask(engine, POINT, cancellation=Cancellation(watched.append))
+        assert watched == []
+        text = "SELECT count(*) FROM items"
+        await shop.ask(engine, text, cancellation=Cancellation(watched.append))
+        assert len(watched) == 1

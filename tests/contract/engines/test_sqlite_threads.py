@@ -1,0 +1,119 @@
+"""What happens to a thread that does not come back, and to those who wait for it."""
+
+import asyncio
+import threading
+
+import pytest
+
+from engine_cases import CASES
+from tidegate.engines.sqlite import errand as errands
+from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.errand import Errand
+from tidegate.engines.sqlite.program import MAX_VALUE_BYTES, Program
+from tidegate.engines.sqlite.session import Session
+from tidegate.engines.sqlite.worker import Pool
+from tidegate.engines.url import FileUrl
+from tidegate.errors import Code, GateError
+from tidegate.types import NEVER, Cancellation
+
+
+@pytest.fixture
+def file(tmp_path):
+    case = CASES["sqlite"].prepare(tmp_path)
+    return FileUrl(case.url.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
+def stuck():
+    """Work that feels no brake until the test lets it go."""
+    gate = threading.Event()
+    yield lambda _: gate.wait(20)
+    gate.set()
+
+
+async def test_a_stuck_thread_is_written_off_and_its_caller_answered(file, stuck, monkeypatch):
+    monkeypatch.setattr(errands, "GRACE_S", 0.02)
+    pool = Pool(lambda: Session(file), 1, "test")
+    worker = await pool.take(1)
+    errand = Errand(pool, worker, Brake(0.02), NEVER, set())
+    with pytest.raises(GateError) as caught:
+        await errand.do(stuck)
+    assert caught.value.code is Code.LIMIT_TIME
+    other = await pool.take(1)
+    assert other is not worker
+    assert await other.submit(lambda session: session.connection.total_changes()) == 0
+    pool.give(other)
+    monkeypatch.setattr("tidegate.engines.sqlite.worker.JOIN_S", 0.02)
+    await pool.close()
+
+
+async def test_cancelling_a_stuck_thread_answers_its_caller(file, stuck, monkeypatch):
+    monkeypatch.setattr(errands, "GRACE_S", 0.02)
+    cancellation = Cancellation()
+    pool = Pool(lambda: Session(file), 1, "test")
+    errand = Errand(pool, await pool.take(1), Brake(60), cancellation, set())
+    asyncio.get_running_loop().call_soon(cancellation.cancel)
+    with pytest.raises(GateError) as caught:
+        await errand.do(stuck)
+    assert caught.value.code is Code.CALL_CANCELLED
+    await pool.close()
+
+
+async def test_waiters_are_served_in_order_and_the_gone_are_passed_over(file):
+    pool = Pool(lambda: Session(file), 1, "test")
+    worker = await pool.take(1)
+    waiting = [asyncio.ensure_future(pool.take(10)) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    pool.give(worker)
+    assert await waiting[1] is worker
+    assert not waiting[2].done()
+    pool.give(worker)
+    assert await waiting[2] is worker
+    pool.give(worker)
+    await pool.close()
+
+
+async def test_a_worker_that_cannot_open_its_file_says_so_each_time(tmp_path):
+    pool = Pool(lambda: Session(FileUrl(str(tmp_path / "nowhere.db"))), 1, "test")
+    worker = await pool.take(1)
+    for _ in range(2):
+        with pytest.raises(GateError) as caught:
+            await worker.submit(lambda session: session)
+        assert caught.value.code is Code.SOURCE_UNREACHABLE
+    await pool.close()
+
+
+def program(file, text):
+    session = Session(file)
+    try:
+        return Program(session.connection.execute(text, explain=1).fetchall())
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("SELECT name FROM items", MAX_VALUE_BYTES),
+        ("SELECT hex(name) FROM items", MAX_VALUE_BYTES),
+        ("SELECT instr(name, 'short') FROM items", 14_000_000),
+        ("SELECT trim(name, ' ') FROM items", 14_000_000),
+        ("SELECT trim(name) FROM items", MAX_VALUE_BYTES),
+        ("SELECT instr(name, ?) FROM items", 300_000),
+        ("SELECT instr('short', name) FROM items", 300_000),
+        ("SELECT instr(name, hex('short')) FROM items", 300_000),
+        ("SELECT instr(name, 'a' || 'b') FROM items", 300_000),
+        (f"SELECT instr(name, '{'x' * 40}') FROM items", 300_000),
+        ("SELECT name LIKE ? FROM items", 1_800_000),
+        ("SELECT name LIKE '%short%' FROM items", 14_000_000),
+        ("SELECT trim(name, ?) FROM items", 25_724),
+    ],
+)
+def test_the_limit_on_values_follows_from_the_program(file, text, most):
+    session = Session(file)
+    nulls = (None,) * text.count("?")
+    rows = session.connection.execute(text, nulls, explain=1).fetchall()
+    session.close()
+    assert Program(rows).max_value_bytes == most
