@@ -1,7 +1,7 @@
 """Runs the commands that a document tells its reader to type, and compares what it shows.
 
-Two kinds of fenced block are read. In `console` a line that starts with `$ ` is a command (a
-backslash at its end continues it) and the lines below are what it prints, where `...` stands for
+Two kinds of fenced block are read. In `console` a line that starts with `$ ` is a command, lines
+that start with `> ` continue it, and the lines below are what it prints, where `...` stands for
 anything. In `sh` every line is a command, and what it prints is not compared.
 """
 
@@ -46,10 +46,10 @@ def _in_console(lines: list[str], first: int) -> Iterator[Command]:
     while at < len(lines):
         assert lines[at].startswith("$ "), f"line {first + at}: output before any command"
         begin, text = at, lines[at][2:]
-        while text.endswith("\\"):
-            at += 1
-            text += "\n" + lines[at].removeprefix("> ")
         at += 1
+        while at < len(lines) and lines[at].startswith("> "):
+            text += "\n" + lines[at][2:]
+            at += 1
         shown: list[str] = []
         while at < len(lines) and not lines[at].startswith("$ "):
             shown.append(lines[at].rstrip())

@@ -45,7 +45,9 @@ def _as_json(page: Page) -> dict[str, Any]:
 
 
 def _show(page: Page) -> None:
-    show_table([column.name for column in page.columns], msgspec.json.decode(page.rows))
+    show_table(
+        [column.name for column in page.columns], msgspec.json.decode(page.rows), fitted=True
+    )
     rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
     say(f"{rows} in {page.elapsed_ms:.1f} ms")
     for cut in page.truncations:

@@ -41,27 +41,27 @@ def show_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows under their columns on stdout; numbers to the right, NULL dim."""
-    shown = [[_cell(value) for value in row] for row in rows]
-    widths = [_width(_fit(name)) for name in columns]
-    for row in shown:
-        for at, text in enumerate(row):
-            widths[at] = max(widths[at], _width(text))
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, fitted: bool = False
+) -> None:
+    """Rows under their columns on stdout; numbers to the right.
+
+    `fitted` cuts long values, with a mark, where somebody watches; a pipe gets them whole.
+    """
+    widest = _WIDEST if fitted and sys.stdout.isatty() else None
+    shown = [[_cell(value, widest) for value in row] for row in rows]
+    names = [_flat(name, widest) for name in columns]
+    widths = [max(map(_width, column)) for column in zip(names, *shown, strict=True)]
     right = [_is_of_numbers([row[at] for row in rows]) for at in range(len(columns))]
-    head = [
-        _pad(_fit(name), width, to) for name, width, to in zip(columns, widths, right, strict=True)
-    ]
-    print(paint("  ".join(head).rstrip(), "1"))
-    print(paint("  ".join("-" * width for width in widths), "2"))
-    for values, row in zip(rows, shown, strict=True):
-        cells = [_pad(text, width, to) for text, width, to in zip(row, widths, right, strict=True)]
-        if paints(sys.stdout):
-            cells = [
-                paint(cell, "2") if value is None else cell
-                for cell, value in zip(cells, values, strict=True)
-            ]
-        print("  ".join(cells).rstrip())
+    lines = [paint(_line(names, widths, right), "1")]
+    lines.append(paint("  ".join("-" * width for width in widths), "2"))
+    lines += [_line(row, widths, right) for row in shown]
+    show("\n".join(lines))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [_pad(*cell) for cell in zip(cells, widths, right, strict=True)]
+    return "  ".join(padded).rstrip()
 
 
 def _is_of_numbers(values: Sequence[Any]) -> bool:
@@ -71,26 +71,25 @@ def _is_of_numbers(values: Sequence[Any]) -> bool:
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, widest: int | None) -> str:
     if value is None:
         return "NULL"
-    if isinstance(value, str):
-        return _fit(value)
-    return _fit(msgspec.json.encode(value).decode())
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return _flat(text, widest)
 
 
-def _fit(text: str) -> str:
+def _flat(text: str, widest: int | None) -> str:
     """The text on one line and without control characters, cut to the widest cell."""
     flat = "".join(
         " " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text
     )
-    if _width(flat) <= _WIDEST:
+    if widest is None or _width(flat) <= widest:
         return flat
     kept: list[str] = []
     width = 0
     for char in flat:
         width += _columns(char)
-        if width >= _WIDEST:
+        if width >= widest:
             break
         kept.append(char)
     return "".join(kept) + "…"
