@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from command_line import serving, tidegate
+from command_line import Serving, serving, tidegate
 from wire.conversations import python_sdk, typescript_sdk
 from wire.wires import MODERN, HttpPeer, Peer, StdioPeer
 
@@ -76,9 +77,14 @@ def reach(request: pytest.FixtureRequest, place: Place) -> Iterator[Callable[[st
     token = made.out.strip()
     words = [*place.words("core"), "--surface", "workbench", "--http", "127.0.0.1:0"]
     with serving(words, place.state) as server:
-        said = server.until("serving").split()
-        address = next(word for word in said if word.startswith("http")).removesuffix("/mcp")
-        yield lambda surface: {"url": f"{address}/mcp/{surface}", "token": token}
+        port = _port(server)
+        yield lambda surface: {"url": f"http://127.0.0.1:{port}/mcp/{surface}", "token": token}
+
+
+def _port(server: Serving) -> int:
+    """Where a server on HTTP says that it listens."""
+    address = next(word for word in server.until("serving").split() if word.startswith("http"))
+    return int(address.removesuffix("/mcp").rpartition(":")[2])
 
 
 @each_client
@@ -169,18 +175,46 @@ def test_a_cancelled_statement_ends_on_stdio(place: Place, revision: str) -> Non
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN])
 def test_a_statement_ends_on_http_when_its_client(place: Place, revision: str, how: str) -> None:
     words = [*place.words("core"), "--http", "127.0.0.1:0", "--no-auth"]
-    with serving(words, place.state) as server:
-        said = server.until("serving").split()
-        address = next(word for word in said if word.startswith("http")).removesuffix("/mcp")
-        port = int(address.rpartition(":")[2])
-        with HttpPeer(port, revision, path="/mcp/core") as peer:
-            peer.connect()
-            connection = _running(peer)
-            assert peer.call("query", {"sql": SELECT}).text
-            if how == "cancels" and revision != MODERN:
-                peer.notify("notifications/cancelled", {"requestId": "endless"})
-            else:
-                connection.close()
-            assert _ended_by(place)["code"] == "call.cancelled"
+    with (
+        serving(words, place.state) as server,
+        HttpPeer(_port(server), revision, path="/mcp/core") as peer,
+    ):
+        peer.connect()
+        connection = _running(peer)
+        assert peer.call("query", {"sql": SELECT}).text
+        if how == "cancels" and revision != MODERN:
+            peer.notify("notifications/cancelled", {"requestId": "endless"})
+        else:
             connection.close()
+        assert _ended_by(place)["code"] == "call.cancelled"
+        connection.close()
+        assert peer.call("query", {"sql": SELECT}).text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_open_streams_and_running_statements(
+    place: Place, number: signal.Signals
+) -> None:
+    words = [*place.words("core"), "--http", "127.0.0.1:0", "--no-auth"]
+    with serving(words, place.state) as server:
+        port = _port(server)
+        with HttpPeer(port, "2025-11-25", path="/mcp/core") as peer:
+            peer.connect()
+            listener = HttpPeer(port, MODERN, path="/mcp/core")
+            params = listener.dress({"notifications": {"toolsListChanged": True}})
+            listen = {"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen"}
+            streams = [peer.listen(), listener.post({**listen, "params": params})]
+            connections = [_running(peer), _running(listener)]
             assert peer.call("query", {"sql": SELECT}).text
+            ended = server.tell(number)
+            assert (ended.status, ended.out) == (0, "")
+            assert "Traceback" not in ended.err
+            for stream in streams:
+                list(stream.messages())
+                stream.close()
+            for connection in connections:
+                connection.close()
+            peer.session = None
+    assert [r["code"] for r in place.records() if r.get("statement") == ENDLESS] == [
+        "call.cancelled"
+    ] * 2

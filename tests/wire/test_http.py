@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -422,3 +423,38 @@ def test_streams_of_another_session_cannot_be_replayed(connect: Connect) -> None
     stolen = other.listen(events[0].id)
     assert stolen.status == 404
     stolen.close()
+
+
+def test_deleting_a_session_ends_its_stream(connect: Connect) -> None:
+    peer: HttpPeer = connect("http", "2025-06-18")
+    stream = peer.listen()
+    peer.close()
+    assert list(stream.messages()) == []
+    stream.close()
+
+
+def test_a_client_that_takes_no_stream_cannot_be_asked(connect: Connect) -> None:
+    peer: HttpPeer = connect("http", "2025-06-18")
+    params = {"name": "confirm_name", "arguments": {}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    response = peer.post(message, {**peer.headers(message), "Accept": "application/json"})
+    (reply,) = response.messages()
+    assert reply["error"]["code"] == -32602
+    response.close()
+
+
+def test_one_connection_serves_many_requests(connect: Connect) -> None:
+    peer: HttpPeer = connect("http", "2025-06-18")
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    frames = [
+        (200, b'{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+        (202, b'{"jsonrpc":"2.0","method":"notifications/unheard_of"}'),
+        (400, b"nonsense"),
+        (200, b'{"jsonrpc":"2.0","id":1,"method":"no/such"}'),
+    ]
+    for status, frame in frames * 25:
+        connection.request("POST", "/mcp", frame, peer.headers({}))
+        response = connection.getresponse()
+        response.read()
+        assert response.status == status
+    connection.close()

@@ -75,6 +75,7 @@ class HttpEdge:
         self._body_limit = body_limit
         self._health = health
         self._realm = realm
+        self._watched: set[_Call] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -92,6 +93,8 @@ class HttpEdge:
         """End sessions and streams; running calls are cancelled."""
         for kernel in self._kernels.values():
             kernel.close()
+        for call in list(self._watched):
+            call.cancellation.cancel("the server is stopping")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -181,7 +184,7 @@ class HttpEdge:
         if not modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
         cors = self._cors(headers)
-        call = _Call(receive)
+        call = _Call(receive, self._watched)
         events = EventStream(send, cors, allowed=takes_events, started=call.watch_now)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
@@ -240,7 +243,7 @@ class HttpEdge:
             raise Refusal(406, INVALID_REQUEST, "Accept must include text/event-stream")
         session = self._session(kernel, actor, headers)
         events = EventStream(send, self._cors(headers))
-        call = _Call(receive)
+        call = _Call(receive, self._watched)
         call.cancellation.listen(events.stop)
         last_seen = headers.get(b"last-event-id")
         if last_seen is not None:
@@ -293,10 +296,14 @@ _PREFLIGHT: HeaderList = [
 
 
 class _Call:
-    """Watches whether the client of one request is still there, once somebody wants to know."""
+    """Watches whether the client of one request is still there, once somebody wants to know.
 
-    def __init__(self, receive: Receive) -> None:
+    `watched` holds the calls that are watched: those that run for longer.
+    """
+
+    def __init__(self, receive: Receive, watched: set[_Call]) -> None:
         self._receive = receive
+        self._watched = watched
         self._task: asyncio.Task[None] | None = None
         self.cancellation = Cancellation(watch=lambda _: self.watch_now())
         self.detached = False
@@ -304,6 +311,7 @@ class _Call:
     def watch_now(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._watch())
+            self._watched.add(self)
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -314,6 +322,7 @@ class _Call:
     def end(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._watched.discard(self)
 
 
 def _closer(

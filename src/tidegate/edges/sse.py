@@ -38,7 +38,7 @@ class EventStream:
         self._started_hook = started
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._pump: asyncio.Task[None] | None = None
-        self._allowed = allowed
+        self.open = allowed
         self.stream = stream
         self.closed = False
 
@@ -48,7 +48,7 @@ class EventStream:
 
     def send(self, message: bytes) -> None:
         """Queue one message; dropped if the client takes no event stream."""
-        if not self._allowed:
+        if not self.open:
             return
         if self.stream is None:
             self.send_event(None, message)

@@ -48,6 +48,13 @@ class StdioEdge(asyncio.Protocol):
         """Write one message (`session.Outlet`)."""
         self._write(message + b"\n")
 
+    @property
+    def open(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        """Nothing to end: the output is the client's until the process ends."""
+
     def data_received(self, data: bytes) -> None:
         *lines, rest = data.split(b"\n")
         if lines:

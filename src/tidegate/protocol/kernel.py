@@ -286,14 +286,17 @@ class Kernel:
             if exchange.id in running:
                 raise RpcError(INVALID_REQUEST, "This request id is in use", status=400)
             running[exchange.id] = exchange.cancellation
+        withdrawn = False
         try:
             result = await method.handle(self, exchange, params)
         except InputRequired as required:
             result = self._require(message, params, exchange, required)
         finally:
             if running is not None:
-                running.pop(exchange.id, None)
-        if exchange.cancellation.cancelled:
+                withdrawn = running.get(exchange.id) is not exchange.cancellation
+                if not withdrawn:
+                    del running[exchange.id]
+        if withdrawn:
             return None  # who cancels a request gets no result; an error that says so may leave
         return Answer(frames.result_frame(exchange.id, result))
 
@@ -392,7 +395,7 @@ class Kernel:
                 cancelled = p.read(p.Cancelled, message.params)
             except RpcError:
                 return
-            cancellation = session.running.get(bytes(cancelled.request_id))
+            cancellation = session.running.pop(bytes(cancelled.request_id), None)
             if cancellation is not None:
                 cancellation.cancel(cancelled.reason or "cancelled by the client")
 

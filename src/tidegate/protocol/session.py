@@ -22,9 +22,17 @@ KEPT_MESSAGES = 256
 
 
 class Outlet(Protocol):
-    """Where messages to the client go; sending never blocks and never raises."""
+    """Where messages to the client go; sending never blocks and never raises.
 
+    Nothing arrives where `open` is False: the client takes no messages beside the reply.
+    """
+
+    @property
+    def open(self) -> bool: ...
     def send(self, message: bytes) -> None: ...
+    def stop(self) -> None:
+        """No more messages will come."""
+        ...
 
 
 class EventSink(Protocol):
@@ -79,6 +87,8 @@ class Session:
         self, outlet: Outlet, method: str, params: Mapping[str, Any], cancellation: Cancellation
     ) -> Mapping[str, Any]:
         """Ask the client and wait. Raises: AskFailed if it answers with an error or goes."""
+        if not outlet.open:
+            raise AskFailed("it takes no event stream to be asked on")
         self._next_ask += 1
         id = f"tidegate-{self._next_ask}"
         key = f'"{id}"'.encode()
@@ -109,7 +119,7 @@ class Session:
         return True
 
     def close(self, reason: str = "the session has ended") -> None:
-        """Cancel what runs and what waits."""
+        """Cancel what runs and what waits, and end the stream."""
         for cancellation in list(self.running.values()):
             cancellation.cancel(reason)
         for answer in list(self._asked.values()):
@@ -118,6 +128,8 @@ class Session:
         if self.unsubscribe is not None:
             self.unsubscribe()
             self.unsubscribe = None
+        if self.outlet is not None:
+            self.outlet.stop()
 
 
 class AskFailed(Exception):
