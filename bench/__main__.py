@@ -18,6 +18,8 @@ from contextlib import ExitStack
 from importlib.metadata import version
 
 from bench import data, peers, servers, workloads
+from bench.client import WrongAnswerError
+from bench.mcp import McpError
 from bench.report import render
 from bench.servers import Contestant
 from bench.workloads import Effort, Rows, Running
@@ -99,13 +101,19 @@ def _run(
     def measure(name: str, rows: Callable[[], Rows]) -> None:
         print(f"measuring {name} ...", flush=True)
         before = os.getloadavg()[0]
-        done[name] = rows()
+        try:
+            done[name] = rows()
+        except (McpError, WrongAnswerError, RuntimeError, TimeoutError) as error:
+            # One server's wrong answer ends its workload, and the report says so.
+            failures[name] = str(error)
+            print(f"{name} failed: {error}", flush=True)
         loads[name] = (before, os.getloadavg()[0])
         gc.collect()
 
     done: dict[str, Rows] = {}
     loads: dict[str, tuple[float, float]] = {}
-    results |= {"workloads": done, "loads": loads}
+    failures: dict[str, str] = {}
+    results |= {"workloads": done, "loads": loads, "failures": failures}
     by_name = {contestant.name: contestant for contestant in chosen}
     http = [name for name in OVER_HTTP if wanted(name)]
     if http:

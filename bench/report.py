@@ -82,6 +82,9 @@ def render(results: Results) -> str:
     """The whole report as Markdown."""
     workloads = results["workloads"]
     parts = [_head(results), _aims(workloads)]
+    if results["failures"]:
+        lines = [f"- {name}: {reason}\n" for name, reason in results["failures"].items()]
+        parts.append("## Ended by a wrong answer\n\n" + "".join(lines))
     parts += [_point(title, workloads[name]) for name, title in POINT_TITLES.items()
               if name in workloads]  # fmt: skip
     if any(name in workloads for name in LATENCY_TITLES):
@@ -117,7 +120,7 @@ def _aims(workloads: Results) -> str:
     for aim in AIMS:
         try:
             value = aim.find(workloads)
-        except KeyError:
+        except (KeyError, IndexError):
             lines.append((aim.what, f"{aim.limit:,g}", "not measured", ""))
             continue
         met = "met" if value <= aim.limit else "**not met**"

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench import data
-from bench.client import Shot, Volley, volley
+from bench.client import Shot, Volley, WrongAnswerError, volley
 from bench.figures import percentile, rotate
-from bench.mcp import HttpSpeaker, StdioSpeaker, compact, text_of, with_item
+from bench.mcp import HttpSpeaker, McpError, StdioSpeaker, compact, text_of, with_item
 from bench.peers import WORK
 from bench.process import Process, free_port, wait_for_port
 from bench.servers import Contestant
@@ -126,8 +126,18 @@ def interleave(
     rows: Rows = {name: [] for name in names}
     for turn in range(rounds):
         for name in rotate(names, turn):
-            rows[name].append(measure(name))
+            with _naming(name):
+                rows[name].append(measure(name))
     return rows
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say whose failure it was."""
+    try:
+        yield
+    except (McpError, WrongAnswerError, TimeoutError) as error:
+        raise RuntimeError(f"{name}: {error}") from error
 
 
 def _measured(running: Running, fire: Callable[[], Volley]) -> Row:
@@ -263,7 +273,8 @@ def tokens(contestants: dict[str, Contestant]) -> Rows:
             ]
             spoken, answer = 0, ""
             for tool, arguments in contestant.conversation:
-                answer = speaker.ask(tool, arguments)
+                with _naming(name):
+                    answer = speaker.ask(tool, arguments)
                 call = {"name": tool, "arguments": arguments}
                 spoken += len(compact(call)) + len(answer.encode())
             if data.ANSWER_COUNTRY not in answer or str(data.ANSWER_TOTAL) not in answer:

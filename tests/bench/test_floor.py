@@ -47,11 +47,13 @@ def test_the_floor_is_measured_over_http(shop: Path) -> None:
             "machine": "a machine",
             "versions": {"floor": "1"},
             "loads": {"point-fresh": (0.0, 1.0)},
+            "failures": {"tokens": "no answer"},
             "rounds": 1,
         }
     )
     assert "| floor |" in text
     assert "not measured" in text
+    assert "- tokens: no answer" in text
 
 
 def test_the_floor_answers_on_stdio(shop: Path, tmp_path: Path) -> None:
