@@ -113,7 +113,7 @@ def text(value: Any) -> str | None:
     if isinstance(value, float):
         return repr(value) if isfinite(value) else _not_finite(value)
     written = msgspec.to_builtins(plain(value))
-    return written if isinstance(written, str) else encode(written).decode()
+    return written if isinstance(written, str) else encode(_repaired(written)).decode()
 
 
 def _all_plain(rows: Rows) -> bool:
@@ -144,14 +144,17 @@ def _column_is_plain(column: tuple[Any, ...]) -> bool:
         if first is int and _integers_are_small(column):
             return True
         return _numbers_are_small(column)
-    except (TypeError, struct.error):  # of several types, or neither text nor number
-        pass
+    except (TypeError, ValueError, OverflowError, struct.error):
+        pass  # of several types, or neither text nor number
     kinds = set(map(type, column))
     if kinds <= _PLAIN:
         return True
     if not kinds <= _NUMBERS:
         return False
-    return _numbers_are_small([value for value in column if value is not None])
+    try:
+        return _numbers_are_small([value for value in column if value is not None])
+    except (OverflowError, struct.error):  # an integer beyond the largest double
+        return False
 
 
 def _integers_are_small(column: Sequence[Any]) -> bool:
@@ -168,10 +171,10 @@ def _numbers_are_small(column: Sequence[Any]) -> bool:
     return all(map(_number_is_plain, column))
 
 
-def _number_is_plain(value: float) -> bool:
+def _number_is_plain(value: Any) -> bool:
     if type(value) is float:
         return isfinite(value)
-    return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+    return type(value) in _PLAIN or -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
 
 
 def _text_column(column: tuple[Any, ...]) -> Sequence[str | None]:

@@ -226,7 +226,9 @@ def _counts(session: Session, table: str | None) -> Counts:
             if table is not None or not counts:
                 raise
             break  # out of time: what was counted is still right
-        except apsw.SQLError:
+        except apsw.Error:
+            if table is not None:
+                raise
             continue
         counts[SCHEMA, name] = found[0][0]
     return Counts(counts)

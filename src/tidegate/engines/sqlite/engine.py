@@ -133,6 +133,7 @@ class SqliteEngine:
                     plan.inline = False
                 return ReadyCursor(columns, rows)
             plan.inline = False
+            await self._renew_lane()
         return await self._run_in_worker(permit, plan, statement, cancellation, explain)
 
     async def _run_in_worker(
@@ -224,6 +225,7 @@ class SqliteEngine:
             return plan
         plan = self._study_here(text) if len(text) <= LANE_TEXT else None
         if plan is None:
+            await self._renew_lane()
             brake = Brake(WAIT_S)
 
             def work(session: Session) -> Plan:
@@ -234,6 +236,27 @@ class SqliteEngine:
         if len(text) <= CACHED_TEXT:
             self._plans.put(text, plan)
         return plan
+
+    async def _renew_lane(self) -> None:
+        """Open the lane anew, off the event loop, if its schema is out of date.
+
+        To load a large schema takes longer than the lane's budget: there it would never succeed.
+        """
+        lane = self._lane
+        if lane is None or lane.is_current():
+            return
+        self._lane = None
+        worker = await self._readers.take(WAIT_S)
+        try:
+            fresh = await worker.submit(lambda _: Session(self._file, lane=True))
+        finally:
+            self._readers.give(worker)
+            lane.close()
+        if self._closed or self._lane is not None:
+            fresh.close()
+        else:
+            self._plans.clear()
+            self._lane = fresh
 
     def _study_here(self, text: str) -> Plan | None:
         """Study a short text on the event loop; None if that did not go well."""

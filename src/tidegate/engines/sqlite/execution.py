@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -135,9 +136,17 @@ class Execution:
             self._end_change("ROLLBACK")
 
     def _end_change(self, how: str) -> None:
-        if self.writes and not self._session.connection.get_autocommit():
-            with self._session.own():
-                self._session.connection.execute(how, can_cache=False)
+        if not self.writes:
+            return
+        connection = self._session.connection
+        with self._session.own():
+            if not connection.get_autocommit():
+                connection.execute(how, can_cache=False)
+            if how == "ROLLBACK":
+                # After a full disk the journal is still to be played back, which only a connection
+                # that may write can do: any read makes it.
+                with suppress(apsw.Error):
+                    connection.execute("SELECT count(*) FROM sqlite_schema", can_cache=False)
 
 
 def _weight(row: tuple[Any, ...]) -> int:

@@ -53,6 +53,17 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
     ),
 }
 
+_INTERRUPTED = frozenset(
+    {
+        apsw.SQLITE_READONLY_ROLLBACK,
+        apsw.SQLITE_READONLY_RECOVERY,
+        apsw.SQLITE_READONLY_CANTINIT,
+        apsw.SQLITE_READONLY_CANTLOCK,
+        apsw.SQLITE_READONLY_DIRECTORY,
+    }
+)
+"""A change was cut off by a crash, and a connection that only reads cannot undo it."""
+
 _HINTS = (
     (re.compile(r"^no such table"), "Search or list the tables, then use a name from there."),
     (re.compile(r"^no such column"), "Describe the table to see its columns."),
@@ -113,6 +124,13 @@ def _sqlite_error(error: apsw.Error, refused: str | None, max_value_bytes: int |
     failure = failure_of(error)
     result = failure.result
     details: dict[str, Any] = {"sqlite": _name(failure)}
+    if failure.extended in _INTERRUPTED:
+        return GateError(
+            Code.SOURCE_UNREACHABLE,
+            "A change of the database was cut off, and must be undone before it can be read.",
+            hint="Open the database once with a program that may write to it.",
+            details=details,
+        )
     code = Code.POLICY_READ_ONLY if refused else _CODES.get(result, Code.SQL_FAILED)
     if code is Code.POLICY_READ_ONLY:
         what = f": {refused}" if refused else ""

@@ -72,7 +72,10 @@ class Session:
         try:
             self.connection = _connect(file, writes)
             self._lock_down(writes, lane)
+            # Reads the schema, however large it is, before a budget is set on what runs here.
             self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            self._schema_version = self._read_schema_version()
+            self._set_brakes(lane)
         except apsw.Error as error:
             raise translate(error) from error
 
@@ -90,11 +93,25 @@ class Session:
         else:
             connection.execute("PRAGMA query_only = 1")
         connection.authorizer = self.authorizer
+
+    def _set_brakes(self, lane: bool) -> None:
+        connection = self.connection
         if lane:
             connection.set_progress_handler(self._lane_tick, LANE_TICK_OPCODES)
         else:
             connection.set_progress_handler(self._worker_tick, WORKER_TICK_OPCODES)
             connection.set_busy_handler(self._wait_for_lock)
+
+    def is_current(self) -> bool:
+        """Whether the schema that was loaded at opening is still the file's. Loads nothing."""
+        self.allow_lane()
+        try:
+            return self._read_schema_version() == self._schema_version
+        except apsw.Error:
+            return True  # locked: nothing is known, and nothing to be gained
+
+    def _read_schema_version(self) -> object:
+        return self.connection.execute("PRAGMA schema_version").fetchall()[0][0]
 
     def _lane_tick(self) -> bool:
         self._ticks += 1

@@ -1,0 +1,284 @@
+"""Decides how bytes travel between libpq and the event loop. Knows no SQL.
+
+libpq does the protocol; here its socket is watched by the event loop, so that nothing blocks and no
+thread is needed. A line is always in pipeline mode: commands are sent together, replies are read
+in order, and `sync` ends a group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
+
+from tidegate.engines.postgres.faults import lost, unreachable
+from tidegate.engines.postgres.target import Target
+from tidegate.errors import GateError
+
+Params = Sequence[bytes | None] | None
+
+CANCEL_S = 2.0
+"""How long a cancel request may take on its own connection."""
+
+CAN_CHUNK = pq.version() >= 170000
+"""libpq hands over several rows at once from version 17 on; before, one by one."""
+
+_OK = pq.ConnStatus.OK
+_READING = pq.PollingStatus.READING
+_WRITING = pq.PollingStatus.WRITING
+
+
+class Line:
+    """One connection. One caller at a time sends and reads."""
+
+    __slots__ = ("_connection", "_loop", "_socket", "_waiter", "_watched", "open", "unanswered")
+
+    def __init__(self, connection: PGconn) -> None:
+        connection.nonblocking = 1
+        connection.enter_pipeline_mode()
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._socket = connection.socket
+        self._waiter: asyncio.Future[None] | None = None
+        self._watched = False
+        self.open = True
+        self.unanswered = 0
+        """Groups of commands that were sent and whose end has not been read."""
+        self._watch()
+
+    @classmethod
+    async def connect(cls, target: Target, **others: str) -> Line:
+        """Connect. Raises: GateError SOURCE_UNREACHABLE within the target's time."""
+        try:
+            async with asyncio.timeout(target.connect_s):
+                return cls(await _connect(target, others))
+        except TimeoutError:
+            raise unreachable(f"no answer within {target.connect_s:g} s") from None
+
+    @property
+    def server_version(self) -> int:
+        """Like 180006."""
+        return self._connection.server_version
+
+    @property
+    def backend(self) -> int:
+        """The server's process that works for this line."""
+        return self._connection.backend_pid
+
+    def parameter(self, name: bytes) -> str:
+        """What the server reports of itself, like `server_version`."""
+        return (self._connection.parameter_status(name) or b"").decode()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, as far as replies have been read."""
+        return self._connection.transaction_status != pq.TransactionStatus.IDLE
+
+    def send(self, text: bytes, params: Params = None) -> None:
+        """Queue one command by the extended protocol, which takes one statement only."""
+        self._guarded(self._connection.send_query_params, text, params)
+
+    def prepare(self, text: bytes) -> None:
+        """Queue the parsing of a statement, without running it."""
+        self._guarded(self._connection.send_prepare, b"", text)
+
+    async def sync(self) -> None:
+        """End the group and see that all of it is sent."""
+        self._guarded(self._connection.pipeline_sync)
+        self.unanswered += 1
+        while self._guarded(self._connection.flush):
+            await self._until_writable()
+
+    async def result(self) -> PGresult | None:
+        """The next result; None ends the results of one command."""
+        if self._guarded(self._connection.is_busy):
+            await self._fill()
+        result = self._guarded(self._connection.get_result)
+        if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
+            self.unanswered -= 1
+        if self._connection.status != _OK:
+            self.close()
+        return result
+
+    def ready_result(self) -> PGresult | None:
+        """The next result if it has arrived; None as well if there is none yet."""
+        if self._guarded(self._connection.is_busy):
+            return None
+        result = self._guarded(self._connection.get_result)
+        if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
+            self.unanswered -= 1
+        return result
+
+    def stream(self, rows: int) -> None:
+        """Have the command whose results come next give up to `rows` rows at a time."""
+        if CAN_CHUNK and rows > 1:
+            self._connection.set_chunked_rows_mode(rows)
+        else:
+            self._connection.set_single_row_mode()
+
+    def check(self) -> bool:
+        """Whether the line still stands, as far as can be seen without asking the server."""
+        if self.open:
+            try:
+                self._connection.consume_input()
+            except psycopg.Error:
+                self.close()
+            else:
+                if self._connection.status != _OK:
+                    self.close()
+        return self.open
+
+    async def cancel(self) -> None:
+        """Ask the server, on a connection of its own, to end what runs. Never raises GateError."""
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                request = self._connection.cancel_conn()
+                try:
+                    request.start()
+                    await _poll(request.poll, request)
+                finally:
+                    request.finish()
+        except psycopg.NotSupportedError:
+            old = self._connection.get_cancel()
+            await asyncio.get_running_loop().run_in_executor(None, old.cancel)
+        except (psycopg.Error, TimeoutError, OSError):
+            self.close()
+
+    def close(self) -> None:
+        """Hang up; whoever waits is told. Safe to call twice."""
+        if not self.open:
+            return
+        self.open = False
+        self._unwatch()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(lost())
+        self._connection.finish()
+
+    async def _fill(self) -> None:
+        """Wait until the next result has arrived."""
+        while True:
+            await self._until_readable()
+            self._guarded(self._connection.consume_input)
+            if not self._guarded(self._connection.is_busy):
+                return
+
+    async def _until_readable(self) -> None:
+        if not self._watched:
+            self._watch()
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def _until_writable(self) -> None:
+        """Wait until more can be sent; take in meanwhile what the server sends, or both stall."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiter = waiter
+        self._loop.add_writer(self._socket, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if self.open:
+                self._loop.remove_writer(self._socket)
+        self._guarded(self._connection.consume_input)
+
+    def _watch(self) -> None:
+        self._watched = True
+        self._loop.add_reader(self._socket, self._readable)
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._loop.remove_reader(self._socket)
+
+    def _readable(self) -> None:
+        if self._waiter is not None:
+            _wake(self._waiter)
+        elif self.unanswered:
+            self._unwatch()  # the reader pauses: let the server wait
+        else:
+            self.check()  # a notice, or the server's farewell
+
+    def _guarded(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        if not self.open:
+            raise lost()
+        try:
+            return call(*arguments)
+        except psycopg.OperationalError as error:
+            self.close()
+            raise lost() from error
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def _connect(target: Target, others: dict[str, str]) -> PGconn:
+    addresses = await _resolved(target)
+    connection = pq.PGconn.connect_start(target.conninfo(**others, **addresses))
+    try:
+        await _poll(connection.connect_poll, connection)
+    except BaseException:
+        connection.finish()
+        raise
+    return connection
+
+
+async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> None:
+    """Drive one of libpq's state machines to its end. Raises: GateError SOURCE_UNREACHABLE."""
+    loop = asyncio.get_running_loop()
+    while True:
+        if connection.status == pq.ConnStatus.BAD:
+            raise unreachable(connection.get_error_message())
+        state = step() if isinstance(connection.status, int) else _READING
+        if state == pq.PollingStatus.OK:
+            return
+        if state not in (_READING, _WRITING):
+            raise unreachable(connection.get_error_message())
+        waiter: asyncio.Future[None] = loop.create_future()
+        socket = connection.socket
+        if state == _READING:
+            loop.add_reader(socket, _wake, waiter)
+        else:
+            loop.add_writer(socket, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            loop.remove_reader(socket)
+            loop.remove_writer(socket)
+
+
+async def _resolved(target: Target) -> dict[str, str]:
+    """Addresses for names: libpq would ask the name server and block everything meanwhile."""
+    if not target.hosts:
+        return {}
+    loop = asyncio.get_running_loop()
+    hosts = target.parameters.get("host", "").split(",")
+    ports = target.parameters.get("port", "").split(",")
+    named: list[tuple[str, str, str]] = []
+    for place, host in enumerate(hosts):
+        port = ports[place] if len(ports) == len(hosts) else ports[0]
+        if host.startswith(("/", "@")) or not host:
+            return {}  # a mixture with Unix sockets: libpq has no way to say it
+        try:
+            found = await loop.getaddrinfo(host, None, proto=6)
+        except OSError:
+            continue
+        named += [(host, str(entry[4][0]), port) for entry in found]
+    if not named:
+        raise unreachable(f"no address is known for {hosts[0]}")
+    return {
+        "host": ",".join(host for host, _, _ in named),
+        "hostaddr": ",".join(address for _, address, _ in named),
+        "port": ",".join(port for _, _, port in named),
+    }
+
+
+__all__ = ["CAN_CHUNK", "GateError", "Line", "Params"]
