@@ -68,6 +68,7 @@ class SqliteEngine:
         self._file = file
         self._identity = _identity(file)
         self._lane: Session | None = lane
+        self._renewing = False
         self._readers = readers
         self._writer = writer
         self._plans = Plans()
@@ -245,13 +246,16 @@ class SqliteEngine:
         lane = self._lane
         if lane is None or lane.is_current():
             return
-        self._lane = None
-        worker = await self._readers.take(WAIT_S)
+        self._lane, self._renewing = None, True
+        lane.close()
         try:
-            fresh = await worker.submit(lambda _: Session(self._file, lane=True))
+            worker = await self._readers.take(WAIT_S)
+            try:
+                fresh = await worker.submit(lambda _: Session(self._file, lane=True))
+            finally:
+                self._readers.give(worker)
         finally:
-            self._readers.give(worker)
-            lane.close()
+            self._renewing = False
         if self._closed or self._lane is not None:
             fresh.close()
         else:
@@ -273,7 +277,7 @@ class SqliteEngine:
         if self._closed:
             raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
         identity = _identity(self._file)
-        if identity == self._identity and self._lane is not None:
+        if identity == self._identity and (self._lane is not None or self._renewing):
             return
         self._plans.clear()
         self._readers.renew()

@@ -1,0 +1,63 @@
+"""A large schema that changes underneath is read again off the event loop, once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import apsw
+
+from tidegate.engines.sqlite.cursor import ReadyCursor
+from tidegate.engines.sqlite.engine import SqliteEngine
+from tidegate.types import (
+    NEVER,
+    Actor,
+    Effect,
+    Limits,
+    Permit,
+    Query,
+    Scope,
+    Source,
+    Statement,
+)
+
+
+def _large(path: Path) -> apsw.Connection:
+    made = apsw.Connection(str(path))
+    with made:
+        for number in range(400):
+            columns = ", ".join(f"c{column} TEXT" for column in range(20))
+            made.execute(f"CREATE TABLE t{number}({columns})")
+        made.execute("INSERT INTO t5(c0) VALUES ('here')")
+    return made
+
+
+def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(tmp_path: Path) -> None:
+    made = _large(tmp_path / "large.db")
+    source = Source("1", "large", f"sqlite:///{tmp_path}/large.db", "sqlite", "sqlite")
+    request = Query(Statement("SELECT c0 FROM t5 WHERE rowid = 1"))
+    actor = Actor("a", "a", Scope.READ_ONLY)
+    permit = Permit("1", actor, source, request, Effect.READ, Limits())
+
+    async def scene() -> None:
+        engine = await SqliteEngine.open(source)
+
+        async def read() -> bool:
+            """Read the row; whether the event loop's own lane did it."""
+            cursor = await engine.run(permit, NEVER)
+            assert [tuple(row) for row in await cursor.fetch(2)] == [("here",)]
+            await cursor.close()
+            return isinstance(cursor, ReadyCursor)
+
+        try:
+            await read()
+            assert await read()
+            made.execute("CREATE TABLE added(x)")
+            await read()
+            await read()
+            assert await read()
+        finally:
+            await engine.close()
+
+    asyncio.run(scene())
+    made.close()
