@@ -149,7 +149,7 @@ def _half_open(peer: HttpPeer, message: Mapping[str, Any]) -> Any:
     return connection
 
 
-def _ended_by(place: Place, patience_s: float = 1.0) -> dict[str, Any]:
+def _ended_by(place: Place, patience_s: float = 10.0) -> dict[str, Any]:
     """The record of the endless statement, once it is there."""
     deadline = time.monotonic() + patience_s
     while True:

@@ -89,6 +89,19 @@ def test_a_client_that_cannot_be_asked_is_told_what_it_lacks(
 
 
 @both
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_a_client_for_addresses_alone_is_asked_no_form(
+    connect: Connect, transport: str, revision: str
+) -> None:
+    peer = connect(transport, revision, capabilities={"elicitation": {"url": {}}})
+    error = peer.call("confirm_once").error
+    assert error["code"] == -32021
+    assert error["data"]["requiredCapabilities"] == {"elicitation": {"form": {}}}
+    peer = connect(transport, revision, capabilities={"elicitation": {"form": {}, "url": {}}})
+    assert peer.call("confirm_once").text.startswith("accept")
+
+
+@both
 def test_a_state_works_once(connect: Connect, transport: str) -> None:
     peer = connect(transport, MODERN)
     before = _done(peer)

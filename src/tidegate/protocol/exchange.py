@@ -24,11 +24,13 @@ from tidegate.types import NEVER, Actor, Cancellation
 NOTHING: Mapping[str, Any] = {}
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
-_CAPABILITY_OF = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
+_CAPABILITIES = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+def _capability_of(ask: Ask) -> str:
+    if ask.method == "elicitation/create":
+        return f"elicitation.{ask.params.get('mode', 'form')}"
+    return _CAPABILITIES[ask.method]
 
 
 class InputRequired(Exception):
@@ -90,13 +92,19 @@ class Exchange:
 
     @property
     def wants_progress(self) -> bool:
-        return "progressToken" in self.meta
+        return self._progress_token() is not None
+
+    def _progress_token(self) -> str | int | None:
+        """The caller's token; one that is neither text nor integer is none."""
+        token = self.meta.get("progressToken")
+        return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Send `notifications/progress`, if the caller gave a token."""
-        if "progressToken" not in self.meta or self.cancellation.cancelled:
+        token = self._progress_token()
+        if token is None or self.cancellation.cancelled:
             return
-        params: dict[str, Any] = {"progressToken": self.meta["progressToken"], "progress": done}
+        params: dict[str, Any] = {"progressToken": token, "progress": done}
         if total is not None:
             params["total"] = total
         if message is not None and self.wire.progress_messages:
@@ -135,7 +143,7 @@ class Exchange:
     async def ask_all(self, asks: Mapping[str, Ask]) -> Mapping[str, Mapping[str, Any]]:
         """Ask several things; see `model.Context.ask_all`."""
         for ask in asks.values():
-            self._require(_CAPABILITY_OF[ask.method])
+            self._require(_capability_of(ask))
         if self.wire.modern:
             given = self._take_answers(asks)
         else:
@@ -145,11 +153,14 @@ class Exchange:
         return given
 
     def _require(self, capability: str) -> None:
-        if not self.can(capability):
+        name, _, part = capability.partition(".")
+        declared: Any = self.client_capabilities.get(name)
+        # Bare `elicitation` has always meant forms; `elicitation` with `url` alone does not.
+        if declared is None or (part and declared and part not in declared):
             raise RpcError(
                 MISSING_CAPABILITY,
                 f"The client did not declare the capability {capability}",
-                {"requiredCapabilities": {capability: {}}},
+                {"requiredCapabilities": {name: {part: {}} if part and declared else {}}},
                 status=400 if self.wire.modern else None,
             )
 
