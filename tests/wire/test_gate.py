@@ -15,7 +15,8 @@ import pytest
 
 from command_line import Serving, serving, tidegate
 from wire.conversations import python_sdk, typescript_sdk
-from wire.wires import MODERN, HttpPeer, Peer, StdioPeer
+from wire.published import published
+from wire.wires import MODERN, REVISIONS, HttpPeer, Peer, StdioPeer
 
 Converse = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -125,6 +126,36 @@ def test_workbench_refuses_with_a_code_and_the_session_lives_on(
     assert "-32007" in f"{refused['code']} {refused['message']}"
     assert again["text"].startswith(first["text"][:20])
     assert "Köln" in again["text"]
+
+
+@pytest.mark.parametrize(
+    ("surface", "revision"),
+    [("core", each) for each in REVISIONS] + [("workbench", each) for each in REVISIONS[1:]],
+)
+def test_each_surface_says_only_what_is_published(
+    place: Place, surface: str, revision: str
+) -> None:
+    with StdioPeer(revision, place.command(surface)) as peer:
+        peer.connect()
+        calls: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in _tool_names(peer)]
+        calls += [
+            ("query", {"sql": SELECT}),
+            ("query", {"sql": "SELEC"}),
+            ("search", {"words": "town"}),
+        ]
+        for name, given in calls:
+            peer.call(name, given)
+        for method in ("resources/list", "resources/templates/list", "prompts/list"):
+            peer.request(method)
+        if peer.modern:
+            peer.request("server/discover")
+    assert len(peer.heard) > 10
+    for heard in peer.heard:
+        published(revision).check_message(heard.method, heard.message)
+
+
+def _tool_names(peer: Peer) -> list[str]:
+    return [tool["name"] for tool in peer.request("tools/list").result["tools"]]
 
 
 # Who leaves or cancels ends the statement in the database
