@@ -114,6 +114,9 @@ class Gateway:
             return await self._switch(call, connection, trail)
         if isinstance(request, More):
             return await self._more(call, request, source, trail)
+        if isinstance(request, Browse) and request.aspect == "status":
+            await trail.succeed()
+            return connection.state()
         _report(call, 0.0, "Connecting")
         engine = connection.engine or await self._connections.engine(connection)
         if isinstance(request, Query):
@@ -169,9 +172,6 @@ class Gateway:
         connection: Connection,
         trail: Trail,
     ) -> Payload:
-        if request.aspect == "status":
-            await trail.succeed()
-            return connection.state()
         kept = connection.catalog
         if request.aspect != "catalog":
             description: Payload = await engine.describe(permit, call.cancellation)

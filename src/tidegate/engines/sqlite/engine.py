@@ -172,7 +172,7 @@ class SqliteEngine:
         if request.aspect == "status":
             return self._status
         if request.aspect == "databases":
-            return Databases(("main",))
+            return Databases((self._status.database,))
         brake = Brake(permit.limits.timeout_s)
 
         def work(session: Session) -> Description:
