@@ -35,18 +35,18 @@ ORDER BY name"""
 _COLUMNS = """
 SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
 FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c
-WHERE t.schema = 'main' AND t.type != 'shadow' AND c.hidden != 1"""
+WHERE t.schema = 'main' AND t.type != 'shadow' AND c.hidden != 1 AND t.name = coalesce(?, t.name)"""
 
 _INDEXES = """
 SELECT t.name, i.name, i."unique", i.origin, c.name
 FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_info(i.name) AS c
-WHERE t.schema = 'main' AND t.type = 'table'
+WHERE t.schema = 'main' AND t.type = 'table' AND t.name = coalesce(?, t.name)
 ORDER BY t.name, i.seq, c.seqno"""
 
 _FOREIGN_KEYS = """
 SELECT t.name, f.id, f."table", f."from", f."to", f.on_update, f.on_delete
 FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f
-WHERE t.schema = 'main' AND t.type = 'table'
+WHERE t.schema = 'main' AND t.type = 'table' AND t.name = coalesce(?, t.name)
 ORDER BY t.name, f.id, f.seq"""
 
 _KINDS = {"table": "table", "view": "view", "virtual": "virtual table"}
@@ -81,12 +81,14 @@ def stamp(session: Session, identity: str) -> str:
 def _catalog(session: Session, request: Browse, status: Status, identity: str) -> Catalog:
     mark = stamp(session, identity)
     listed = _all(session, _TABLES)
+    names = {row[0].lower(): row[0] for row in listed}
+    only = None
     if request.table is not None:
-        name = _known(session, request.table)
-        listed = [row for row in listed if row[0] == name]
-    columns = _columns(session, listed)
-    indexes = _indexes(session)
-    keys = _foreign_keys(session, columns)
+        only = _known(session, request.table)
+        listed = [row for row in listed if row[0] == only]
+    columns = _columns(session, listed, only)
+    indexes = _indexes(session, only)
+    keys = _foreign_keys(session, columns, names, only)
     estimates = _estimates(session)
     tables = [
         Table(
@@ -103,9 +105,9 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
     return Catalog(status.database, SCHEMA, (SCHEMA,), tuple(tables), mark)
 
 
-def _columns(session: Session, listed: Rows) -> dict[str, list[ColumnInfo]]:
+def _columns(session: Session, listed: Rows, only: str | None) -> dict[str, list[ColumnInfo]]:
     try:
-        rows = _all(session, _COLUMNS)
+        rows = _all(session, _COLUMNS, only)
     except apsw.SQLError:
         # One broken view, or a virtual table whose module is missing, fails the whole join.
         rows = [row for name, *_ in listed for row in _columns_of(session, name)]
@@ -145,9 +147,9 @@ def _columns_of(session: Session, table: str) -> Rows:
         return []
 
 
-def _indexes(session: Session) -> dict[str, list[Index]]:
+def _indexes(session: Session, only: str | None) -> dict[str, list[Index]]:
     grouped: dict[tuple[str, str, int, str], list[str]] = defaultdict(list)
-    for table, name, unique, origin, column in _all(session, _INDEXES):
+    for table, name, unique, origin, column in _all(session, _INDEXES, only):
         grouped[table, name, unique, origin].append(column or "<expression>")
     indexes: dict[str, list[Index]] = defaultdict(list)
     for (table, name, unique, origin), columns in grouped.items():
@@ -156,18 +158,21 @@ def _indexes(session: Session) -> dict[str, list[Index]]:
 
 
 def _foreign_keys(
-    session: Session, columns: dict[str, list[ColumnInfo]]
+    session: Session,
+    columns: dict[str, list[ColumnInfo]],
+    names: dict[str, str],
+    only: str | None,
 ) -> dict[str, list[ForeignKey]]:
     grouped: dict[tuple[str, int], Rows] = defaultdict(list)
-    for row in _all(session, _FOREIGN_KEYS):
+    for row in _all(session, _FOREIGN_KEYS, only):
         grouped[row[0], row[1]].append(row)
-    names = {name.lower(): name for name in columns}
     keys: dict[str, list[ForeignKey]] = defaultdict(list)
     for (table, number), rows in grouped.items():
         _, _, parent, _, to, on_update, on_delete = rows[0]
         parent = names.get(str(parent).lower(), str(parent))
         if to is None:  # REFERENCES without columns means the parent's primary key
-            named = sorted((column.key, column.name) for column in columns.get(parent, []))
+            found = columns[parent] if parent in columns else _columns(session, [], parent)[parent]
+            named = sorted((column.key, column.name) for column in found)
             references = [name for key, name in named if key]
         else:
             references = [str(row[4]) for row in rows]
@@ -245,5 +250,5 @@ def _known(session: Session, table: str) -> str:
     return found
 
 
-def _all(session: Session, query: str) -> Rows:
-    return session.connection.execute(query).fetchall()
+def _all(session: Session, query: str, *params: str | None) -> Rows:
+    return session.connection.execute(query, params or None).fetchall()
