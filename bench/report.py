@@ -73,6 +73,7 @@ AIMS = (
     Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
     Aim("cold start, s of CPU to the first answer", 0.25, 3, _median("cold-start", "cpu")),
     Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
+    Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
     Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),
 )
