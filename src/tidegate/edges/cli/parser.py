@@ -55,7 +55,7 @@ def build() -> Parser:
     parser = Parser(
         prog="tidegate",
         description="One gate between AI agents and data.",
-        epilog="Every command has --help. Exit statuses: docs/reference/errors.md.",
+        epilog="Every command has --help. Exit statuses: docs/reference/cli.md.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _serve(commands)
