@@ -40,7 +40,14 @@ class Guard:
 
 
 def _without_port(host: str) -> str:
+    """The host without its port; as it is if what follows the name is no port."""
     if host.startswith("["):
-        return host[: host.find("]") + 1]
+        name, bracket, rest = host.partition("]")
+        port = rest.removeprefix(":")
+        return name + bracket if not rest or (port != rest and _is_port(port)) else host
     name, _, port = host.rpartition(":")
-    return name if name and port.isdigit() and ":" not in name else host
+    return name if name and _is_port(port) and ":" not in name else host
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit()

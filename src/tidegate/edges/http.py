@@ -8,7 +8,7 @@ cancels its call. Source: specification, `basic/transports`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -35,6 +35,9 @@ PAYLOAD_TOO_LARGE = -32005
 _JSON = (b"content-type", b"application/json")
 _MODERN = frozenset(name.encode() for name in MODERN)
 _EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+_ONCE = frozenset(
+    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"last-event-id"}
+)
 
 
 class Refusal(Exception):
@@ -85,6 +88,8 @@ class HttpEdge:
             name: value.strip(b" \t") for name, value in scope["headers"]
         }
         try:
+            if len(headers) != len(scope["headers"]):
+                _refuse_twice(scope["headers"])
             await self._route(scope, headers, receive, send)
         except Refusal as refusal:
             await _reply(send, refusal.answer, self._cors(headers))
@@ -368,6 +373,18 @@ async def _finish(events: EventStream, answer: Answer | None, session: Session |
     if events.stream is not None:
         events.stream.finish()
     await events.finish()
+
+
+def _refuse_twice(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a header that decides something and is given twice: who looked before us may have
+    taken the other one. Raises: Refusal."""
+    seen: set[bytes] = set()
+    for name, _ in headers:
+        if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
+            raise Refusal(
+                400, INVALID_REQUEST, f"The header {name.decode('latin-1')} is sent twice"
+            )
+        seen.add(name)
 
 
 def _check_media(headers: Mapping[bytes, bytes]) -> bool:

@@ -61,6 +61,8 @@ async def listen(
         log_config=None,
         access_log=False,
         server_header=False,
+        # An address that a client claims to come from would let it escape the lockout.
+        proxy_headers=False,
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=75,
         backlog=2048,
