@@ -36,7 +36,12 @@ class _Envelope(msgspec.Struct):
     error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Identified(msgspec.Struct):
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 _envelope = msgspec.json.Decoder(_Envelope)
+_identified = msgspec.json.Decoder(_Identified)
 _batch = msgspec.json.Decoder(list[msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
 
@@ -52,6 +57,8 @@ class Unreadable(RpcError):
 def decode(frame: bytes) -> Message:
     """Read one message. Raises: Unreadable (parse error or invalid request)."""
     try:
+        if not frame.isascii():
+            frame.decode()  # msgspec looks at no bytes that it need not read
         envelope = _envelope.decode(frame)
     except msgspec.ValidationError:
         raise Unreadable(INVALID_REQUEST, "Invalid Request", salvage_id(frame)) from None
@@ -109,15 +116,9 @@ def _read_response(envelope: _Envelope, id: bytes | None) -> Message:
 def salvage_id(frame: bytes) -> bytes:
     """The id of a frame that is not served, `NO_ID` if it cannot be had."""
     try:
-        whole: Any = msgspec.json.decode(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_id(_identified.decode(frame).id) or NO_ID
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
         return NO_ID
-    if not isinstance(whole, dict):
-        return NO_ID
-    id: Any = whole.get("id")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if isinstance(id, (str, int, float)) and not isinstance(id, bool):
-        return _encode(id)
-    return NO_ID
 
 
 def encode(value: Any) -> bytes:

@@ -48,6 +48,12 @@ SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
 UNKNOWN_CLIENT = Info("unknown", "0")
 
+MOST_MEMBERS = 64
+"""Messages in one batch: their replies are kept until the last one is there."""
+
+MOST_ABOUT_CLIENT = 8_192
+"""Bytes of the parameters of `initialize`, which are kept as long as the session."""
+
 
 class Answer(NamedTuple):
     """A reply frame and, for HTTP, its status and further headers."""
@@ -148,9 +154,13 @@ class Kernel:
             raise Unreadable(
                 INVALID_REQUEST, "Invalid Request: batches are not part of this revision"
             )
-        answers = await asyncio.gather(
-            *(self._serve_member(member, link) for member in frames.split_batch(frame))
-        )
+        members = frames.split_batch(frame)
+        if len(members) > MOST_MEMBERS:
+            raise Unreadable(
+                INVALID_REQUEST,
+                f"Invalid Request: a batch has at most {MOST_MEMBERS} messages",
+            )
+        answers = await asyncio.gather(*(self._serve_member(member, link) for member in members))
         replies = [answer.frame for answer in answers if answer is not None]
         return Answer(b"[" + b",".join(replies) + b"]") if replies else None
 
@@ -164,8 +174,17 @@ class Kernel:
                 )  # fmt: skip
         except Unreadable as error:
             return Answer(frames.error_frame(error.id, error.code, error.message))
+        # Each is cancelled by its own id, and all of them if their client goes.
         member = Link(link.actor, link.outlet, session=link.session, headers=link.headers)
-        return await self.serve_message(message, member)
+
+        def end() -> None:
+            member.cancellation.cancel(link.cancellation.reason or "cancelled")
+
+        link.cancellation.listen(end)
+        try:
+            return await self.serve_message(message, member)
+        finally:
+            link.cancellation.forget(end)
 
     # Opening an exchange
 
@@ -363,6 +382,11 @@ class Kernel:
         session = link.session
         if session is not None and session.revision is not None:
             raise RpcError(INVALID_REQUEST, "The session is initialized already", status=400)
+        if message.params is not None and len(message.params) > MOST_ABOUT_CLIENT:
+            raise RpcError(
+                INVALID_PARAMS, f"Invalid params: initialize takes {MOST_ABOUT_CLIENT} bytes",
+                status=400,
+            )  # fmt: skip
         params = p.read(p.Initialize, message.params)
         if session is None:
             session = link.session = self.sessions.open(link.actor)

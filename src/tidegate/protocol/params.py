@@ -87,6 +87,11 @@ class Cancelled(Params, kw_only=True):
     reason: str | None = None
 
 
+LARGE = 65_536
+MOST_VALUES = 120_000
+"""Values in parameters above `LARGE` bytes: more would hold up everybody while they are read.
+Commas in texts count as well, so a statement of the greatest length must stay below."""
+
 _decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
 
 
@@ -98,7 +103,14 @@ def read(kind: type[P], raw: msgspec.Raw | None) -> P:
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    if raw is not None and len(raw) > LARGE:
+        _check_number(bytes(raw))
     try:
         return decoder.decode(raw if raw is not None else b"{}")
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+
+
+def _check_number(text: bytes) -> None:
+    if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: more than {MOST_VALUES} values")

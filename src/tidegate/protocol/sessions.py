@@ -1,33 +1,45 @@
 """The sessions of the handshake era over HTTP: found by id, bound to their actor, bounded.
 
 Clients do not all come back after a lost session, so sessions are kept long and the one unused
-for longest makes room for a new one.
+for longest makes room for a new one: the actor's own, if it has more than its share.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from tidegate.protocol.session import Session
 from tidegate.types import Actor
 
 MOST_SESSIONS = 4096
+MOST_OF_ACTOR = 1024
 IDLE_S = 86_400.0
 
 
 class Sessions:
     """Sessions by id, in order of use."""
 
-    def __init__(self, most: int = MOST_SESSIONS, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self,
+        most: int = MOST_SESSIONS,
+        idle_s: float = IDLE_S,
+        *,
+        most_of_actor: int = MOST_OF_ACTOR,
+    ) -> None:
         self._most = most
+        self._most_of_actor = most_of_actor
+        self._of_actor: Counter[str] = Counter()
         self._idle_s = idle_s
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def open(self, actor: Actor) -> Session:
         """A new session for `actor`; the least recently used one ends if there are too many."""
+        if self._of_actor[actor.id] >= self._most_of_actor:
+            self.end(next(one for one in self._sessions.values() if one.actor.id == actor.id))
         session = Session(actor)
         self._sessions[session.id] = session
+        self._of_actor[actor.id] += 1
         self._sweep()
         return session
 
@@ -42,6 +54,9 @@ class Sessions:
 
     def end(self, session: Session) -> None:
         if self._sessions.pop(session.id, None) is not None:
+            self._of_actor[session.actor.id] -= 1
+            if not self._of_actor[session.actor.id]:
+                del self._of_actor[session.actor.id]
             session.close()
 
     def close(self) -> None:

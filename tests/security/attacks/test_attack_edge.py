@@ -28,7 +28,7 @@ def test_an_honest_request_is_answered(server: Target) -> None:
     "host",
     [
         "evil.example", "localhost.", "127.0.0.1.evil.example", "localhost@evil.example",
-        "user@localhost", "[::1].evil.example", "[::1]evil", "localhost:\u00b2", "127.1", "0.0.0.0",
+        "user@localhost", "[::1].evil.example", "[::1]evil", "localhost:\u00b2", "127.1", "0.0.0.0",  # noqa: S104
         "[::]", "localhost:1:2", "localhost evil.example", "[::1",
     ],
 )  # fmt: skip
