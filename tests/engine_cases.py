@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+import postgres_server
 from tidegate.engines import memory
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.types import (
@@ -235,7 +236,96 @@ def digest_memory(engine: Any, _: str) -> str:
     return repr(engine.tables)
 
 
+POSTGRES_SHOP = """
+CREATE TABLE items (id integer PRIMARY KEY, name text);
+CREATE TABLE parts (id integer PRIMARY KEY, item_id integer NOT NULL REFERENCES items);
+CREATE TABLE void (id integer PRIMARY KEY, name text);
+INSERT INTO items SELECT i, 'item ' || i FROM generate_series(1, 10) AS i;
+INSERT INTO parts SELECT id + 10 * k, id FROM items, generate_series(0, 1) AS k;
+"""
+
+
+def make_postgres(kind: str) -> Callable[[Path], str]:
+    def make(_: Path) -> str:
+        server = postgres_server.shared(kind)
+        if not server.ask("SELECT 1 FROM pg_database WHERE datname = 'shop'"):
+            server.ask("CREATE DATABASE shop")
+            server.ask(POSTGRES_SHOP, "shop")
+        return server.url(server.new_database("shop"))
+
+    return make
+
+
+def digest_postgres(kind: str) -> Callable[[Any, str], str]:
+    def digest(engine: Any, _: str) -> str:
+        return postgres_server.shared(kind).digest(engine.status.database)
+
+    return digest
+
+
+POSTGRES = Spelling(
+    one="SELECT 1",
+    rows="SELECT i, 'x' FROM generate_series(1, {n}) AS i",
+    wide_rows="SELECT i, repeat('x', {width}) FROM generate_series(1, {n}) AS i",
+    values="SELECT NULL, 42, 1152921504606846976, -9223372036854775808, 1.5::float8,"
+    " 'infinity'::float8, 'naïve – 海 🌊', '', '\\x00ff'::bytea, ''::bytea, true",
+    expected=(
+        *(None, 42, 2**60, -(2**63), 1.5, float("inf")),
+        *("naïve – 海 🌊", "", b"\x00\xff", b"", True),
+    ),
+    echo="SELECT $1::integer, $2::text, $3::text",
+    table="SELECT * FROM {name} ORDER BY id",
+    count="SELECT count(*) FROM {name}",
+    runaway="SELECT count(*) FROM generate_series(1, 100000000000) AS i",
+    broken="SELECT 1 / (id - id) FROM items",
+    nonsense="SELEC 1",
+    two="SELECT 1; SELECT 2",
+    empty=" -- nothing\n",
+    add="INSERT INTO void VALUES ($1, $2)",
+    add_and_return="INSERT INTO void VALUES ($1, $2) RETURNING id, name",
+    nothing="SELECT * FROM void",
+    comment_behind="SELECT 1 ; -- that is all\n",
+    columns=("id", "name"),
+    refused_reads=(
+        "VACUUM",
+        "CREATE DATABASE other",
+        "SELECT pg_read_file('postgresql.conf')",
+        "SELECT lo_import('postgresql.conf')",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT set_config('search_path', 'x', false)",
+        "SELECT query_to_xml('DELETE FROM items', true, false, '')",
+        "DO $$ BEGIN DELETE FROM items; END $$",
+    ),
+    writes=(
+        "DELETE FROM items",
+        "UPDATE items SET name = 'x'",
+        "INSERT INTO void VALUES (1, 'x')",
+        "INSERT INTO void SELECT * FROM items RETURNING id",
+        "WITH gone AS (DELETE FROM parts RETURNING *) SELECT * FROM gone",
+        "MERGE INTO void USING items ON false WHEN NOT MATCHED THEN INSERT VALUES (1, 'x')",
+        "CREATE TABLE more (a int)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE copy AS SELECT * FROM items",
+        "SELECT * INTO copy FROM items",
+        "EXPLAIN ANALYZE DELETE FROM parts",
+        "EXPLAIN (ANALYZE) CREATE TABLE copy AS SELECT 1",
+        "DROP TABLE items",
+        "TRUNCATE items, parts",
+        "ALTER TABLE items ADD COLUMN c int",
+        "COMMENT ON TABLE items IS 'x'",
+        "GRANT SELECT ON items TO PUBLIC",
+        "COPY items TO '/tmp/tidegate-copy'",
+        "COPY items TO PROGRAM 'cat'",
+        "CREATE TEMP TABLE t (a int)",
+        "REINDEX TABLE items",
+        "ANALYZE",
+    ),
+)
+
 CASES = {
     "sqlite": Case("sqlite", make_sqlite, SQLITE, digest_sqlite),
     "memory": Case("memory", lambda _: "memory://", MEMORY, digest_memory),
 }
+for _kind in postgres_server.available():
+    _name = "postgres" if _kind == "wheel" else f"postgres-{_kind}"
+    CASES[_name] = Case(_name, make_postgres(_kind), POSTGRES, digest_postgres(_kind))

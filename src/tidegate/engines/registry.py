@@ -26,8 +26,12 @@ class Entry(NamedTuple):
     extra: str | None = None
 
 
+POSTGRES = Entry("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres")
+
 ENGINES: dict[str, Entry] = {
     "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
+    "postgres": POSTGRES,
+    "postgresql": POSTGRES,
     "memory": Entry("memory", "memory", "tidegate.engines.memory", "MemoryEngine"),
 }
 

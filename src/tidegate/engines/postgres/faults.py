@@ -106,9 +106,7 @@ def unreachable(message: str) -> GateError:
         hint = "Check the database's and the user's name in the source's URL."
     elif "SSL" in text or "certificate" in text:
         hint = "Check sslmode and sslrootcert in the source's URL."
-    return GateError(
-        Code.SOURCE_UNREACHABLE, f"PostgreSQL cannot be reached: {text}", hint=hint
-    )
+    return GateError(Code.SOURCE_UNREACHABLE, f"PostgreSQL cannot be reached: {text}", hint=hint)
 
 
 def clean(text: str) -> str:

@@ -17,7 +17,6 @@ from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
 
 from tidegate.engines.postgres.faults import lost, unreachable
 from tidegate.engines.postgres.target import Target
-from tidegate.errors import GateError
 
 Params = Sequence[bytes | None] | None
 
@@ -77,6 +76,11 @@ class Line:
     def in_transaction(self) -> bool:
         """Whether a transaction is open, as far as replies have been read."""
         return self._connection.transaction_status != pq.TransactionStatus.IDLE
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for the server."""
+        return self._waiter is not None
 
     def send(self, text: bytes, params: Params = None) -> None:
         """Queue one command by the extended protocol, which takes one statement only."""
@@ -234,13 +238,9 @@ async def _connect(target: Target, others: dict[str, str]) -> PGconn:
 async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> None:
     """Drive one of libpq's state machines to its end. Raises: GateError SOURCE_UNREACHABLE."""
     loop = asyncio.get_running_loop()
-    while True:
-        if connection.status == pq.ConnStatus.BAD:
-            raise unreachable(connection.get_error_message())
-        state = step() if isinstance(connection.status, int) else _READING
-        if state == pq.PollingStatus.OK:
-            return
-        if state not in (_READING, _WRITING):
+    state: int = _WRITING
+    while state != pq.PollingStatus.OK:
+        if connection.status == pq.ConnStatus.BAD or state not in (_READING, _WRITING):
             raise unreachable(connection.get_error_message())
         waiter: asyncio.Future[None] = loop.create_future()
         socket = connection.socket
@@ -253,6 +253,7 @@ async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> N
         finally:
             loop.remove_reader(socket)
             loop.remove_writer(socket)
+        state = step()
 
 
 async def _resolved(target: Target) -> dict[str, str]:
@@ -279,6 +280,3 @@ async def _resolved(target: Target) -> dict[str, str]:
         "hostaddr": ",".join(address for _, address, _ in named),
         "port": ",".join(port for _, _, port in named),
     }
-
-
-__all__ = ["CAN_CHUNK", "GateError", "Line", "Params"]

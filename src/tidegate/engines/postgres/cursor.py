@@ -1,0 +1,156 @@
+"""Decides how rows travel from the server to their caller: chunk by chunk, never held whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines.api import Row, Sink
+from tidegate.engines.postgres.errand import Errand
+from tidegate.engines.postgres.faults import lost
+from tidegate.engines.postgres.session import COMMIT, FAILED
+from tidegate.engines.postgres.values import Reader, Rows
+from tidegate.errors import Code, GateError
+from tidegate.types import Column
+
+_CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
+
+
+class PostgresCursor:
+    """A statement that has begun. Its session is free again as soon as the last row is read."""
+
+    __slots__ = ("_errand", "_next", "_reader", "_ready", "affected", "columns")
+
+    def __init__(
+        self, errand: Errand, first: PGresult, columns: tuple[Column, ...], reader: Reader
+    ) -> None:
+        self.columns = columns
+        self.affected = 0
+        self._errand: Errand | None = errand
+        self._reader = reader
+        self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
+        self._next = 0
+
+    async def begin(self, first: PGresult) -> None:
+        """End what has ended with its first result already, so that the session is free again."""
+        if first.status not in _CHUNKS:
+            await self._finish(first)
+        elif not self._writes:
+            await self._look_for_end()
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        rows: list[Row] = list(self._taken(max_rows))
+        while len(rows) < max_rows and await self._more():
+            rows += self._taken(max_rows - len(rows))
+        return rows
+
+    async def pour(self, sink: Sink) -> None:
+        while wanted := sink.wanted:
+            rows: Any = self._taken(wanted)
+            while len(rows) < wanted and await self._more():
+                rows += self._taken(wanted - len(rows))
+            sink.add(rows)
+
+    async def close(self) -> None:
+        self._ready, self._next = [], 0
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            await errand.close()
+
+    @property
+    def _writes(self) -> bool:
+        return self._errand is not None and self._errand.writes
+
+    def _taken(self, max_rows: int) -> Rows:
+        first, self._next = self._next, self._next + max_rows
+        if first == 0 and len(self._ready) <= max_rows:
+            rows, self._ready, self._next = self._ready, [], 0
+            return rows
+        return self._ready[first : self._next]
+
+    async def _more(self) -> bool:
+        """Read the next chunk; False at the end. Raises: GateError."""
+        errand = self._errand
+        if errand is None:
+            return False
+        try:
+            result = await errand.held().line.result()
+            if result is None:
+                raise lost(errand.writes)
+            if result.status in _CHUNKS:
+                self._ready, self._next = self._reader.read(result), 0
+                return True
+            await self._finish(result)
+        except UnicodeDecodeError as error:
+            await self._fail()
+            raise not_utf8() from error
+        except GateError as error:
+            failure = errand.failure(error)
+            await self._fail()
+            raise failure from error
+        except BaseException:
+            await self._fail()
+            raise
+        return False
+
+    async def _look_for_end(self) -> None:
+        """A short result has ended before anybody asks for more."""
+        errand = self._errand
+        if errand is None:
+            return
+        result = errand.held().line.ready_result()
+        if result is None:
+            return
+        if result.status in _CHUNKS:
+            self._ready += self._reader.read(result)
+        else:
+            await self._finish(result)
+
+    async def _finish(self, last: PGresult) -> None:
+        """The statement has ended: commit a change, count it, give the session back."""
+        errand = self._errand
+        if errand is None:
+            return
+        if last.status in FAILED:
+            raise errand.failure(last)
+        if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            raise _unfit(last)
+        if errand.writes:
+            session = errand.held()
+            committed = await session.end(COMMIT)
+            if committed.status in FAILED or committed.command_status != COMMIT:
+                raise errand.failure(committed)
+            if not _is_read(last):
+                self.affected = last.command_tuples or 0
+        self._errand = None
+        errand.done()
+
+    async def _fail(self) -> None:
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            await errand.close()
+
+
+def _is_read(last: PGresult) -> bool:
+    return (last.command_status or b"").startswith((b"SELECT", b"SHOW", b"FETCH"))
+
+
+def _unfit(result: PGresult) -> GateError:
+    if result.status == ExecStatus.EMPTY_QUERY:
+        return GateError(Code.SQL_EMPTY, "The text holds no statement.")
+    return GateError(
+        Code.UNSUPPORTED,
+        "COPY to or from the client is not offered here.",
+        hint="Use SELECT to read and INSERT to write.",
+    )
+
+
+def not_utf8() -> GateError:
+    """The error of a text that is not what it should be."""
+    return GateError(
+        Code.SQL_FAILED,
+        "A text value is not valid UTF-8.",
+        hint="Select it with convert_to(column, 'SQL_ASCII') or as bytea.",
+    )

@@ -1,0 +1,267 @@
+"""Decides in which order things happen to a statement: what it may be, a session, rows.
+
+Everything that runs does so in a transaction of its own: `session.py` has the fence, `hazards.py`
+what the catalogue says, `errand.py` how a statement is told to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import ClassVar, Literal
+
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.postgres import catalog, queries
+from tidegate.engines.postgres.cursor import PostgresCursor, not_utf8
+from tidegate.engines.postgres.errand import Errand
+from tidegate.engines.postgres.faults import stopped, translate
+from tidegate.engines.postgres.hazards import CATALOG_RULE
+from tidegate.engines.postgres.kinds import Kinds
+from tidegate.engines.postgres.params import dump, encode_statement
+from tidegate.engines.postgres.pool import Pool
+from tidegate.engines.postgres.session import FAILED, Session
+from tidegate.engines.postgres.target import Target, parse_target
+from tidegate.engines.postgres.values import Reader
+from tidegate.engines.postgres.watch import Watch
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    NEVER,
+    Browse,
+    Cancellation,
+    Description,
+    Effect,
+    Explain,
+    Judgement,
+    Permit,
+    Query,
+    Source,
+    Statement,
+    Status,
+)
+
+OWN_S = 10.0
+"""The time limit of what we ask for ourselves."""
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+class PostgresEngine:
+    """One PostgreSQL server, and the databases on it that are asked for."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(inspects=True, several_databases=True)
+
+    def __init__(self, target: Target, first: Session) -> None:
+        self._target = target
+        self._setting = first.setting
+        self._pools: dict[str, Pool] = {}
+        self._kinds = Kinds(lambda: Session.open(target))
+        self._watch = Watch()
+        self._running: set[Errand] = set()
+        self._closed = False
+        self._stamp: tuple[str, str] | None = None
+        self._server_version = first.line.server_version
+        self._status = Status(
+            first.setting.database, first.setting.schema, first.setting.server_version
+        )
+        self._pool = self._pool_of(first.setting.database, first)
+
+    @classmethod
+    async def open(cls, source: Source) -> PostgresEngine:
+        target = parse_target(source.url)
+        return cls(target, await Session.open(target))
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    async def inspect(self, statement: Statement) -> Judgement | None:
+        """The catalogue's opinion, joined with the judge's; None on what neither can read.
+
+        Raises: GateError.
+        """
+        judgement = await self._judgement(statement.text)
+        unread = judgement.effect is Effect.UNKNOWN and judgement.rule != CATALOG_RULE
+        return None if unread else judgement
+
+    async def _judgement(self, text: str) -> Judgement:
+        self._check_open()
+        if self._watch.is_due:
+            async with self._borrowed() as session:
+                await self._watch.look(session, round(OWN_S * 1000))
+        return self._watch.judgement(text)
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        request = permit.request
+        if not isinstance(request, (Query, Explain)):
+            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
+        self._check_open()
+        if cancellation.cancelled:
+            raise stopped(cancellation.reason or "cancelled")
+        explains = isinstance(request, Explain)
+        text, params = request.statement.text, dump(request.statement.params)
+        if explains:
+            text, params = self._explanation(text, params)
+        encoded = encode_statement(text)
+        opinion = await self._judgement(text)
+        if opinion.effect > (Effect.READ if explains else permit.effect):
+            await self._refuse(encoded, opinion, permit)
+        writes = not explains and permit.effect > Effect.READ
+        schema = None if explains or request.schema is None else self._path(request.schema)
+        database = None if explains else request.database
+        timeout_s = permit.limits.timeout_s
+        pool = self._pool if database is None else self._pool_of(database)
+        session = await pool.take(timeout_s)
+        errand = Errand(pool, session, timeout_s, cancellation, self._running, writes=writes)
+        try:
+            session.dirty = writes
+            first = await session.begin(
+                encoded, params, max(1, round(timeout_s * 1000)), schema, writes=writes
+            )
+            if first.status in FAILED:
+                raise errand.failure(first)
+            return await self._cursor(errand, first)
+        except UnicodeDecodeError as error:
+            await errand.close()
+            raise not_utf8() from error
+        except GateError as error:
+            failure = errand.failure(error)
+            await errand.close()
+            raise failure from error
+        except BaseException:
+            await errand.close()
+            raise
+        finally:
+            if writes:
+                self._watch.wake()
+
+    async def _cursor(self, errand: Errand, first: PGresult) -> PostgresCursor:
+        columns, types = await self._kinds.columns(first)
+        cursor = PostgresCursor(errand, first, columns, Reader(types))
+        await cursor.begin(first)
+        return cursor
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        request = permit.request
+        if not isinstance(request, Browse):
+            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
+        self._check_open()
+        if request.aspect == "status":
+            return self._status
+        if cancellation.cancelled:
+            raise stopped(cancellation.reason or "cancelled")
+        timeout_s = permit.limits.timeout_s
+        async with self._borrowed(timeout_s, cancellation, request.database) as session:
+            return await catalog.describe(session, request, max(1, round(timeout_s * 1000)))
+
+    async def stamp(self) -> str:
+        self._check_open()
+        async with self._borrowed() as session:
+            kept = self._stamp
+            if kept is not None:
+                ((moment,),) = await session.own(queries.SNAPSHOT)
+                if moment == kept[0]:
+                    return kept[1]
+            self._stamp = kept = await catalog.stamp(session, round(OWN_S * 1000))
+            return kept[1]
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        running = list(self._running)
+        for errand in running:
+            errand.stop("closed")
+        if running:
+            await asyncio.gather(*[errand.end() for errand in running])
+        for pool in self._pools.values():
+            await pool.close()
+
+    def _borrowed(
+        self,
+        timeout_s: float = OWN_S,
+        cancellation: Cancellation = NEVER,
+        database: str | None = None,
+    ) -> _Borrowed:
+        pool = self._pool if database is None else self._pool_of(database)
+        return _Borrowed(pool, timeout_s, cancellation, self._running)
+
+    def _pool_of(self, database: str, first: Session | None = None) -> Pool:
+        pool = self._pools.get(database)
+        if pool is None:
+            others = {} if database == self._setting.database else {"dbname": database}
+            pool = Pool(lambda: Session.open(self._target, **others), self._target.pool, first)
+            self._pools[database] = pool
+        return pool
+
+    def _path(self, schema: str) -> bytes:
+        quoted = schema.replace('"', '""')
+        return f'"{quoted}", {self._setting.path}'.encode()
+
+    def _explanation(self, text: str, params: list[bytes | None]) -> tuple[str, list[bytes | None]]:
+        """EXPLAIN before a statement; placeholders without values are planned for any value."""
+        count = max([int(number) for number in _PLACEHOLDER.findall(text)], default=0)
+        if params or not 0 < count < 1000:
+            return f"EXPLAIN {text}", params
+        if self._server_version >= 160000:
+            return f"EXPLAIN (GENERIC_PLAN) {text}", params
+        return f"EXPLAIN {text}", [None] * count
+
+    async def _refuse(self, encoded: bytes, opinion: Judgement, permit: Permit) -> None:
+        """Refuse what is more than the permit allows; if the server cannot even read it, with the
+        server's own words. Raises: GateError, always."""
+        async with self._borrowed() as session:
+            parsed = await session.parse(encoded)
+            if parsed.status != ExecStatus.COMMAND_OK:
+                raise translate(parsed)
+        if not encoded.strip(b" \t\r\n;") or opinion.code == Code.SQL_EMPTY.value:
+            raise GateError(Code.SQL_EMPTY, "The text holds no statement.")
+        if opinion.code == Code.SQL_FUNCTION.value:
+            code = Code.SQL_FUNCTION
+        else:
+            code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
+        details = {"effect": opinion.effect.label, "rule": opinion.rule}
+        raise GateError(code, opinion.reason, hint=opinion.hint, details=details)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+
+
+class _Borrowed:
+    """A session for questions of ours: `async with`. Errors are told by what caused them."""
+
+    def __init__(
+        self, pool: Pool, timeout_s: float, cancellation: Cancellation, running: set[Errand]
+    ) -> None:
+        self._pool = pool
+        self._timeout_s = timeout_s
+        self._cancellation = cancellation
+        self._running = running
+        self._errand: Errand | None = None
+
+    async def __aenter__(self) -> Session:
+        session = await self._pool.take(self._timeout_s)
+        self._errand = Errand(
+            self._pool, session, self._timeout_s, self._cancellation, self._running
+        )
+        return session
+
+    async def __aexit__(
+        self, kind: object, error: BaseException | None, _: object
+    ) -> Literal[False]:
+        errand, self._errand = self._errand, None
+        if errand is None:
+            return False
+        if error is None:
+            errand.done()
+            return False
+        failure = errand.failure(error) if isinstance(error, GateError) else None
+        await errand.close()
+        if failure is not None and failure is not error:
+            if failure.code is Code.CALL_CANCELLED and errand.cause is None:
+                failure = stopped("time", self._timeout_s)
+            raise failure from error
+        return False

@@ -1,0 +1,75 @@
+"""Decides which types a source's columns have. Types that no server is born with are asked for
+once, when a column of theirs first appears."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines.postgres.session import Session
+from tidegate.engines.postgres.types import BUILT_IN, Kind, Type, name_of
+from tidegate.types import Column
+
+_UNKNOWN = Type("")
+
+_LOOKUP = b"""
+SELECT x.oid, x.modifier, pg_catalog.format_type(x.oid, x.modifier), t.typcategory,
+  e.oid, e.typdelim
+FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.int4[]) AS x(oid, modifier)
+JOIN pg_catalog.pg_type AS t ON t.oid = x.oid
+LEFT JOIN pg_catalog.pg_type AS e ON e.typarray = x.oid"""
+
+LOOKUP_MS = 5_000
+
+
+class Kinds:
+    """The types of one source, by oid and modifier."""
+
+    def __init__(self, open_session: Callable[[], Awaitable[Session]]) -> None:
+        self._open = open_session
+        self._known: dict[tuple[int, int], Type] = {}
+
+    async def columns(self, result: PGresult) -> tuple[tuple[Column, ...], list[Type]]:
+        """The columns of a result and their types. Raises: GateError."""
+        keys = [(result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
+        known = self._known
+        missing = {key for key in keys if key not in known and not self._is_built_in(key)}
+        if missing:
+            await self._learn(missing)
+        types = [known.get(key, _UNKNOWN) for key in keys]
+        names = [(result.fname(at) or b"").decode(errors="replace") for at in range(len(keys))]
+        columns = [Column(name, type_.name) for name, type_ in zip(names, types, strict=True)]
+        return tuple(columns), types
+
+    def forget(self) -> None:
+        """Types may have changed."""
+        self._known.clear()
+
+    def _is_built_in(self, key: tuple[int, int]) -> bool:
+        name = name_of(*key)
+        if name is None:
+            return False
+        known = BUILT_IN[key[0]]
+        self._known[key] = Type(name, known.kind, known.array)
+        return True
+
+    async def _learn(self, missing: set[tuple[int, int]]) -> None:
+        """Ask, on a connection of its own: the caller's is in the middle of its rows."""
+        oids, modifiers = zip(*missing, strict=True)
+        session = await self._open()
+        try:
+            params = [_array(oids), _array(modifiers)]
+            (rows,) = await session.ask((_LOOKUP, params), timeout_ms=LOOKUP_MS)
+        finally:
+            session.line.close()
+        for oid, modifier, name, category, element, delimiter in rows:
+            key = oid, modifier
+            base = BUILT_IN.get(element or oid, _UNKNOWN)
+            is_array = category == "A" and element is not None
+            kind = base.kind if is_array or oid in BUILT_IN else Kind.TEXT
+            self._known[key] = Type(name, kind, is_array, delimiter or ",")
+
+
+def _array(numbers: tuple[int, ...]) -> bytes:
+    return ("{" + ",".join(map(str, numbers)) + "}").encode()
