@@ -18,6 +18,7 @@ from tidegate.audit.log import AuditLog
 from tidegate.config import Config, state_directory
 from tidegate.connections import Connections
 from tidegate.engines.registry import engine_of, open_engine
+from tidegate.engines.url import require_file
 from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
@@ -30,7 +31,7 @@ from tidegate.surfaces.api import Surface
 from tidegate.types import Actor, Source
 
 SURFACES = ("core", "workbench")
-DEFAULT_SURFACE = "workbench"
+FILE_ENGINES = ("sqlite", "duckdb")
 
 
 class App:
@@ -156,10 +157,13 @@ def check_surface(name: str) -> None:
 
 
 def ephemeral_sources(config: Config) -> list[Source]:
-    """The sources that the settings name. Raises: GateError SOURCE_URL."""
+    """The sources that the settings name. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE if a
+    database file is not there: better now than at the first question."""
     sources: list[Source] = []
     for settings in config.sources:
         engine, dialect = engine_of(settings.url)
+        if engine in FILE_ENGINES:
+            require_file(settings.url)
         sources.append(
             Source(
                 id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.name}={settings.url}")),

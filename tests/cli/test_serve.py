@@ -204,11 +204,11 @@ def test_a_source_of_this_run_is_not_saved(run: Run, database: Path, state: Path
     assert run("source", "list", "--json").json == {"sources": []}
 
 
-def test_a_missing_file_is_named_and_not_made(tmp_path: Path, state: Path) -> None:
+def test_a_missing_file_is_named_at_once_and_not_made(tmp_path: Path, state: Path) -> None:
     path = tmp_path / "nowhere.db"
-    with serving((*CORE, "--source", f"lost=sqlite:///{path}"), state) as server:
-        text, is_error = call(server, "query", sql="SELECT 1")
-    assert is_error and str(path) in text
+    ended = tidegate(*CORE, "--source", f"lost=sqlite:///{path}", state=state)
+    assert (ended.status, ended.out) == (69, "")
+    assert str(path) in ended.err
     assert not path.exists()
 
 

@@ -89,12 +89,24 @@ def test_an_empty_database_is_tested_with_a_warning(run: Run, tmp_path: Path) ->
     assert "no table" in report["warnings"][0]
 
 
+def test_a_missing_file_is_named_not_made_and_not_saved(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.db"
+    ended = run("source", "add", "lost", f"sqlite:///{path}")
+    assert (ended.status, ended.out) == (69, "")
+    assert str(path) in ended.err
+    assert not path.exists()
+    assert "lost" not in run("source", "list").out
+
+
 @pytest.mark.parametrize("command", [("source", "test"), ("query",)])
-def test_a_missing_file_is_named_and_not_made(
+def test_a_file_that_went_away_is_named_and_not_made_again(
     run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    path = tmp_path / "nowhere.db"
+    path = tmp_path / "brief.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t(id)")
     run("source", "add", "lost", f"sqlite:///{path}")
+    path.unlink()
     sql = ("SELECT 1",) if command == ("query",) else ()
     ended = run(*command, "lost", *sql)
     assert (ended.status, ended.out) == (69, "")
@@ -102,9 +114,12 @@ def test_a_missing_file_is_named_and_not_made(
     assert not path.exists()
 
 
-def test_a_relative_missing_file_is_named_by_its_absolute_path(tmp_path: Path) -> None:
+def test_a_relative_file_is_saved_and_named_by_its_absolute_path(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    tidegate("source", "add", "lost", "sqlite:///nowhere.db", state=state, cwd=tmp_path)
-    ended = tidegate("query", "lost", "SELECT 1", state=state)
+    with closing(sqlite3.connect(tmp_path / "here.db")) as connection:
+        connection.execute("CREATE TABLE t(id)")
+    tidegate("source", "add", "found", "sqlite:///here.db", state=state, cwd=tmp_path)
+    assert tidegate("query", "found", "SELECT 1", state=state).status == 0
+    ended = tidegate("source", "add", "lost", "sqlite:///nowhere.db", state=state, cwd=tmp_path)
     assert ended.status == 69
     assert str(tmp_path / "nowhere.db") in ended.err

@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tidegate.protocol.frames import NO_ID, error_frame
 from tidegate.protocol.kernel import Kernel, Link
@@ -20,6 +20,7 @@ from tidegate.types import Actor, Cancellation
 
 LINE_LIMIT = 10 * 1024 * 1024
 GRACE_S = 10.0
+HASTE_S = 1.0
 
 
 class StdioEdge(asyncio.Protocol):
@@ -84,15 +85,22 @@ class StdioEdge(asyncio.Protocol):
         if not self.ended.done():
             self.ended.set_result(None)
 
-    async def finish(self, grace_s: float = GRACE_S) -> None:
-        """Let running calls answer for `grace_s` seconds, then cancel what is left."""
+    async def finish(self, stopped: asyncio.Future[Any], grace_s: float = GRACE_S) -> None:
+        """Let running calls answer for `grace_s` seconds, less once `stopped` is done; then
+        cancel what is left."""
         self._kernel.end_listening()
+        if self._tasks and not stopped.done():
+            answered = asyncio.ensure_future(asyncio.wait(self._tasks))
+            await asyncio.wait(
+                {answered, stopped}, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            answered.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=grace_s)
+            await asyncio.wait(self._tasks, timeout=HASTE_S)
         self._kernel.close()
         self._session.close()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=2.0)
+            await asyncio.wait(self._tasks, timeout=2 * HASTE_S)
 
     def _take(self, line: bytes) -> None:
         if self._skipping:
@@ -130,13 +138,13 @@ async def serve(
     """Serve until the end of input or until `stop` is set."""
     output = _Output((stdout or sys.stdout.buffer).fileno())
     edge = StdioEdge(kernel, actor, output.write)
-    await _read(edge, stdin or sys.stdin.buffer)
-    stopped = asyncio.ensure_future(stop.wait()) if stop is not None else None
-    waiting = [edge.ended] if stopped is None else [edge.ended, stopped]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    await edge.finish(GRACE_S if edge.ended.done() else 1.0)
-    if stopped is not None:
-        stopped.cancel()
+    transport = await _read(edge, stdin or sys.stdin.buffer)
+    stopped = asyncio.ensure_future((stop or asyncio.Event()).wait())
+    await asyncio.wait([edge.ended, stopped], return_when=asyncio.FIRST_COMPLETED)
+    await edge.finish(stopped)
+    stopped.cancel()
+    if transport is not None:
+        transport.close()
 
 
 class _Output:
@@ -161,11 +169,11 @@ class _Output:
                 self._broken = True
 
 
-async def _read(edge: StdioEdge, stdin: BinaryIO) -> None:
+async def _read(edge: StdioEdge, stdin: BinaryIO) -> asyncio.ReadTransport | None:
     """Feed the edge from a pipe or, where the loop cannot watch it (a file), from a thread."""
     loop = asyncio.get_running_loop()
     try:
-        await loop.connect_read_pipe(lambda: edge, stdin)
+        transport, _ = await loop.connect_read_pipe(lambda: edge, stdin)
     except (ValueError, OSError):
         import threading
 
@@ -175,3 +183,5 @@ async def _read(edge: StdioEdge, stdin: BinaryIO) -> None:
             loop.call_soon_threadsafe(edge.eof_received)
 
         threading.Thread(target=pump, name="stdin", daemon=True).start()
+        return None
+    return transport

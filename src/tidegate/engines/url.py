@@ -73,6 +73,13 @@ def parse_file_url(url: str, known_options: Iterable[str]) -> FileUrl:
     return FileUrl(_existing(path), options)
 
 
+def require_file(url: str) -> None:
+    """See that the file of a database URL is there. Raises: GateError SOURCE_UNREACHABLE."""
+    host, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    if not host and path not in ("", ":memory:"):
+        _existing(path)
+
+
 def _existing(path: str) -> str:
     written = str(Path(path).expanduser().absolute())
     decoded = str(Path(unquote(path)).expanduser().absolute())
