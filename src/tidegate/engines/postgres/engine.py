@@ -205,9 +205,8 @@ class PostgresEngine:
         count = max([int(number) for number in _PLACEHOLDER.findall(text)], default=0)
         if params or not 0 < count < 1000:
             return f"EXPLAIN {text}", params
-        if self._server_version >= 160000:
-            return f"EXPLAIN (GENERIC_PLAN) {text}", params
-        return f"EXPLAIN {text}", [None] * count
+        how = " (GENERIC_PLAN)" if self._server_version >= 160000 else ""
+        return f"EXPLAIN{how} {text}", [None] * count
 
     async def _refuse(self, encoded: bytes, opinion: Judgement, permit: Permit) -> None:
         """Refuse what is more than the permit allows; if the server cannot even read it, with the
