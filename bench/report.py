@@ -16,7 +16,7 @@ Rows = dict[str, list[dict[str, float]]]
 
 POINT_TITLES = {
     "point-repeated": "Point query, one text repeated, 32 clients (caches warm)",
-    "point-fresh": "Point query, a new literal in the text each call, 32 clients (caches by text cold)",
+    "point-fresh": "Point query, a new literal each call, 32 clients (caches by text cold)",
 }
 LATENCY_TITLES = {
     "latency-point": "Point query, one text repeated",
