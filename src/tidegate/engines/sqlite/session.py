@@ -25,13 +25,16 @@ from tidegate.engines.url import FileUrl
 from tidegate.errors import GateError
 from tidegate.types import Column, Statement
 
-LANE_VALUE_BYTES = 64 * 1024
+LANE_VALUE_BYTES = 16 * 1024
 """The largest value on the event loop, so that one opcode there costs microseconds."""
 
 LANE_PATTERN_BYTES = 64
-LANE_TICK_OPCODES = 1_000
-LANE_TICKS = 12
+LANE_PROGRAM_OPCODES = 4_000
+LANE_TICK_OPCODES = 100
+LANE_TICKS = 120
 LANE_SECONDS = 0.001
+"""The clock is looked at every `LANE_TICK_OPCODES`: a hundred opcodes on values of the largest size
+take a few milliseconds, a thousand would take fifty."""
 
 WORKER_TICK_OPCODES = 50_000
 """How often a worker looks at the clock; an interrupt is felt at once, without this."""
@@ -41,7 +44,7 @@ _LIMITS = {
     apsw.SQLITE_LIMIT_COLUMN: 2_000,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 1_000,
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 500,
-    apsw.SQLITE_LIMIT_VDBE_OP: 1_000_000,
+    apsw.SQLITE_LIMIT_VDBE_OP: 250_000,
     apsw.SQLITE_LIMIT_FUNCTION_ARG: 127,
     apsw.SQLITE_LIMIT_ATTACHED: 0,
     apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
@@ -88,6 +91,8 @@ class Session:
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, self.max_value_bytes)
         pattern = LANE_PATTERN_BYTES if lane else MAX_PATTERN_BYTES
         connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)
+        if lane:
+            connection.limit(apsw.SQLITE_LIMIT_VDBE_OP, LANE_PROGRAM_OPCODES)
         if writes:
             connection.execute("PRAGMA foreign_keys = 1")
         else:
