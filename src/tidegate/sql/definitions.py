@@ -81,7 +81,7 @@ def _defines(
     grammar = Grammar([], {}, {}, False)
     try:
         text, names = plain(tokens, dialect)
-        grammar = study(parse(text, dialect.parser), names, dialect)
+        grammar = study(parse(text, dialect.parser, len(tokens)), names, dialect)
     except Refusal:
         pass
     opinions = [Opinion(effect, rule, reason), *words.opinions, *unlisted(words, grammar)]

@@ -15,7 +15,6 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, READING
 from tidegate.sql.opinion import Opinion
 from tidegate.sql.phrases import function_refused
-from tidegate.sql.plain import NEUTRAL
 from tidegate.types import Effect
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def _declare(name: str, grammar: Grammar, names: dict[str, str]) -> None:
 def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
     """The parser sees a call that it has no node for: the name must be listed here as well."""
     name: str = node.name
-    if name == NEUTRAL or name.upper() in SYNTAX:
+    if name.upper() in SYNTAX:
         return
     folded = names.get(name, name).lower()
     if (

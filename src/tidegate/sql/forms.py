@@ -182,7 +182,9 @@ def _is_argument(tokens: list[Token], dialect: Dialect) -> bool:
     value = tokens[1]
     if value.kind not in (WORD, NAME, STRING, NUMBER):
         return False
-    return not dialect.reads_files or value.text.replace("_", "").replace(".", "").isalnum()
+    if not dialect.reads_files:
+        return True
+    return tokens[0].key == "(" and value.text.replace("_", "").replace(".", "").isalnum()
 
 
 _FORMS: dict[str, Callable[[list[Token], Dialect], Reading]] = {

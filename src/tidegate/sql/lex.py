@@ -130,10 +130,9 @@ def _add_operator(tokens: list[Token], raw: str, at: int, lexis: Lexis) -> None:
         tokens.append(Token(OP, raw, raw, at))
         return
     head = raw
-    if lexis.operator_runs:
+    if lexis.operator_runs and _SIGNS_NEED_ONE_OF.isdisjoint(raw):
         # PostgreSQL gives trailing signs back, unless the operator holds one of these.
-        while len(head) > 1 and head[-1] in "+-" and not _SIGNS_NEED_ONE_OF.intersection(head):
-            head = head[:-1]
+        head = raw.rstrip("+-") or raw[0]
     if head not in lexis.operators:
         raise Refusal(
             Code.SQL_UNKNOWN,

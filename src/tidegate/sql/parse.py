@@ -16,16 +16,28 @@ if TYPE_CHECKING:
     from sqlglot.expressions.core import Expression
 
 
-def parse(text: str, dialect: str) -> Expression:
-    """The tree of the one statement in `text`, which `plain` wrote.
+FUEL = 6_000
+FUEL_PER_TOKEN = 20
+"""How often the parser may ask its dialect something. It asks about once a token, but tries some
+texts again and again: twice as often for every level of nesting."""
+
+
+class _Exhausted(Exception):
+    """The parser has used up its fuel."""
+
+
+def parse(text: str, dialect: str, tokens: int) -> Expression:
+    """The tree of the one statement in `text`, which `plain` wrote from so many tokens.
 
     Raises: Refusal SQL_UNREADABLE, SQL_TOO_DEEP, SQL_MULTIPLE, SQL_EMPTY.
     """
+    parser = _parser(dialect)
+    parser.fuel[0] = FUEL + FUEL_PER_TOKEN * tokens
     try:
-        trees = _parser(dialect).parse(text)
-    except RecursionError:
+        trees = parser.parse(text)
+    except (RecursionError, _Exhausted):
         raise Refusal(
-            Code.SQL_TOO_DEEP, "parser.depth", "The statement nests too deep to be read"
+            Code.SQL_TOO_DEEP, "parser.depth", "The statement is too intricate to be read"
         ) from None
     except Exception as error:  # noqa: BLE001 - whatever ails the parser, the text was not read
         raise _unreadable(error) from None
@@ -40,13 +52,31 @@ def parse(text: str, dialect: str) -> Expression:
     return trees[0]
 
 
-@cache
-def _parser(dialect: str) -> Any:
-    from sqlglot.dialects.dialect import Dialect
+class _Parser:
+    """One of sqlglot's dialects, with a bound on its work."""
 
+    def __init__(self, name: str) -> None:
+        from sqlglot.dialects.dialect import Dialect
+
+        self.fuel = fuel = [FUEL]
+        plain: Any = type(Dialect.get_or_raise(name or None))
+
+        # The parser is compiled and cannot be interrupted, but it asks this object all the time.
+        class Bounded(plain):
+            def __getattribute__(self, name: str) -> Any:
+                fuel[0] -= 1
+                if fuel[0] < 0:
+                    raise _Exhausted
+                return object.__getattribute__(self, name)
+
+        self.parse = Bounded().parse
+
+
+@cache
+def _parser(dialect: str) -> _Parser:
     # It warns of what it cannot parse with the text itself, which belongs in no log.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    return Dialect.get_or_raise(dialect or None)
+    return _Parser(dialect)
 
 
 def _unreadable(error: Exception) -> Refusal:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidegate.errors import Code
-from tidegate.sql.dialects.common import HEAVY, INTRODUCERS, OPERAND_FOLLOWS
+from tidegate.sql.dialects.common import INTRODUCERS, OPERAND_FOLLOWS
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import LITERALS, NAME, NUMBER, OP, PARAM, STRING, WORD, Token
 from tidegate.sql.opinion import Refusal
 
 MAX_TOKENS = 10_000
-MAX_HEAVY_TYPES = 4
+MAX_SUBSCRIPTS = 16
+MAX_STRUCTS = 6
 LIST_SHOWN = 48
-NEUTRAL = "f__"
 
 _PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
-_TYPING = frozenset({"AS", "::"})
 _CLOSING = frozenset(")]}")
+_STRUCTS = frozenset({"STRUCT", "OBJECT", "UNION"})
 
 
 class Plain(NamedTuple):
@@ -35,17 +35,14 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
     """Render the tokens. Raises: Refusal SQL_TOO_LONG, SQL_TOO_DEEP."""
     parts: list[str] = []
     names: dict[str, str] = {}
-    closing: list[str | None] = []
     quote = "`" if dialect.parser == "mysql" else '"'
-    heavy = typed = run = 0
+    structs: list[bool] = []
+    run = subscripts = 0
     previous = before = Token("", "", "", 0)
     for token in tokens:
         kind, key = token.kind, token.key
         if kind == WORD:
-            if not key:
-                parts.append(_placeholder(token.text, names, quote))
-            else:
-                parts.append(token.text)
+            parts.append(token.text if key else _placeholder(token.text, names, quote))
         elif kind in LITERALS:
             run = run + 1 if previous.key == "," and before.kind in LITERALS else 0
             if run > LIST_SHOWN:
@@ -59,34 +56,19 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
                 parts.append(f"{quote}{token.text}{quote}")
             else:
                 parts.append(_placeholder(token.text, names, quote))
-        elif key == "(" or key == "[":
-            opened: str | None = None
-            if previous.key in HEAVY and before.key != ".":
-                # The parser tries such a bracket twice: as a type and as a call.
-                if before.key in _TYPING or typed:
-                    typed += 1
-                    opened = "typed"
-                    if typed > MAX_HEAVY_TYPES:
-                        raise _too_deep()
-                else:
-                    if heavy:
-                        parts[-1] = NEUTRAL
-                        key, opened = "(", "neutral"
-                    else:
-                        opened = "heavy"
-                    heavy += 1
-            closing.append(opened)
-            parts.append(key)
-        elif key in _CLOSING:
-            opened = closing.pop() if closing else None
-            if opened == "typed":
-                typed -= 1
-            elif opened is not None:
-                heavy -= 1
-            parts.append(")" if opened == "neutral" else key)
         else:
-            if key == "{":
-                closing.append(None)
+            if key == "[":
+                subscripts = subscripts + 1 if previous.key == "]" else 0
+            elif key == "(":
+                structs.append(previous.key in _STRUCTS)
+            elif key == ")" and structs:
+                structs.pop()
+            if subscripts > MAX_SUBSCRIPTS or (len(structs) > MAX_STRUCTS < sum(structs)):
+                raise Refusal(
+                    Code.SQL_TOO_DEEP,
+                    "text.intricate",
+                    f"Too many subscripts or structures at character {token.at + 1}",
+                )
             parts.append(_operator(key, previous, dialect))
         before, previous = previous, token
     if len(parts) > MAX_TOKENS:
@@ -122,9 +104,3 @@ def _placeholder(name: str, names: dict[str, str], quote: str) -> str:
     placeholder = f"n__{len(names)}"
     names[placeholder] = name
     return f"{quote}{placeholder}{quote}"
-
-
-def _too_deep() -> Refusal:
-    return Refusal(
-        Code.SQL_TOO_DEEP, "text.types", f"Types nest more than {MAX_HEAVY_TYPES} levels deep"
-    )

@@ -48,7 +48,7 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
         parser = ""
         tokens = [token for token in tokens if token.key != "ROW"]
     text, names = plain(tokens, dialect)
-    tree = parse(text, parser)
+    tree = parse(text, parser, len(tokens))
     kind = type(tree).__name__
     if kind not in _ROOTS:
         raise Refusal(
