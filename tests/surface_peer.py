@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.protocol.kernel import Kernel, Link
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.link import Link
 from tidegate.protocol.session import Session
 from tidegate.surfaces.api import Surface
 from tidegate.types import Actor, Scope

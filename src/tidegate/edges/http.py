@@ -17,7 +17,8 @@ from tidegate.edges.guards import Guard
 from tidegate.edges.sse import EventStream, HeaderList, Send
 from tidegate.errors import Code, GateError
 from tidegate.protocol.frames import NO_ID, error_frame, salvage_id
-from tidegate.protocol.kernel import Answer, Kernel, Link
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.link import Answer, Link
 from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from tidegate.protocol.frames import NO_ID, error_frame
-from tidegate.protocol.kernel import Kernel, Link
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.link import Link
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.session import Session
 from tidegate.types import Actor, Cancellation

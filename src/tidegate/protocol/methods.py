@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,13 +17,11 @@ from tidegate.protocol import render
 from tidegate.protocol.exchange import Exchange
 from tidegate.protocol.frames import encode
 from tidegate.protocol.model import INVALID_PARAMS, LOG_LEVELS, RpcError
+from tidegate.protocol.offering import Offering
 from tidegate.protocol.revisions import MODERN, Revision
 from tidegate.protocol.subscriptions import listen
 
-if TYPE_CHECKING:
-    from tidegate.protocol.kernel import Kernel
-
-Handler = Callable[["Kernel", Exchange, Any], Awaitable[bytes]]
+Handler = Callable[[Offering, Exchange, Any], Awaitable[bytes]]
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -35,35 +33,35 @@ class Method(msgspec.Struct, frozen=True):
     capability: str | None = None
 
 
-def _result(kernel: Kernel, exchange: Exchange, fields: Mapping[str, Any]) -> bytes:
+def _result(offering: Offering, exchange: Exchange, fields: Mapping[str, Any]) -> bytes:
     if exchange.wire.modern:
-        return render.modern_result(fields, kernel.server_meta)
+        return render.modern_result(fields, offering.server_meta)
     return encode(fields)
 
 
-def _cacheable(kernel: Kernel, exchange: Exchange, fields: dict[str, Any]) -> bytes:
+def _cacheable(offering: Offering, exchange: Exchange, fields: dict[str, Any]) -> bytes:
     if exchange.wire.modern:
-        fields["ttlMs"] = kernel.settings.list_ttl_ms
-        fields["cacheScope"] = kernel.settings.list_scope
-    return _result(kernel, exchange, fields)
+        fields["ttlMs"] = offering.settings.list_ttl_ms
+        fields["cacheScope"] = offering.settings.list_scope
+    return _result(offering, exchange, fields)
 
 
-async def discover(kernel: Kernel, exchange: Exchange, params: p.Params) -> bytes:
+async def discover(offering: Offering, exchange: Exchange, params: p.Params) -> bytes:
     fields: dict[str, Any] = {
-        "supportedVersions": [v for v in kernel.settings.revisions.accepted if v in MODERN],
-        "capabilities": render.capabilities(kernel.server.capabilities, exchange.wire),
+        "supportedVersions": [v for v in offering.settings.revisions.accepted if v in MODERN],
+        "capabilities": render.capabilities(offering.server.capabilities, exchange.wire),
     }
-    if kernel.server.instructions is not None:
-        fields["instructions"] = kernel.server.instructions
-    return _cacheable(kernel, exchange, fields)
+    if offering.server.instructions is not None:
+        fields["instructions"] = offering.server.instructions
+    return _cacheable(offering, exchange, fields)
 
 
-async def ping(kernel: Kernel, exchange: Exchange, params: p.Params) -> bytes:
+async def ping(offering: Offering, exchange: Exchange, params: p.Params) -> bytes:
     return b"{}"
 
 
 def _page(
-    kernel: Kernel,
+    offering: Offering,
     exchange: Exchange,
     params: p.Page,
     key: str,
@@ -73,17 +71,17 @@ def _page(
     """One page of a list, encoded once for as long as the server returns the same list."""
     offset = _read_cursor(params.cursor, len(items))
     place = (key, exchange.revision, offset)
-    kept = kernel.lists.get(place)
+    kept = offering.lists.get(place)
     if kept is not None and kept[0] is items:
         return kept[1]
-    end = offset + kernel.settings.page_size
+    end = offset + offering.settings.page_size
     fields: dict[str, Any] = {key: [show(item, exchange.wire) for item in items[offset:end]]}
     if end < len(items):
         fields["nextCursor"] = urlsafe_b64encode(f"from:{end}".encode()).decode()
-    result = _cacheable(kernel, exchange, fields)
-    if len(kernel.lists) > 64:
-        kernel.lists.clear()
-    kernel.lists[place] = (items, result)
+    result = _cacheable(offering, exchange, fields)
+    if len(offering.lists) > 64:
+        offering.lists.clear()
+    offering.lists[place] = (items, result)
     return result
 
 
@@ -100,52 +98,52 @@ def _read_cursor(cursor: str | None, length: int) -> int:
     return offset
 
 
-async def list_tools(kernel: Kernel, exchange: Exchange, params: p.Page) -> bytes:
-    items = kernel.server.tools(exchange)
-    return _page(kernel, exchange, params, "tools", items, render.tool)
+async def list_tools(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+    items = offering.server.tools(exchange)
+    return _page(offering, exchange, params, "tools", items, render.tool)
 
 
-async def list_resources(kernel: Kernel, exchange: Exchange, params: p.Page) -> bytes:
-    items = kernel.server.resources(exchange)
-    return _page(kernel, exchange, params, "resources", items, render.resource)
+async def list_resources(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+    items = offering.server.resources(exchange)
+    return _page(offering, exchange, params, "resources", items, render.resource)
 
 
-async def list_templates(kernel: Kernel, exchange: Exchange, params: p.Page) -> bytes:
-    items = kernel.server.resource_templates(exchange)
-    return _page(kernel, exchange, params, "resourceTemplates", items, render.resource_template)
+async def list_templates(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+    items = offering.server.resource_templates(exchange)
+    return _page(offering, exchange, params, "resourceTemplates", items, render.resource_template)
 
 
-async def list_prompts(kernel: Kernel, exchange: Exchange, params: p.Page) -> bytes:
-    items = kernel.server.prompts(exchange)
-    return _page(kernel, exchange, params, "prompts", items, render.prompt)
+async def list_prompts(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+    items = offering.server.prompts(exchange)
+    return _page(offering, exchange, params, "prompts", items, render.prompt)
 
 
-async def call_tool(kernel: Kernel, exchange: Exchange, params: p.CallTool) -> bytes:
-    result = await kernel.server.call_tool(exchange, params.name, params.arguments or {})
-    return render.tool_result(result, exchange.wire, kernel.server_meta)
+async def call_tool(offering: Offering, exchange: Exchange, params: p.CallTool) -> bytes:
+    result = await offering.server.call_tool(exchange, params.name, params.arguments or {})
+    return render.tool_result(result, exchange.wire, offering.server_meta)
 
 
-async def read_resource(kernel: Kernel, exchange: Exchange, params: p.ReadResource) -> bytes:
-    contents = await kernel.server.read_resource(exchange, params.uri)
-    return _cacheable(kernel, exchange, {"contents": render.resource_contents(contents)})
+async def read_resource(offering: Offering, exchange: Exchange, params: p.ReadResource) -> bytes:
+    contents = await offering.server.read_resource(exchange, params.uri)
+    return _cacheable(offering, exchange, {"contents": render.resource_contents(contents)})
 
 
-async def get_prompt(kernel: Kernel, exchange: Exchange, params: p.GetPrompt) -> bytes:
-    result = await kernel.server.get_prompt(exchange, params.name, params.arguments or {})
-    return _result(kernel, exchange, render.prompt_result(result, exchange.wire))
+async def get_prompt(offering: Offering, exchange: Exchange, params: p.GetPrompt) -> bytes:
+    result = await offering.server.get_prompt(exchange, params.name, params.arguments or {})
+    return _result(offering, exchange, render.prompt_result(result, exchange.wire))
 
 
-async def complete(kernel: Kernel, exchange: Exchange, params: p.Complete) -> bytes:
+async def complete(offering: Offering, exchange: Exchange, params: p.Complete) -> bytes:
     if params.ref.get("type") not in ("ref/prompt", "ref/resource"):
         raise RpcError(INVALID_PARAMS, "Invalid params: ref must be ref/prompt or ref/resource")
     chosen = params.context.arguments if params.context is not None else {}
-    value = await kernel.server.complete(
+    value = await offering.server.complete(
         exchange, params.ref, params.argument.name, params.argument.value, chosen
     )
-    return _result(kernel, exchange, render.completion(value))
+    return _result(offering, exchange, render.completion(value))
 
 
-async def set_level(kernel: Kernel, exchange: Exchange, params: p.SetLevel) -> bytes:
+async def set_level(offering: Offering, exchange: Exchange, params: p.SetLevel) -> bytes:
     level = params.level.lower()
     if level not in LOG_LEVELS:
         raise RpcError(
@@ -156,13 +154,13 @@ async def set_level(kernel: Kernel, exchange: Exchange, params: p.SetLevel) -> b
     return b"{}"
 
 
-async def subscribe(kernel: Kernel, exchange: Exchange, params: p.Uri) -> bytes:
+async def subscribe(offering: Offering, exchange: Exchange, params: p.Uri) -> bytes:
     if exchange.session is not None:
         exchange.session.subscribed.add(params.uri)
     return b"{}"
 
 
-async def unsubscribe(kernel: Kernel, exchange: Exchange, params: p.Uri) -> bytes:
+async def unsubscribe(offering: Offering, exchange: Exchange, params: p.Uri) -> bytes:
     if exchange.session is not None:
         exchange.session.subscribed.discard(params.uri)
     return b"{}"

@@ -6,17 +6,15 @@ Source: specification 2026-07-28, `basic/patterns/subscriptions`.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from tidegate.protocol import params as p
 from tidegate.protocol.exchange import Exchange
 from tidegate.protocol.frames import encode, notification_frame
+from tidegate.protocol.offering import Offering
 from tidegate.protocol.session import Session
-
-if TYPE_CHECKING:
-    from tidegate.protocol.kernel import Kernel
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
@@ -28,7 +26,7 @@ _LIST_CHANGED = {
 _UPDATED = "notifications/resources/updated"
 
 
-async def listen(kernel: Kernel, exchange: Exchange, params: p.Listen) -> bytes:
+async def listen(offering: Offering, exchange: Exchange, params: p.Listen) -> bytes:
     """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
     wanted = params.notifications
     meta = {SUBSCRIPTION_KEY: msgspec.Raw(exchange.id)}
@@ -52,20 +50,20 @@ async def listen(kernel: Kernel, exchange: Exchange, params: p.Listen) -> bytes:
 
     acknowledgement: dict[str, Any] = {"notifications": wanted, "_meta": meta}
     outlet.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
-    stop = kernel.server.subscribe(changed)
-    kernel.listening.add(end)
+    stop = offering.server.subscribe(changed)
+    offering.listening.add(end)
     exchange.cancellation.listen(end)
     try:
         await ended
     finally:
-        kernel.listening.discard(end)
+        offering.listening.discard(end)
         stop()
     return encode({"resultType": "complete", "_meta": meta})
 
 
-def follow(kernel: Kernel, session: Session) -> None:
+def follow(offering: Offering, session: Session) -> None:
     """Send a session of the handshake era what it may hear of, until it is closed."""
-    capabilities = kernel.server.capabilities
+    capabilities = offering.server.capabilities
 
     def changed(kind: str, uri: str | None) -> None:
         if kind == "resource":
@@ -74,4 +72,4 @@ def follow(kernel: Kernel, session: Session) -> None:
         elif capabilities.get(kind, {}).get("listChanged"):
             session.send(notification_frame(_LIST_CHANGED[kind][0]))
 
-    session.unsubscribe = kernel.server.subscribe(changed)
+    session.unsubscribe = offering.server.subscribe(changed)

@@ -1,0 +1,85 @@
+"""The handshake era: `initialize`, notifications, and the client's answers to our questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidegate.protocol import frames, render
+from tidegate.protocol import params as p
+from tidegate.protocol.frames import Message
+from tidegate.protocol.link import Answer, Link
+from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, Info, RpcError
+from tidegate.protocol.offering import Offering
+from tidegate.protocol.revisions import negotiate
+from tidegate.protocol.sessions import Sessions
+from tidegate.protocol.subscriptions import follow
+
+MOST_ABOUT_CLIENT = 8_192
+"""Bytes of the parameters of `initialize`, which are kept as long as the session."""
+
+
+def initialize(offering: Offering, sessions: Sessions, message: Message, link: Link) -> Answer:
+    """Open the link's session, or a new one, and agree on a revision.
+
+    Raises: RpcError INVALID_REQUEST if it is open already, INVALID_PARAMS.
+    """
+    session = link.session
+    if session is not None and session.revision is not None:
+        raise RpcError(INVALID_REQUEST, "The session is initialized already", status=400)
+    if message.params is not None and len(message.params) > MOST_ABOUT_CLIENT:
+        raise RpcError(
+            INVALID_PARAMS,
+            f"Invalid params: initialize takes {MOST_ABOUT_CLIENT} bytes",
+            status=400,
+        )
+    params = p.read(p.Initialize, message.params)
+    if session is None:
+        session = link.session = sessions.open(link.actor)
+    server = offering.server
+    revision = session.revision = negotiate(offering.settings.revisions, params.protocol_version)
+    session.client = params.client_info
+    session.capabilities = params.capabilities
+    follow(offering, session)
+    info = server.info
+    fields: dict[str, Any] = {
+        "protocolVersion": revision.name,
+        "capabilities": render.capabilities(server.capabilities, revision),
+        "serverInfo": info if revision.titles else Info(info.name, info.version),
+    }
+    if server.instructions is not None:
+        fields["instructions"] = server.instructions
+    return Answer(frames.result_frame(message.id or frames.NO_ID, frames.encode(fields)))
+
+
+def hear(message: Message, link: Link) -> None:
+    """Take a notification; unknown ones are ignored, as JSON-RPC says."""
+    session = link.session
+    if session is None:
+        return
+    if message.method == "notifications/initialized":
+        session.ready = session.revision is not None
+    elif message.method == "notifications/cancelled":
+        try:
+            cancelled = p.read(p.Cancelled, message.params)
+        except RpcError:
+            return
+        cancellation = session.running.pop(bytes(cancelled.request_id), None)
+        if cancellation is not None:
+            cancellation.cancel(cancelled.reason or "cancelled by the client")
+
+
+def accept(message: Message, link: Link) -> None:
+    """Take the client's answer to a request of ours."""
+    if link.session is None or message.id is None:
+        return
+    if message.result is None:
+        link.session.accept(message.id, None, "it answered with an error")
+        return
+    try:
+        result = msgspec.json.decode(message.result, type=dict[str, Any])
+    except msgspec.ValidationError:
+        link.session.accept(message.id, None, "its result is not an object")
+    else:
+        link.session.accept(message.id, result, None)
