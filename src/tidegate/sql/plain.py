@@ -15,12 +15,13 @@ from tidegate.sql.lex import LITERALS, NAME, NUMBER, OP, PARAM, STRING, WORD, To
 from tidegate.sql.opinion import Refusal
 
 MAX_TOKENS = 10_000
-MAX_SUBSCRIPTS = 16
+MAX_POSTFIXES = 128
 MAX_STRUCTS = 6
 LIST_SHOWN = 48
 
 _PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
 _CLOSING = frozenset(")]}")
+_POSTFIX = frozenset({".", "["})
 _STRUCTS = frozenset({"STRUCT", "OBJECT", "UNION"})
 
 
@@ -37,7 +38,7 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
     names: dict[str, str] = {}
     quote = "`" if dialect.parser == "mysql" else '"'
     structs: list[bool] = []
-    run = subscripts = 0
+    run = postfixes = 0
     previous = before = Token("", "", "", 0)
     for token in tokens:
         kind, key = token.kind, token.key
@@ -57,17 +58,17 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
             else:
                 parts.append(_placeholder(token.text, names, quote))
         else:
-            if key == "[":
-                subscripts = subscripts + 1 if previous.key == "]" else 0
-            elif key == "(":
+            if key == "(":
                 structs.append(previous.key in _STRUCTS)
             elif key == ")" and structs:
                 structs.pop()
-            if subscripts > MAX_SUBSCRIPTS or (len(structs) > MAX_STRUCTS < sum(structs)):
+            elif key in _POSTFIX and previous.key in _CLOSING:
+                postfixes += 1
+            if postfixes > MAX_POSTFIXES or (len(structs) > MAX_STRUCTS < sum(structs)):
                 raise Refusal(
                     Code.SQL_TOO_DEEP,
                     "text.intricate",
-                    f"Too many subscripts or structures at character {token.at + 1}",
+                    f"Too many subscripts or structures up to character {token.at + 1}",
                 )
             parts.append(_operator(key, previous, dialect))
         before, previous = previous, token

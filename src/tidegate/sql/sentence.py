@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.errors import Code
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.effects import Grammar, study
+from tidegate.sql.growth import can_grow, overgrown
 from tidegate.sql.lex import Token
 from tidegate.sql.opinion import Opinion, Refusal
 from tidegate.sql.parse import parse
@@ -55,6 +56,8 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
             Code.SQL_UNKNOWN, "root.node", f"The parser takes the statement for {kind}, not a read"
         )
     grammar = study(tree, names, dialect)
+    if can_grow(tokens):
+        grammar.opinions.extend(overgrown(tree, names))
     returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
     return Reading(
         [*words.opinions, *unlisted(words, grammar), *grammar.opinions],
