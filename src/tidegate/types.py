@@ -146,16 +146,18 @@ Request = Query | Explain | Browse | More | ListSources | Connect | Disconnect
 class Cancellation:
     """Whether the caller has gone or changed its mind; engines hang their interrupt on it.
 
-    An edge may pass `watch`, which is called once, when somebody first listens: so the cost of
-    watching a connection is paid only by calls that do not answer at once.
+    An edge may override `watch`, which is called when somebody listens: so the cost of watching a
+    connection is paid only by calls that do not answer at once.
     """
 
-    __slots__ = ("_listeners", "_watch", "reason")
+    __slots__ = ("_listeners", "reason")
 
-    def __init__(self, watch: Callable[[Cancellation], None] | None = None) -> None:
+    def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []
-        self._watch = watch
         self.reason: str | None = None
+
+    def watch(self) -> None:
+        """Begin to see whether the caller is still there; asked again at every listener."""
 
     @property
     def cancelled(self) -> bool:
@@ -176,9 +178,7 @@ class Cancellation:
             listener()
             return
         self._listeners.append(listener)
-        if self._watch is not None:
-            watch, self._watch = self._watch, None
-            watch(self)
+        self.watch()
 
     def forget(self, listener: Callable[[], None]) -> None:
         """Take a listener back; unknown ones are ignored."""

@@ -100,7 +100,7 @@ class HttpEdge:
         for kernel in self._kernels.values():
             kernel.close()
         for call in list(self._watched):
-            call.cancellation.cancel("the server is stopping")
+            call.cancel("the server is stopping")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -191,7 +191,7 @@ class HttpEdge:
             session = self._session(kernel, actor, headers, frame)
         cors = self._cors(headers)
         call = _Call(receive, self._watched)
-        events = EventStream(send, cors, allowed=takes_events, started=call.watch_now)
+        events = EventStream(send, cors, allowed=takes_events, started=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
         link = Link(
@@ -199,8 +199,8 @@ class HttpEdge:
             events,
             session=session,
             headers=headers,
-            cancellation=call.cancellation,
-            closer=_closer(events, session, call),
+            cancellation=call,
+            closer=_closer(events, session, call) if events.stream is not None else None,
         )
         try:
             answer = await kernel.serve(frame, link)
@@ -250,7 +250,7 @@ class HttpEdge:
         session = self._session(kernel, actor, headers)
         events = EventStream(send, self._cors(headers))
         call = _Call(receive, self._watched)
-        call.cancellation.listen(events.stop)
+        call.listen(events.stop)
         last_seen = headers.get(b"last-event-id")
         if last_seen is not None:
             _replay(session, last_seen, events)
@@ -301,33 +301,36 @@ _PREFLIGHT: HeaderList = [
 ]
 
 
-class _Call:
+class _Call(Cancellation):
     """Watches whether the client of one request is still there, once somebody wants to know.
 
     `watched` holds the calls that are watched: those that run for longer.
     """
 
+    __slots__ = ("_receive", "_task", "_watched", "detached")
+
     def __init__(self, receive: Receive, watched: set[_Call]) -> None:
+        super().__init__()
         self._receive = receive
         self._watched = watched
         self._task: asyncio.Task[None] | None = None
-        self.cancellation = Cancellation(watch=lambda _: self.watch_now())
         self.detached = False
 
-    def watch_now(self) -> None:
+    def watch(self) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._watch())
+            self._task = asyncio.get_running_loop().create_task(self._wait_for_end())
             self._watched.add(self)
 
-    async def _watch(self) -> None:
+    async def _wait_for_end(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         if not self.detached:
-            self.cancellation.cancel("the client disconnected")
+            self.cancel("the client disconnected")
 
     def end(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._task = None
             self._watched.discard(self)
 
 

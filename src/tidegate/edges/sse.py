@@ -36,7 +36,7 @@ class EventStream:
         self._send = send
         self._headers = headers
         self._started_hook = started
-        self._queue: asyncio.Queue[Any] = asyncio.Queue()
+        self._queue: asyncio.Queue[Any] | None = None
         self._pump: asyncio.Task[None] | None = None
         self.open = allowed
         self.stream = stream
@@ -64,23 +64,28 @@ class EventStream:
 
     def put(self, event: bytes) -> None:
         self.start()
-        self._queue.put_nowait(event)
+        self._enqueue(event)
+
+    def _enqueue(self, event: Any) -> None:
+        if self._queue is not None:
+            self._queue.put_nowait(event)
 
     def start(self) -> None:
         """Begin the response; with a priming event if the stream can be resumed."""
         if self._pump is not None or self.closed:
             return
-        self._pump = asyncio.get_running_loop().create_task(self._run())
+        self._queue = asyncio.Queue()
+        self._pump = asyncio.get_running_loop().create_task(self._run(self._queue))
         if self._started_hook is not None:
             self._started_hook()
         if self.stream is not None:
-            self._queue.put_nowait(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
+            self._enqueue(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
 
     async def finish(self) -> None:
         """Send what is queued and end the response."""
         if self._pump is not None and not self.closed:
             self.closed = True
-            self._queue.put_nowait(_END)
+            self._enqueue(_END)
             await self._pump
 
     async def drained(self) -> None:
@@ -92,9 +97,9 @@ class EventStream:
         """End the response as soon as what is queued has left."""
         if self._pump is not None and not self.closed:
             self.closed = True
-            self._queue.put_nowait(_END)
+            self._enqueue(_END)
 
-    async def _run(self) -> None:
+    async def _run(self, queue: asyncio.Queue[Any]) -> None:
         await self._send(
             {
                 "type": "http.response.start",
@@ -111,7 +116,7 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": True})
         while True:
             try:
-                event = await asyncio.wait_for(self._queue.get(), KEEP_ALIVE_S)
+                event = await asyncio.wait_for(queue.get(), KEEP_ALIVE_S)
             except TimeoutError:
                 event = b": keep-alive\n\n"
             if event is _END:

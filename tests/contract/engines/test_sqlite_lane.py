@@ -6,6 +6,17 @@ from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.types import Cancellation
 
 
+class Watched(Cancellation):
+    """Notes that somebody listens."""
+
+    def __init__(self, seen: list[object]) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def watch(self) -> None:
+        self._seen.append(self)
+
+
 async def lane_of(case, engine, text, params=None, **options):
     cursor = await case.start(engine, text, params, **options)
     await cursor.close()
@@ -85,8 +96,8 @@ async def test_a_large_value_leaves_the_event_loop(shop, change):
 async def test_a_cancellation_is_watched_only_by_what_leaves_the_event_loop(shop):
     watched = []
     async with shop.opened() as engine:
-        await shop.ask(engine, POINT, cancellation=Cancellation(watched.append))
+        await shop.ask(engine, POINT, cancellation=Watched(watched))
         assert watched == []
         text = "SELECT count(*) FROM items"
-        await shop.ask(engine, text, cancellation=Cancellation(watched.append))
+        await shop.ask(engine, text, cancellation=Watched(watched))
         assert len(watched) == 1
