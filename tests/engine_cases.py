@@ -59,6 +59,7 @@ class Spelling:
     columns: tuple[str, ...] = ()
     refused_reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    text_type: str = "text"
 
 
 @dataclass
@@ -209,6 +210,98 @@ SQLITE = Spelling(
     ),
 )
 
+DUCKDB_SHOP = """
+CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE parts (id INTEGER PRIMARY KEY, item_id INTEGER NOT NULL REFERENCES items (id));
+CREATE TABLE void (id INTEGER PRIMARY KEY, name TEXT);
+CREATE SEQUENCE numbers;
+INSERT INTO items SELECT i, 'item ' || i FROM range(1, 11) AS n (i);
+INSERT INTO parts SELECT id + 10 * k, id FROM items, range(2) AS r (k);
+"""
+
+
+def make_duckdb(directory: Path) -> str:
+    import duckdb
+
+    path = directory / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(DUCKDB_SHOP)
+    return f"duckdb:///{path}"
+
+
+def digest_duckdb(_: Any, url: str) -> str:
+    """Of the file and of whatever stands beside it."""
+    return digest_sqlite(_, url.replace("duckdb:", "sqlite:"))
+
+
+DUCKDB = Spelling(
+    one="SELECT 1",
+    rows="SELECT i, 'x' FROM range(1, {n} + 1) AS n (i)",
+    wide_rows="SELECT i, repeat('x', {width}) FROM range(1, {n} + 1) AS n (i)",
+    values="SELECT NULL, 42, 1152921504606846976, (-9223372036854775808)::BIGINT, 1.5::DOUBLE,"
+    " 'inf'::DOUBLE, 'naïve – 海 🌊', '', '\\x00\\xff'::BLOB, ''::BLOB",
+    expected=(
+        *(None, 42, 2**60, -(2**63), 1.5, float("inf")),
+        *("naïve – 海 🌊", "", b"\x00\xff", b""),
+    ),
+    echo="SELECT $1, $2, $3",
+    table="SELECT * FROM {name} ORDER BY id",
+    count="SELECT count(*) FROM {name}",
+    runaway="SELECT count(*) FROM range(100000000000000) AS n (i) WHERE i % 7 = 3",
+    broken="SELECT abs((-9223372036854775808)::BIGINT)",
+    nonsense="SELEC 1",
+    two="SELECT 1; SELECT 2",
+    empty=" -- nothing\n",
+    add="INSERT INTO void VALUES ($1, $2)",
+    add_and_return="INSERT INTO void VALUES ($1, $2) RETURNING id, name",
+    nothing="SELECT * FROM void",
+    comment_behind="SELECT 1 ; -- that is all\n",
+    columns=("id", "name"),
+    text_type="varchar",
+    refused_reads=(
+        "ATTACH 'other.duckdb' AS other",
+        "DETACH shop",
+        "COPY items TO 'items.csv'",
+        "EXPORT DATABASE 'copy'",
+        "IMPORT DATABASE 'copy'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "BEGIN",
+        "COMMIT",
+        "CHECKPOINT",
+        "CALL pragma_version()",
+        "PRAGMA memory_limit = '1TB'",
+        "PRAGMA enable_profiling",
+        "SET threads = 1",
+        "RESET threads",
+        "SET VARIABLE x = 1",
+        "USE memory",
+        "PREPARE p AS SELECT 1",
+    ),
+    writes=(
+        "DELETE FROM items",
+        "TRUNCATE items",
+        "UPDATE items SET name = 'x'",
+        "INSERT INTO void VALUES (1, 'x')",
+        "INSERT INTO void SELECT * FROM items RETURNING id",
+        "WITH x AS (SELECT 1) DELETE FROM items",
+        "INSERT OR REPLACE INTO items VALUES (1, 'x')",
+        "MERGE INTO void USING items ON void.id = items.id WHEN NOT MATCHED THEN INSERT",
+        "CREATE TABLE more (a INTEGER)",
+        "CREATE TABLE copy AS SELECT * FROM items",
+        "CREATE TEMP TABLE t (a INTEGER)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE MACRO m(x) AS x + 1",
+        "CREATE INDEX i ON void (name)",
+        "CREATE SCHEMA other",
+        "DROP TABLE parts",
+        "ALTER TABLE void ADD COLUMN c INTEGER",
+        "COMMENT ON TABLE items IS 'x'",
+        "VACUUM",
+        "ANALYZE",
+    ),
+)
+
 MEMORY = Spelling(
     one="ROWS 1",
     rows="ROWS {n}",
@@ -323,6 +416,7 @@ POSTGRES = Spelling(
 )
 
 CASES = {
+    "duckdb": Case("duckdb", make_duckdb, DUCKDB, digest_duckdb),
     "sqlite": Case("sqlite", make_sqlite, SQLITE, digest_sqlite),
     "memory": Case("memory", lambda _: "memory://", MEMORY, digest_memory),
 }

@@ -35,6 +35,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     several_databases: bool = False
     inspects: bool = False
     explains: bool = True
+    explains_changes: bool = True
     cancels: bool = True
     foreign_keys: bool = True
     row_counts: bool = True

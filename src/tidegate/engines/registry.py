@@ -28,10 +28,15 @@ class Entry(NamedTuple):
 
 POSTGRES = Entry("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres")
 
+MYSQL = Entry("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql")
+
 ENGINES: dict[str, Entry] = {
     "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
     "postgres": POSTGRES,
     "postgresql": POSTGRES,
+    "duckdb": Entry("duckdb", "duckdb", "tidegate.engines.duckdb", "DuckdbEngine", "duckdb"),
+    "mysql": MYSQL,
+    "mariadb": MYSQL,
     "memory": Entry("memory", "memory", "tidegate.engines.memory", "MemoryEngine"),
 }
 

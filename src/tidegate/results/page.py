@@ -63,6 +63,28 @@ class PageBuilder:
         """Rows that were added and found no place in the page."""
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing has been added yet."""
+        return not self._parts and not self._ended
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @property
+    def cells(self) -> Literal["json", "text"]:
+        return "text" if self._as_text else "json"
+
+    def adopt(self, page: Page, rest: Rows) -> None:
+        """Be what another builder, with these limits and cells, has built in another process."""
+        self._parts = [page.rows]
+        self._bytes = len(page.rows)
+        self._count = page.row_count
+        self._truncations = page.truncations
+        self._ended = True
+        self.rest = rest
+
+    @property
     def bytes_per_row(self) -> int:
         """What a row takes, on average, at least 1."""
         return max(1, self._bytes // max(1, self._count))

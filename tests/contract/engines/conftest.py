@@ -27,6 +27,8 @@ def case(request, tmp_path):
     """One engine with a shop of its own; no thread of it may outlive the test."""
     before = set(threading.enumerate())
     yield CASES[request.param].prepare(tmp_path)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(1)  # one that waited for a process ends just behind it
     assert set(threading.enumerate()) <= before
 
 

@@ -1,0 +1,230 @@
+"""Decides what is told of a schema. A fixed number of statements, however many tables."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import defaultdict
+from typing import Any
+
+import duckdb
+
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    Browse,
+    Catalog,
+    ColumnInfo,
+    Ddl,
+    ForeignKey,
+    Index,
+    Status,
+    Table,
+)
+
+Rows = list[tuple[Any, ...]]
+Name = tuple[str, str]
+
+_TABLES = """
+SELECT schema_name, table_name, 'table', comment, estimated_size, sql FROM duckdb_tables()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+UNION ALL
+SELECT schema_name, view_name, 'view', comment, NULL, sql FROM duckdb_views()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+ORDER BY schema_name, table_name"""
+
+_SCHEMAS = """
+SELECT schema_name FROM duckdb_schemas()
+WHERE database_name = current_database()
+AND schema_name NOT IN ('information_schema', 'pg_catalog') ORDER BY schema_name"""
+
+_COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type, is_nullable, column_default, comment,
+is_generated
+FROM duckdb_columns()
+WHERE database_name = current_database() AND NOT internal
+AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
+ORDER BY schema_name, table_name, column_index"""
+
+_CONSTRAINTS = """
+SELECT schema_name, table_name, constraint_type, constraint_column_names, constraint_name,
+referenced_table, referenced_column_names
+FROM duckdb_constraints()
+WHERE database_name = current_database()
+AND constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FOREIGN KEY')
+AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
+ORDER BY schema_name, table_name, constraint_index"""
+
+_INDEXES = """
+SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions, sql
+FROM duckdb_indexes()
+WHERE database_name = current_database()
+AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
+ORDER BY schema_name, table_name, index_name"""
+
+
+def status(cursor: duckdb.DuckDBPyConnection) -> Status:
+    """What the open database is."""
+    rows = cursor.execute("SELECT current_database(), current_schema(), version()").fetchall()
+    database, schema, version = rows[0]
+    return Status(database, schema, f"DuckDB {version.removeprefix('v')}")
+
+
+def stamp(cursor: duckdb.DuckDBPyConnection) -> str:
+    """A digest of everything that is told of the schema."""
+    digest = hashlib.blake2b(digest_size=12)
+    listed = cursor.execute(_TABLES).fetchall()
+    parts = [cursor.execute(query).fetchall() for query in (_SCHEMAS,)]
+    parts += [cursor.execute(query, [None, None]).fetchall() for query in (_COLUMNS, _INDEXES)]
+    for row in listed:
+        digest.update(repr((*row[:4], row[5])).encode())
+    for rows in parts:
+        digest.update(repr(rows).encode())
+    return digest.hexdigest()
+
+
+def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
+    """Everything named, or the one schema or table. Raises: GateError TABLE_UNKNOWN."""
+    listed = cursor.execute(_TABLES).fetchall()
+    schemas = [row[0] for row in cursor.execute(_SCHEMAS).fetchall()]
+    only: Name | None = None
+    if browse.schema is not None:
+        schema = _schema(schemas, browse.schema)
+        listed = [row for row in listed if row[0] == schema]
+    if browse.table is not None:
+        only = _known(listed, browse.table)
+        listed = [row for row in listed if (row[0], row[1]) == only]
+    narrowed = list(only) if only else [None, None]
+    constraints = cursor.execute(_CONSTRAINTS, narrowed).fetchall()
+    keys = _primary_keys(constraints)
+    columns = _columns(cursor.execute(_COLUMNS, narrowed).fetchall(), keys)
+    indexes = _indexes(cursor.execute(_INDEXES, narrowed).fetchall(), constraints)
+    foreign = _foreign_keys(constraints)
+    state = status(cursor)
+    tables = [
+        Table(
+            schema=schema,
+            name=name,
+            kind=kind,
+            columns=tuple(columns.get((schema, name), ())),
+            indexes=tuple(indexes.get((schema, name), ())),
+            foreign_keys=tuple(foreign.get((schema, name), ())),
+            comment=comment,
+            approximate_rows=size,
+        )
+        for schema, name, kind, comment, size, _ in listed
+    ]
+    return Catalog(
+        state.database, state.schema or "main", tuple(schemas), tuple(tables), stamp(cursor)
+    )
+
+
+def ddl(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Ddl:
+    """How the table is made, with its indexes. Raises: GateError TABLE_UNKNOWN."""
+    listed = _listed(cursor, browse)
+    known = _known(listed, browse.table or "")
+    texts = [row[5] for row in listed if (row[0], row[1]) == known]
+    texts += [row[6] for row in cursor.execute(_INDEXES, list(known)).fetchall() if row[6]]
+    return Ddl("\n".join(text.rstrip(";\n") + ";" for text in texts))
+
+
+def counts(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> list[tuple[str, str, int]]:
+    """Count the one table, or every table that is not a view, in one statement."""
+    listed = _listed(cursor, browse)
+    if browse.table is not None:
+        names = [_known(listed, browse.table)]
+    else:
+        names = [(row[0], row[1]) for row in listed if row[2] == "table"]
+    if not names:
+        return []
+    counted = cursor.execute(
+        "SELECT * FROM ("
+        + " UNION ALL ".join(
+            f"SELECT {_literal(schema)}, {_literal(name)}, count(*) FROM {_quoted(schema, name)}"
+            for schema, name in names
+        )
+        + ")"
+    )
+    return counted.fetchall()
+
+
+def _listed(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Rows:
+    listed = cursor.execute(_TABLES).fetchall()
+    if browse.schema is None:
+        return listed
+    schema = _schema([row[0] for row in cursor.execute(_SCHEMAS).fetchall()], browse.schema)
+    return [row for row in listed if row[0] == schema]
+
+
+def _columns(rows: Rows, keys: dict[Name, list[str]]) -> dict[Name, list[ColumnInfo]]:
+    columns: dict[Name, list[ColumnInfo]] = defaultdict(list)
+    for schema, table, name, kind, nullable, default, comment, generated in rows:
+        key = keys.get((schema, table), [])
+        columns[schema, table].append(
+            ColumnInfo(
+                name=name,
+                type=kind,
+                nullable=nullable,
+                default=default,
+                key=key.index(name) + 1 if name in key else 0,
+                comment=comment,
+                extra="generated virtual" if generated else None,
+            )
+        )
+    return columns
+
+
+def _primary_keys(constraints: Rows) -> dict[Name, list[str]]:
+    return {(row[0], row[1]): list(row[3]) for row in constraints if row[2] == "PRIMARY KEY"}
+
+
+def _indexes(rows: Rows, constraints: Rows) -> dict[Name, list[Index]]:
+    indexes: dict[Name, list[Index]] = defaultdict(list)
+    for schema, table, kind, columns, name, *_ in constraints:
+        if kind != "FOREIGN KEY":
+            primary = kind == "PRIMARY KEY"
+            indexes[schema, table].append(Index(name, tuple(columns), True, primary, "art"))
+    for schema, table, name, unique, primary, expressions, _ in rows:
+        parts = [part.strip(" '\"") for part in str(expressions).strip("[]").split(", ")]
+        indexes[schema, table].append(Index(name, tuple(parts), unique, primary, "art"))
+    return indexes
+
+
+def _foreign_keys(constraints: Rows) -> dict[Name, list[ForeignKey]]:
+    keys: dict[Name, list[ForeignKey]] = defaultdict(list)
+    for schema, table, kind, columns, name, parent, references in constraints:
+        if kind == "FOREIGN KEY":
+            # DuckDB's keys stay within a schema.
+            keys[schema, table].append(
+                ForeignKey(name, tuple(columns), parent, tuple(references), schema)
+            )
+    return keys
+
+
+def _schema(schemas: list[str], name: str) -> str:
+    for schema in schemas:
+        if schema.lower() == name.lower():
+            return schema
+    raise GateError(
+        Code.TABLE_UNKNOWN,
+        f"There is no schema `{name}`.",
+        hint=f"There are: {', '.join(schemas)}.",
+    )
+
+
+def _known(listed: Rows, table: str) -> Name:
+    """A table's schema and name as the catalog spells them; `main` comes first."""
+    found = [(row[0], row[1]) for row in listed if row[1].lower() == table.lower()]
+    if found:
+        return min(found, key=lambda name: (name[1] != table, name[0] != "main"))
+    names = {row[1].lower(): row[1] for row in listed}
+    near = difflib.get_close_matches(table.lower(), names, 3)
+    hint = f"Did you mean {', '.join(names[name] for name in near)}?" if near else None
+    raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,62 @@
+"""Decides how rows travel from a worker process to their caller."""
+
+from __future__ import annotations
+
+from tidegate.engines.api import Row, Sink
+from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Rows, Run, Started
+from tidegate.engines.worker.errand import Errand
+from tidegate.results.page import PageBuilder
+from tidegate.types import Column
+
+READ_AHEAD = 2_048
+"""Rows that a request for more brings at least, unless they are large, or belong to a change."""
+
+
+class ProcessCursor:
+    """A statement in a worker process, which is free again as soon as the last row is read."""
+
+    def __init__(self, errand: Errand, *, writes: bool) -> None:
+        self.columns: tuple[Column, ...] = ()
+        self.affected = 0
+        self._errand = errand
+        self._writes = writes
+        self._ready: Rows = []
+        self._ended = False
+        self._untouched = True
+
+    async def begin(self, run: Run) -> None:
+        """Start the statement. It has ended if this raises."""
+        started = await self._errand.ask("run", run, Started)
+        self.columns = tuple([Column(name, kind) for name, kind in started.columns])
+        self._take(started.portion)
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        self._untouched = False
+        while len(self._ready) < max_rows and not self._ended:
+            rest = max_rows - len(self._ready)
+            wanted = rest if self._writes else max(rest, READ_AHEAD)
+            self._take(await self._errand.ask("fetch", wanted, Portion))
+        rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
+        return rows
+
+    async def pour(self, sink: Sink) -> None:
+        """As `Cursor.pour`; a page that needs more than one request is built by the worker."""
+        if not self._ended and self._untouched and isinstance(sink, PageBuilder) and sink.empty:
+            self._untouched = False
+            filled = await self._errand.ask("fill", Fill(sink.limits, sink.cells), Filled)
+            sink.adopt(filled.page, filled.rest.rows)
+            self._take(Portion([], filled.rest.ended, filled.rest.affected))
+            return
+        while wanted := sink.wanted:
+            sink.add(await self.fetch(wanted))
+
+    async def close(self) -> None:
+        self._ready = []
+        await self._errand.close()
+
+    def _take(self, portion: Portion) -> None:
+        self._ready += portion.rows
+        if portion.ended:
+            self._ended = True
+            self.affected = portion.affected
+            self._errand.done()

@@ -1,0 +1,235 @@
+"""DuckDB behind the engine interface. Decides which worker runs what, and who may have the file.
+
+The driver is never imported here: it lives in worker processes (`worker.py`), which can be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.duckdb.cursor import ProcessCursor
+from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Run, Told, Version
+from tidegate.engines.duckdb.source import DuckUrl
+from tidegate.engines.duckdb.turns import Turns
+from tidegate.engines.worker.errand import Errand, stopped
+from tidegate.engines.worker.pool import Pool
+from tidegate.engines.worker.process import WorkerProcess
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    NEVER,
+    Browse,
+    Cancellation,
+    Databases,
+    Description,
+    Effect,
+    Explain,
+    Judgement,
+    Permit,
+    Query,
+    Source,
+    Statement,
+    Status,
+)
+
+MODULE = "tidegate.engines.duckdb.worker"
+
+WAIT_S = 10.0
+"""How long our own questions, which no permit limits, may take."""
+
+HOLD_S = 2.0
+"""How long the file is kept open after the last statement: meanwhile nobody else can write it."""
+
+OPINIONS = 1_024
+OPINION_TEXT = 32_768
+
+Body = TypeVar("Body")
+
+
+class DuckdbEngine:
+    """One DuckDB file, or one database in memory."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(inspects=True, explains_changes=False)
+
+    def __init__(self, url: DuckUrl) -> None:
+        self._url = url
+        self._pool = Pool(self._start, url.workers)
+        self._turns = Turns()
+        self._running: set[Errand] = set()
+        self._opinions: dict[str, Judgement | None] = {}
+        self._stamp: tuple[str, str] = ("", "")
+        self._letting_go: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._status = Status("", None, "")
+
+    @classmethod
+    async def open(cls, source: Source) -> DuckdbEngine:
+        engine = cls(DuckUrl(source.url))
+        try:
+            greeting = await engine._ask("greet", Version(engine._url.version()), Greeting)
+        except BaseException:
+            await engine.close()
+            raise
+        engine._status = greeting.status
+        return engine
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    async def inspect(self, statement: Statement) -> Judgement | None:
+        """The opinion of DuckDB's parser, from the cache where it was asked before."""
+        self._check_open()
+        text = statement.text
+        if text in self._opinions:
+            return self._opinions[text]
+        opinion = await self._ask("inspect", text, Opinion)
+        if len(text) <= OPINION_TEXT:
+            if len(self._opinions) >= OPINIONS:
+                self._opinions.clear()
+            self._opinions[text] = opinion.judgement
+        return opinion.judgement
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        request = permit.request
+        if not isinstance(request, (Query, Explain)):
+            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
+        explain = isinstance(request, Explain)
+        writes = permit.effect > Effect.READ and not explain
+        params = request.statement.params
+        errand = await self._begin(permit.limits.timeout_s, cancellation, writes)
+        cursor = ProcessCursor(errand, writes=writes)
+        run = Run(
+            self._url.version(),
+            request.statement.text,
+            None if params is None else list(params),
+            int(permit.effect),
+            explain,
+            permit.limits.max_rows + 1,
+        )
+        try:
+            await cursor.begin(run)
+        except BaseException:
+            await cursor.close()
+            raise
+        return cursor
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        request = permit.request
+        if not isinstance(request, Browse):
+            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
+        self._check_open()
+        if request.aspect == "status":
+            return self._status
+        if request.aspect == "databases":
+            return Databases((self._status.database,))
+        look = Look(self._url.version(), request)
+        told = await self._ask("look", look, Told, permit.limits.timeout_s, cancellation)
+        return told.description
+
+    async def stamp(self) -> str:
+        """A digest of the schema, taken anew only if the file has changed."""
+        self._check_open()
+        version = self._url.version()
+        if self._stamp[0] != version or self._url.file.path is None:
+            self._stamp = version, await self._ask("stamp", Version(version), str)
+        return self._stamp[1]
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        for errand in list(self._running):
+            errand.stop("closed")
+        await self._pool.close()
+
+    async def _ask(
+        self,
+        verb: str,
+        body: object,
+        kind: type[Body],
+        timeout_s: float = WAIT_S,
+        cancellation: Cancellation = NEVER,
+    ) -> Body:
+        """Have a worker answer one question that only reads."""
+        errand = await self._begin(timeout_s, cancellation, writes=False)
+        answer = await errand.ask(verb, body, kind)
+        errand.done()
+        return answer
+
+    async def _begin(self, timeout_s: float, cancellation: Cancellation, writes: bool) -> Errand:
+        """A worker for one statement, and the file for it."""
+        self._check_open()
+        if cancellation.cancelled:
+            raise stopped(cancellation.reason or "cancelled")
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+            self._letting_go = None
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        await self._turns.begin(writes=writes, timeout_s=timeout_s)
+        try:
+            if writes:
+                await self._let_go()
+            worker = await self._pool.take(max(0.0, deadline - loop.time()))
+        except BaseException:
+            self._end_turn(writes)
+            raise
+        release = self._releasing(writes)
+        return Errand(worker, deadline, timeout_s, cancellation, self._running, release)
+
+    def _releasing(self, writes: bool) -> Callable[[WorkerProcess], None]:
+        def release(worker: WorkerProcess) -> None:
+            self._pool.give(worker)
+            self._end_turn(writes)
+
+        return release
+
+    def _end_turn(self, writes: bool) -> None:
+        self._turns.end(writes=writes)
+        if self._turns.quiet and not self._closed and self._url.file.path is not None:
+            loop = asyncio.get_running_loop()
+            self._letting_go = loop.call_later(HOLD_S, self._let_go_soon)
+
+    def _let_go_soon(self) -> None:
+        """Nobody has asked for a while: let others write the file."""
+        self._letting_go = None
+        for worker in self._pool.take_idle():
+            self._released(worker)
+
+    async def _let_go(self) -> None:
+        """Have every worker close the file, before one of them opens it for writing."""
+        if self._url.file.path is None:
+            return
+        asked = [self._released(worker) for worker in self._pool.take_idle()]
+        if asked:
+            await asyncio.wait(asked)
+
+    def _released(self, worker: WorkerProcess) -> asyncio.Future[msgspec.Raw]:
+        asked = worker.send("release")
+
+        def give(answer: asyncio.Future[msgspec.Raw]) -> None:
+            answer.exception()
+            self._pool.give(worker)
+
+        asked.add_done_callback(give)
+        return asked
+
+    async def _start(self) -> WorkerProcess:
+        worker = await WorkerProcess.start(MODULE)
+        try:
+            await worker.send("setup", self._url.setup)
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")

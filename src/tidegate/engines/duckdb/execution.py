@@ -1,0 +1,203 @@
+"""Decides how a statement runs on a worker's session, and how its rows are read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, cast
+
+import duckdb
+
+from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
+from tidegate.engines.duckdb.opinion import Reading, body, read
+from tidegate.engines.duckdb.session import Session
+from tidegate.engines.duckdb.values import Column, mended
+from tidegate.errors import Code, GateError
+from tidegate.results.page import PageBuilder
+from tidegate.types import Column as PageColumn
+from tidegate.types import Effect
+
+BATCH_BYTES = 1_000_000
+"""About how much is read before rows are handed over."""
+
+FIRST_ROWS = 512
+"""Results of up to so many rows come back at once."""
+
+Row = tuple[Any, ...]
+
+
+class Execution:
+    """A statement that has begun. A change is committed when its last row was read."""
+
+    def __init__(self, session: Session, run: Run) -> None:
+        """Begin it. Raises: GateError POLICY_* if it does more than `run.effect`; duckdb.Error."""
+        reading = read(run.text)
+        _check_effect(reading, run)
+        params = _parameters(reading, run)
+        self._session = session
+        self._writes = not run.explain and run.effect > Effect.READ
+        self._ready: list[Row] = []
+        self._batch = 4
+        self._columns: list[Column] = []
+        self.columns: list[tuple[str, str]] = []
+        self.affected = 0
+        self.ended = False
+        self._cursor = session.cursor(run.version, writes=self._writes)
+        try:
+            self._begin(reading, params, run.explain)
+        except BaseException:
+            self.close()
+            raise
+
+    def started(self, max_rows: int) -> Started:
+        """What can be told at once: all rows, if they are few."""
+        if not self.ended and not self._writes:
+            self._ready = self._read(min(max_rows, FIRST_ROWS))
+        rows: list[Row] = []
+        if self.ended:
+            rows, self._ready = self._ready, []
+        return Started(self.columns, Portion(rows, self.ended, self.affected))
+
+    def fetch(self, max_rows: int) -> Portion:
+        """Up to `max_rows` further rows; fewer if they are large, or at the end."""
+        rows = self._next(max_rows)
+        return Portion(rows, self.ended and not self._ready, self.affected)
+
+    def fill(self, fill: Fill) -> Filled:
+        """Build a page of the further rows."""
+        columns = tuple([PageColumn(name, kind) for name, kind in self.columns])
+        builder = PageBuilder(columns, fill.limits, fill.cells)
+        while wanted := builder.wanted:
+            builder.add(self._next(wanted))
+        rest = list(builder.rest)
+        ended = self.ended and not self._ready
+        return Filled(builder.page(), Portion(rest, ended, self.affected))
+
+    def close(self) -> None:
+        """End it; a change whose rows were not all read is undone. Safe to call twice."""
+        self._ready = []
+        if not self.ended:
+            self.ended = True
+            with suppress(duckdb.Error):
+                if self._writes:
+                    self._cursor.execute("ROLLBACK")
+            self._session.drop(self._cursor)
+
+    def _begin(self, reading: Reading, params: list[Any] | None, explain: bool) -> None:
+        cursor = self._cursor
+        text = reading.text
+        if explain and reading.judgement.effect > Effect.READ:
+            raise GateError(
+                Code.UNSUPPORTED,
+                "DuckDB explains a change only where it could make it.",
+                hint="Explain the SELECT that finds the rows to be changed.",
+            )
+        if explain:
+            text = f"EXPLAIN {text}"
+        elif reading.wrappable and not self._writes:
+            text = self._wrapped(text, params)
+        cursor.execute(text, params)
+        if not self.columns and cursor.description:
+            self.columns = [(entry[0], str(entry[1])) for entry in cursor.description]
+        if self._writes and not reading.returns:
+            self._finish_change()
+
+    def _wrapped(self, text: str, params: list[Any] | None) -> str:
+        """The text, with a projection around it if there are values to be asked for as text."""
+        relation = self._cursor.sql(text, params=params)
+        kinds = relation.types
+        self.columns = [
+            (name, str(kind)) for name, kind in zip(relation.columns, kinds, strict=True)
+        ]
+        columns = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
+        if all(column.expression[0] == "#" for column in columns):
+            return text
+        self._columns = columns
+        return (
+            f"SELECT {', '.join([column.expression for column in columns])} FROM (\n{body(text)}\n)"
+        )
+
+    def _finish_change(self) -> None:
+        """A change without RETURNING has run, and its result is a count, if it is anything."""
+        counted = self._cursor.fetchall() if self.columns else []
+        if self.columns and self.columns[0][0] == "Count" and counted:
+            self.affected = int(counted[0][0])
+        self.columns = []
+        self._end()
+
+    def _next(self, max_rows: int) -> list[Row]:
+        if self._ready:
+            rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
+            return rows
+        return [] if self.ended else self._read(max_rows)
+
+    def _read(self, max_rows: int) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
+        while len(rows) < max_rows and size < BATCH_BYTES:
+            wanted = min(self._batch, max_rows - len(rows))
+            batch: list[Row] = self._cursor.fetchmany(wanted)
+            rows += batch
+            if len(batch) < wanted:
+                if self._writes:
+                    self.affected += len(rows)
+                self._end()
+                return mended(rows, self._columns)
+            row_bytes = max(_weight(batch[0]), _weight(batch[-1]))
+            size += row_bytes * len(batch)
+            self._batch = max(1, min(self._batch * 8, 4096, BATCH_BYTES // row_bytes))
+        if self._writes:
+            self.affected += len(rows)
+        return mended(rows, self._columns)
+
+    def _end(self) -> None:
+        if self._writes:
+            self._cursor.execute("COMMIT")
+        self.ended = True
+        self._session.drop(self._cursor)
+
+
+def _check_effect(reading: Reading, run: Run) -> None:
+    """Fail closed if DuckDB sees more than the permit allows. Raises: GateError POLICY_*."""
+    judgement = reading.judgement
+    if judgement.code is None and (run.explain or judgement.effect <= run.effect):
+        return
+    code = Code.POLICY_READ_ONLY if run.effect == Effect.READ else Code.POLICY_DENIED
+    raise GateError(
+        code,
+        judgement.reason,
+        hint=judgement.hint,
+        details={"effect": judgement.effect.label},
+    )
+
+
+def _parameters(reading: Reading, run: Run) -> list[Any] | None:
+    """The values in the order of $1, $2, ... Raises: GateError ARGUMENT_INVALID."""
+    names = reading.parameters
+    given = 0 if run.params is None else len(run.params)
+    if names != frozenset(str(place) for place in range(1, len(names) + 1)):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "Placeholders have numbers here, without gaps.",
+            hint="Write $1, $2, and so on.",
+        )
+    if run.explain and not given:
+        return [None] * len(names) or None
+    if given != len(names):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"The statement has {len(names)} placeholders, and {given} parameters were given.",
+        )
+    return run.params or None
+
+
+def _weight(row: Row) -> int:
+    """About how many bytes a row takes."""
+    return sum([_weight_of(value) for value in row]) + 8
+
+
+def _weight_of(value: Any) -> int:
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, (list, tuple)):
+        return sum([_weight_of(inner) for inner in cast("list[Any]", value)]) + 8
+    return 64 if isinstance(value, dict) else 8

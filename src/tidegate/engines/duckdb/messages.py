@@ -1,0 +1,99 @@
+"""What the engine asks of its worker process, and what it is answered."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tidegate.types import Browse, Catalog, Counts, Ddl, Judgement, Limits, Page, Status
+
+Rows = list[Any]
+
+
+class Setup(msgspec.Struct, frozen=True, array_like=True):
+    """Which database a worker serves; None is one in memory. Memory in bytes, time in seconds."""
+
+    path: str | None
+    memory_bytes: int
+    threads: int
+    lock_wait_s: float
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Begin a statement. `version` is the state of the file: what is open of another is stale."""
+
+    version: str
+    text: str
+    params: list[Any] | None
+    effect: int
+    explain: bool
+    max_rows: int
+
+
+class Portion(msgspec.Struct, frozen=True, array_like=True):
+    """Rows; `ended` tells that there are no more, and then `affected` is final."""
+
+    rows: Rows
+    ended: bool
+    affected: int = 0
+
+
+class Started(msgspec.Struct, frozen=True, array_like=True):
+    """A result that has begun. Rows are in `portion` only if they are all there is."""
+
+    columns: list[tuple[str, str]]
+    portion: Portion
+
+
+class Fill(msgspec.Struct, frozen=True, array_like=True):
+    """Build a page of what was not fetched yet."""
+
+    limits: Limits
+    cells: Literal["json", "text"]
+
+
+class Filled(msgspec.Struct, frozen=True, array_like=True):
+    """The page, and in `rest` the rows that were read and found no place in it."""
+
+    page: Page
+    rest: Portion
+
+
+class Look(msgspec.Struct, frozen=True, array_like=True):
+    """Read metadata."""
+
+    version: str
+    browse: Browse
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """The metadata: one of these."""
+
+    catalog: Catalog | None = None
+    ddl: Ddl | None = None
+    counts: list[tuple[str, str, int]] | None = None
+
+    @property
+    def description(self) -> Catalog | Ddl | Counts:
+        if self.counts is not None:
+            return Counts({(schema, table): rows for schema, table, rows in self.counts})
+        return self.catalog or self.ddl or Ddl("")
+
+
+class Opinion(msgspec.Struct, frozen=True, array_like=True):
+    """What DuckDB makes of a text."""
+
+    judgement: Judgement | None
+
+
+class Version(msgspec.Struct, frozen=True, array_like=True):
+    """The state of the file that is to be looked at."""
+
+    version: str
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True):
+    """What an open database says of itself."""
+
+    status: Status

@@ -1,0 +1,142 @@
+"""Decides what effect a statement has by the type that DuckDB's own parser gives it. Runs nothing.
+
+Allowed types are listed, with their effects; what is not listed nobody may run.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import duckdb
+
+from tidegate.errors import Code, GateError
+from tidegate.sql.dialects.duckdb import DIALECT
+from tidegate.types import Effect, Judgement
+
+EFFECTS = {
+    "SELECT": Effect.READ,
+    "EXPLAIN": Effect.READ,
+    "MULTI": Effect.READ,
+    "INSERT": Effect.WRITE,
+    "UPDATE": Effect.WRITE,
+    "DELETE": Effect.WRITE,
+    "MERGE_INTO": Effect.WRITE,
+    "CREATE": Effect.WRITE,
+    "CREATE_FUNC": Effect.WRITE,
+    "ALTER": Effect.WRITE,
+    "ANALYZE": Effect.WRITE,
+    "VACUUM": Effect.WRITE,
+    "DROP": Effect.DESTRUCTIVE,
+}
+"""By statement type. MULTI is a PIVOT, which DuckDB splits up."""
+
+REFUSED = {
+    **dict.fromkeys(
+        ("SET", "VARIABLE_SET", "TRANSACTION", "PREPARE", "EXECUTE"),
+        Effect.SESSION,
+    ),
+    **dict.fromkeys(
+        ("ATTACH", "DETACH", "COPY", "COPY_DATABASE", "EXPORT", "EXTENSION", "LOAD"),
+        Effect.ADMIN,
+    ),
+}
+"""What nobody may run: the gate itself keeps sessions and files. Unlisted types are UNKNOWN."""
+
+_PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)
+_PIVOT = re.compile(r"\s*(?:PIVOT|FROM|WITH|\()", re.IGNORECASE)
+
+
+class Reading:
+    """One statement as DuckDB's parser has it. `parameters` are its placeholders' names."""
+
+    __slots__ = ("judgement", "kind", "parameters", "text")
+
+    def __init__(self, text: str, kind: str, parameters: frozenset[str]) -> None:
+        self.text = text
+        self.kind = kind
+        self.parameters = parameters
+        self.judgement = _judge(text, kind)
+
+    @property
+    def wrappable(self) -> bool:
+        """Whether the text may stand as a subquery."""
+        return self.kind == "SELECT"
+
+    @property
+    def returns(self) -> bool:
+        """Whether its result is rows, not a count."""
+        if self.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO"):
+            return self.judgement.returns_rows
+        return self.judgement.effect is Effect.READ
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Reading:
+    """The one statement of a text.
+
+    Raises: GateError SQL_EMPTY, SQL_MULTIPLE, SQL_UNREADABLE; duckdb.Error if it cannot be parsed.
+    """
+    if "\0" in text:
+        raise GateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
+    try:
+        statements = duckdb.extract_statements(text)
+        if not statements:
+            raise GateError(Code.SQL_EMPTY, "The text holds no statement.")
+        if len(statements) > 1:
+            raise GateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
+        only = statements[0]
+        return Reading(text, only.type.name, frozenset(only.named_parameters))
+    except UnicodeEncodeError as error:
+        raise GateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from error
+    except ValueError:  # a type that the driver has no name for
+        return Reading(text, "UNKNOWN", frozenset())
+
+
+def body(text: str) -> str:
+    """The text without the semicolons and comments behind its statement."""
+    content = text.encode()
+    end = len(content)
+    for offset, kind in reversed(duckdb.tokenize(text)):
+        if kind is not duckdb.token_type.comment and content[offset : offset + 1] != b";":
+            break
+        end = offset
+    return content[:end].decode()
+
+
+def _judge(text: str, kind: str) -> Judgement:
+    effect = EFFECTS.get(kind)
+    if kind == "PRAGMA":
+        effect = Effect.READ if _pragma_reads(text) else None
+    if kind == "MULTI" and not _PIVOT.match(text):
+        effect = None
+    if effect is None:
+        effect = REFUSED.get(kind, Effect.UNKNOWN)
+        return Judgement(
+            effect,
+            "duckdb.statement_type",
+            f"DuckDB may not run a statement of the type {kind} here.",
+            Code.POLICY_DENIED.value,
+            "Send one SELECT, or one statement that changes data.",
+            returns_rows=False,
+        )
+    returns = effect is Effect.READ or _has_returning(text)
+    return Judgement(
+        effect,
+        "duckdb.statement_type",
+        f"DuckDB's parser calls it {kind}.",
+        returns_rows=returns,
+    )
+
+
+def _pragma_reads(text: str) -> bool:
+    found = _PRAGMA.match(text)
+    return found is not None and found[1].lower() in DIALECT.pragmas | DIALECT.argument_pragmas
+
+
+def _has_returning(text: str) -> bool:
+    content = text.encode()
+    return any(
+        kind is duckdb.token_type.keyword and content[offset : offset + 9].lower() == b"returning"
+        for offset, kind in duckdb.tokenize(text)
+    )

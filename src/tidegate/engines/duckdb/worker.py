@@ -1,0 +1,152 @@
+"""The process that DuckDB lives in: `python -m tidegate.engines.duckdb.worker`.
+
+Answers the engine's requests, one statement at a time. The only place that imports the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import duckdb
+import msgspec
+
+from tidegate.engines.duckdb import catalog
+from tidegate.engines.duckdb.execution import Execution
+from tidegate.engines.duckdb.faults import translate
+from tidegate.engines.duckdb.messages import (
+    Fill,
+    Filled,
+    Greeting,
+    Look,
+    Opinion,
+    Portion,
+    Run,
+    Setup,
+    Started,
+    Told,
+    Version,
+)
+from tidegate.engines.duckdb.opinion import read
+from tidegate.engines.duckdb.session import Session
+from tidegate.engines.worker.frames import unpack
+from tidegate.engines.worker.serve import Answer, serve
+from tidegate.errors import Code, GateError
+from tidegate.types import Effect, Judgement
+
+Body = TypeVar("Body")
+
+
+class Worker:
+    """One session and the statement on it."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._execution: Execution | None = None
+        self.verbs: Mapping[str, Answer] = {
+            "setup": lambda body: self.setup(unpack(body, Setup)),
+            "greet": lambda body: self.greet(unpack(body, Version)),
+            "run": lambda body: self.run(unpack(body, Run)),
+            "fetch": lambda body: self.fetch(unpack(body, int)),
+            "fill": lambda body: self.fill(unpack(body, Fill)),
+            "close": lambda _: self.close(),
+            "release": lambda _: self.session.release(),
+            "inspect": lambda body: self.inspect(unpack(body, str)),
+            "look": lambda body: self.look(unpack(body, Look)),
+            "stamp": lambda body: self.stamp(unpack(body, Version)),
+        }
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            raise GateError(Code.INTERNAL, "The driver's process was not set up.")
+        return self._session
+
+    def interrupt(self) -> None:
+        if self._session is not None:
+            self._session.interrupt()
+
+    def translate(self, error: Exception) -> GateError:
+        self.close()
+        if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
+            self.session.release()
+        return translate(error)
+
+    def setup(self, setup: Setup) -> None:
+        self._session = Session(setup)
+
+    def greet(self, version: Version) -> Greeting:
+        cursor = self.session.cursor(version.version)
+        try:
+            return Greeting(catalog.status(cursor))
+        finally:
+            self.session.drop(cursor)
+
+    def run(self, run: Run) -> Started:
+        self.close()
+        self._execution = Execution(self.session, run)
+        return self._execution.started(run.max_rows)
+
+    def fetch(self, max_rows: int) -> Portion:
+        return self._running().fetch(max_rows)
+
+    def fill(self, fill: Fill) -> Filled:
+        return self._running().fill(fill)
+
+    def close(self) -> None:
+        execution, self._execution = self._execution, None
+        if execution is not None:
+            execution.close()
+
+    def inspect(self, text: str) -> Opinion:
+        """The opinion of DuckDB's parser, with the tables it finds; none if it cannot parse."""
+        try:
+            judgement = read(text).judgement
+        except GateError as error:
+            if error.code is not Code.SQL_MULTIPLE:
+                return Opinion(None)
+            judgement = Judgement(
+                Effect.UNKNOWN, "duckdb.one_statement", error.message, error.code.value
+            )
+            return Opinion(judgement)
+        except duckdb.Error:
+            return Opinion(None)
+        return Opinion(msgspec.structs.replace(judgement, tables=self._tables(text)))
+
+    def look(self, look: Look) -> Told:
+        cursor = self.session.cursor(look.version)
+        try:
+            if look.browse.aspect == "catalog":
+                return Told(catalog=catalog.catalog(cursor, look.browse))
+            if look.browse.aspect == "ddl":
+                return Told(ddl=catalog.ddl(cursor, look.browse))
+            return Told(counts=catalog.counts(cursor, look.browse))
+        finally:
+            self.session.drop(cursor)
+
+    def stamp(self, version: Version) -> str:
+        cursor = self.session.cursor(version.version)
+        try:
+            return catalog.stamp(cursor)
+        finally:
+            self.session.drop(cursor)
+
+    def _running(self) -> Execution:
+        if self._execution is None:
+            raise GateError(Code.SOURCE_NOT_CONNECTED, "There is no statement under way.")
+        return self._execution
+
+    def _tables(self, text: str) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(duckdb.get_table_names(text)))
+        except duckdb.Error:
+            return ()
+
+
+def main() -> None:
+    """Serve the gate at the other end of standard input and output."""
+    serve(Worker())
+
+
+if __name__ == "__main__":
+    main()

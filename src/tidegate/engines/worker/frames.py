@@ -1,0 +1,97 @@
+"""Decides how the gate and a worker process talk: frames of msgpack, each behind its length.
+
+The gate sends a `Request`, the worker answers with the `Reply` of the same number, one at a time.
+Only the request `interrupt` may come while another is being answered; it has no reply itself.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from tidegate.errors import Code, GateError
+
+Body = TypeVar("Body")
+
+HEADER = Struct("<I")
+INTERRUPT = "interrupt"
+
+_BIG_INTEGER = 1
+"""The extension type of integers beyond 64 bits: their digits."""
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """What the gate asks. `number` counts up, `body` is packed as `verb` wants it."""
+
+    number: int
+    verb: str
+    body: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+class Fault(msgspec.Struct, frozen=True, array_like=True):
+    """A GateError on its way."""
+
+    code: str
+    message: str
+    hint: str
+    details: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, error: GateError) -> Fault:
+        return cls(error.code.value, error.message, error.hint, error.details)
+
+    def error(self) -> GateError:
+        return GateError(Code(self.code), self.message, hint=self.hint, details=self.details)
+
+
+class Reply(msgspec.Struct, frozen=True, array_like=True):
+    """The answer to the request of the same number: a fault, or a body."""
+
+    number: int
+    fault: Fault | None
+    body: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+_encode = msgspec.msgpack.Encoder(decimal_format="string").encode
+
+
+def pack(value: Any) -> msgspec.Raw:
+    """A value as msgpack. Integers may have any size. Raises: TypeError for a foreign type."""
+    try:
+        return msgspec.Raw(_encode(value))
+    except OverflowError:
+        plain = msgspec.to_builtins(value, builtin_types=_KEPT)
+        return msgspec.Raw(_encode(_with_big_integers(plain)))
+
+
+def unpack(raw: msgspec.Raw, kind: type[Body]) -> Body:
+    """A value of the given type. Raises: msgspec.ValidationError, msgspec.DecodeError."""
+    return msgspec.msgpack.decode(raw, type=kind, ext_hook=_extension)
+
+
+def frame(message: Request | Reply) -> bytes:
+    """The message behind its length."""
+    content = _encode(message)
+    return HEADER.pack(len(content)) + content
+
+
+_KEPT = (bytes, bytearray)
+
+
+def _with_big_integers(value: Any) -> Any:
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return msgspec.msgpack.Ext(_BIG_INTEGER, str(value).encode())
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_with_big_integers(key): _with_big_integers(inner) for key, inner in items}
+    if isinstance(value, (list, tuple)):
+        return [_with_big_integers(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _extension(code: int, data: memoryview) -> Any:
+    if code != _BIG_INTEGER:
+        raise ValueError(f"an unknown extension type, {code}")
+    return int(bytes(data))

@@ -1,0 +1,178 @@
+"""The gate's end of one worker process: starts it, asks it, and ends it by force if need be.
+
+A worker sees none of our environment but what a Python program needs, so no secret of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from tidegate.engines.worker.frames import HEADER, INTERRUPT, Reply, Request, frame, pack, unpack
+from tidegate.errors import Code, GateError
+
+Body = TypeVar("Body")
+
+ENVIRONMENT = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
+    *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "TEMP", "TMP"),
+)
+
+EXIT_S = 5.0
+"""How long to wait for a process that was killed."""
+
+_decode = msgspec.msgpack.Decoder(Reply).decode
+
+
+class WorkerProcess(asyncio.SubprocessProtocol):
+    """One process, which answers one request at a time. Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.SubprocessTransport
+        self._inbox = bytearray()
+        self._awaited = 0
+        self._pending: asyncio.Future[msgspec.Raw] | None = None
+        self._number = 0
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._gone = False
+
+    @classmethod
+    async def start(cls, module: str) -> WorkerProcess:
+        """Start `python -m module`, away from the working directory's modules.
+
+        Raises: GateError SOURCE_UNREACHABLE if no process can be started.
+        """
+        worker = cls()
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        try:
+            await worker._loop.subprocess_exec(
+                lambda: worker,
+                *(sys.executable, "-P", "-m", module),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GateError(
+                Code.SOURCE_UNREACHABLE,
+                "No process could be started for the driver.",
+                hint="Check the limits on processes and memory.",
+            ) from error
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked: it has not ended, and is not about to."""
+        return not self._gone
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is answering."""
+        return self._pending is not None
+
+    @property
+    def pid(self) -> int:
+        return self._transport.get_pid()
+
+    def send(self, verb: str, body: Any = None) -> asyncio.Future[msgspec.Raw]:
+        """Ask; the future has the packed answer, or the GateError."""
+        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+        if self._pending is not None:
+            raise RuntimeError("a worker answers one request at a time")
+        if not self.alive:
+            future.set_exception(lost())
+            return future
+        self._number += 1
+        self._pending = future
+        self._write(Request(self._number, verb, pack(body)))
+        return future
+
+    async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:
+        """Ask, and wait for the answer. Raises: GateError."""
+        return unpack(await self.send(verb, body), kind)
+
+    def interrupt(self) -> None:
+        """Have it end what it is answering; nothing if it is idle."""
+        if self._pending is not None and self.alive:
+            self._write(Request(self._number, INTERRUPT))
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self._gone = True
+        if self._ended.done():
+            return
+        with suppress(ProcessLookupError):
+            if sys.platform == "win32":
+                self._transport.kill()
+            else:
+                # Not by the transport: it would collect the process before its watcher does.
+                os.kill(self.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """Kill it, and wait until it is gone."""
+        self.kill()
+        await asyncio.wait([self._ended], timeout=EXIT_S)
+
+    # What the loop tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._inbox += data
+        while len(self._inbox) >= HEADER.size:
+            if not self._awaited:
+                self._awaited = HEADER.size + HEADER.unpack_from(self._inbox)[0]
+            if len(self._inbox) < self._awaited:
+                return
+            content = bytes(memoryview(self._inbox)[HEADER.size : self._awaited])
+            del self._inbox[: self._awaited]
+            self._awaited = 0
+            self._take(_decode(content))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._gone = True  # it is about to end
+
+    def process_exited(self) -> None:
+        self._gone = True
+        self._transport.close()
+        if not self._ended.done():
+            self._ended.set_result(None)
+        pending, self._pending = self._pending, None
+        if pending is not None and not pending.done():
+            pending.set_exception(lost())
+
+    def _take(self, reply: Reply) -> None:
+        pending = self._pending
+        if pending is None or reply.number != self._number:
+            return
+        self._pending = None
+        if pending.done():
+            return
+        if reply.fault is not None:
+            pending.set_exception(reply.fault.error())
+        else:
+            pending.set_result(reply.body)
+
+    def _write(self, request: Request) -> None:
+        pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        pipe.write(frame(request))
+
+
+def lost() -> GateError:
+    """The error of a statement whose worker died under it."""
+    return GateError(
+        Code.SOURCE_UNREACHABLE,
+        "The driver's process ended while it had the statement.",
+        hint="Nothing was run again. Look whether a change took effect, then retry.",
+    )
