@@ -1,0 +1,44 @@
+"""Every statement of the cases gets the verdict that a caller with read scope must get."""
+
+from __future__ import annotations
+
+import pytest
+
+from judge_cases import Case, load
+from tidegate.errors import Code
+from tidegate.policy.decide import decide
+from tidegate.sql.judge import judge, judge_anew
+from tidegate.types import Actor, Effect, Scope, Source
+
+CASES = load()
+READER = Actor("t1", "reader", Scope.READ_ONLY)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_reader_gets_the_expected_verdict(case: Case) -> None:
+    source = Source("s1", "shop", "", case.dialect, case.dialect)
+    judgement = judge(case.sql, case.dialect)
+    verdict = decide(READER, source, Scope.READ_ONLY, judgement, writes_open=True)
+    if case.expected != "limit":
+        assert verdict.kind == case.expected, judgement
+
+
+def test_every_refusal_tells_its_rule_its_code_and_what_to_do() -> None:
+    for case in CASES:
+        if case.expected == "deny":
+            judgement = judge_anew(case.sql, case.dialect)
+            assert judgement.effect is not Effect.READ, case
+            assert judgement.rule and judgement.reason and judgement.hint, case
+            assert Code(judgement.code), case
+
+
+def test_a_statement_is_judged_the_same_from_the_cache() -> None:
+    for case in CASES:
+        first, second = judge(case.sql, case.dialect), judge(case.sql, case.dialect)
+        assert first == second, case
+        assert first.effect == judge_anew(case.sql, case.dialect).effect, case
+
+
+def test_the_cases_cover_every_dialect() -> None:
+    denied = {case.dialect for case in CASES if case.expected == "deny"}
+    assert denied >= {"sqlite", "postgres", "mysql", "duckdb", "tsql", "oracle"}
