@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connection, Connections
-from tidegate.engines.api import Cursor, Engine
+from tidegate.engines.api import Cursor, Engine, Row
 from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
 from tidegate.results.page import PageBuilder
-from tidegate.shelf import SHELVED_BYTES, SHELVED_ROWS, Shelf, Shelved
+from tidegate.shelf import SHELVED_ROWS, Rest, Shelf, Shelved
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
 from tidegate.types import (
@@ -209,19 +209,14 @@ class Gateway:
 
     async def _shelve(
         self, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
-    ) -> str:
+    ) -> str | None:
         """Read on, within bounds, and keep what was not shown."""
-        rows = list(builder.rest)
-        most = min(SHELVED_ROWS, SHELVED_BYTES // builder.bytes_per_row)
-        complete = False
-        while len(rows) < most and not complete:
-            wanted = min(500, most - len(rows))
-            read = await cursor.fetch(wanted)
-            rows.extend(read)
-            complete = len(read) < wanted
-        return self._shelf.put(
-            Shelved(permit.actor.id, permit.source.id, request, cursor.columns, rows, complete)
-        )
+        rest = Rest(request, builder.rest)
+        await cursor.pour(rest)
+        if not rest.chunks:
+            return None
+        shelved = Shelved(permit.actor.id, permit.source.id, request, cursor.columns, rest)
+        return self._shelf.put(shelved)
 
     async def _more(self, call: Call, request: More, source: Source, trail: Trail) -> Page:
         """Show more of a result that was read under a permit of its own."""
@@ -229,12 +224,10 @@ class Gateway:
         builder = PageBuilder(
             shelved.columns, shelved.limits(request.max_rows), shelved.query.cells
         )
-        rows = shelved.rows
         while wanted := builder.wanted:
-            taken, rows = rows[:wanted], rows[wanted:]
-            builder.add(taken)
-        shelved.rows = [*builder.rest, *rows]
-        more = self._shelf.put(shelved) if shelved.rows else None
+            builder.add(shelved.take(wanted))
+        shelved.put_back(builder.rest)
+        more = None if shelved.is_empty else self._shelf.put(shelved)
         page = builder.page(more=more)
         if more is None and not shelved.complete:
             cut = Truncation("rows", SHELVED_ROWS, page.row_count)
@@ -254,8 +247,17 @@ class Gateway:
 
 async def _drain(cursor: Cursor) -> None:
     """Read what a change returns to its end: only then is it committed."""
-    while await cursor.fetch(512):
-        pass
+    await cursor.pour(_Nowhere())
+
+
+class _Nowhere:
+    """Takes rows that nobody asked for (`engines.api.Sink`)."""
+
+    wanted = 128
+
+    def add(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            self.wanted = 0
 
 
 def _report(call: Call, share: float, stage: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
+from time import perf_counter
 from typing import Any
 
 import apsw
@@ -17,7 +18,10 @@ from tidegate.engines.sqlite.session import Session
 from tidegate.types import Column, Statement
 
 BATCH_BYTES = 1_000_000
-"""About how much is read before rows are handed over."""
+"""About how much is read of large rows before they are handed over."""
+
+LARGE_ROW_S = 0.000_02
+"""What comes sooner holds less than some 100 kB, whatever it is made of."""
 
 PLAN_COLUMNS = (Column("id", "INTEGER"), Column("parent", "INTEGER"), Column("detail", "TEXT"))
 """What EXPLAIN QUERY PLAN tells, without the column that SQLite names `notused`."""
@@ -27,7 +31,6 @@ class Execution:
     """A statement that has begun on a session. Used in the session's thread only."""
 
     __slots__ = (
-        "_batch",
         "_brake",
         "_changes_before",
         "_cursor",
@@ -55,7 +58,6 @@ class Execution:
         self._plan = plan
         self.writes = writes
         self._explain = explain
-        self._batch = 4
         self._changes_before = session.connection.total_changes()
         self.done = False
         with session.stepping(brake, plan.max_value_bytes):
@@ -107,19 +109,23 @@ class Execution:
     def read(self, max_rows: int) -> Rows:
         """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
         rows: Rows = []
+        append = rows.append
         size = 0
         with self._session.stepping(self._brake, self._plan.max_value_bytes):
-            while len(rows) < max_rows and size < BATCH_BYTES:
-                wanted = min(self._batch, max_rows - len(rows))
-                batch = list(islice(self._cursor, wanted))
-                rows += batch
-                if len(batch) < wanted:
+            before = perf_counter()
+            for row in islice(self._cursor, max_rows):
+                append(row)
+                # Weighing costs more than reading, and a large row is one that takes its time.
+                now = perf_counter()
+                if now - before > LARGE_ROW_S:
+                    size += _weight(row)
+                    if size > BATCH_BYTES:
+                        break
+                before = now
+            else:
+                if len(rows) < max_rows:
                     self._end_change("COMMIT")
                     self.done = True
-                    break
-                row_bytes = max(_weight(batch[0]), _weight(batch[-1]))
-                size += row_bytes * len(batch)
-                self._batch = max(1, min(self._batch * 4, 4096, BATCH_BYTES // row_bytes))
         return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
 
     def pour(self, sink: Sink) -> None:

@@ -115,6 +115,8 @@ def translate(
         )
     if isinstance(error, ValueError):
         return GateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
+    if isinstance(error, MemoryError):
+        return GateError(Code.LIMIT_BYTES, "There is no memory left for the result.")
     raise error
 
 

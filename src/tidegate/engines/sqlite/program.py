@@ -22,6 +22,9 @@ MAX_VALUE_BYTES = 16 * 1024 * 1024
 PASS_BYTES = 128 * 1024 * 1024
 """What all the values that one pass of a program makes may take together."""
 
+ROW_BYTES = 64 * 1024 * 1024
+"""What all the values of one row of the result may take together."""
+
 MAX_PATTERN_BYTES = 256
 """The longest pattern of LIKE and GLOB."""
 
@@ -121,7 +124,11 @@ class Program:
             and names <= TAME_FUNCTIONS
             and TAME_OPCODES.issuperset([row[1] for row in rows])
         )
-        self.max_value_bytes = MAX_VALUE_BYTES if self.tame else _value_limit(rows, calls)
+        columns = max([row[3] for row in rows if row[1] == "ResultRow"], default=1)
+        self.max_value_bytes = min(
+            MAX_VALUE_BYTES if self.tame else _value_limit(rows, calls),
+            ROW_BYTES // max(1, columns),
+        )
 
 
 def _value_limit(rows: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]) -> int:

@@ -1,0 +1,101 @@
+"""Attacks on the memory: results that are small to ask for and large to hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+
+import pytest
+
+from attacked import Target, target
+from tidegate.errors import GateError
+from tidegate.shelf import SHELF_BYTES, SHELVED_BYTES, Rest, Shelf, Shelved
+from tidegate.types import Column, Query, Statement
+
+MOST_MB = 700
+"""One row's 64 MB, in several forms at once, and what the server takes anyway."""
+
+
+@pytest.fixture
+def server(tmp_path) -> Generator[Target]:
+    """One of its own: it is the most memory that a process ever had that is looked at."""
+    with target(tmp_path, "--no-auth") as running:
+        yield running
+
+
+def rows(count: int, what: str) -> str:
+    return (
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        f" SELECT {what} FROM n"
+    )
+
+
+COPIES = "WITH c AS MATERIALIZED (SELECT zeroblob(16000000) AS z) SELECT {} FROM c"
+
+
+@pytest.mark.parametrize(
+    ("text", "max_rows"),
+    [
+        (COPIES.format(",".join(["z"] * 300)), 1),
+        (COPIES.format(",".join(["z"] * 4)), 1),
+        (rows(2_000, "CASE WHEN i < 3 THEN 1 ELSE zeroblob(4000000) END"), 1),
+        (rows(2_000, "CASE WHEN i < 1200 THEN 1 ELSE zeroblob(4000000) END"), 10_000),
+        (rows(2_000, "CASE WHEN i % 2 THEN 1 ELSE zeroblob(4000000) END"), 10_000),
+        (rows(2_000, "replace(hex(zeroblob(400000)), '00', char(1))"), 1),
+    ],
+    ids=["one wide row", "one large row", "shelved", "after small ones", "in turns", "escaped"],
+)
+def test_a_large_result_is_cut_before_it_is_held(server: Target, text: str, max_rows: int) -> None:
+    answer = server.query(text, max_rows=max_rows)
+    assert answer.status == 200
+    assert server.memory_mb() < MOST_MB
+    assert server.query("SELECT 1").text == '{"columns":["1"],"rows":[[1]]}'
+
+
+def test_shelved_results_are_bounded_together(server: Target) -> None:
+    text = rows(4_900, ",".join(["i * 0.5"] * 300))
+    for _ in range(12):
+        assert server.query(text, max_rows=1).status == 200
+    assert server.memory_mb() < MOST_MB
+
+
+def test_more_shows_the_same_rows_as_one_large_page(server: Target) -> None:
+    text = rows(1_500, "i, 'é' || i, i / 4.0, NULL, i * 9007199254740993, zeroblob(2), 9e999")
+    whole = json.loads(server.query(text, max_rows=2_000).text)["rows"]
+    page = json.loads(server.query(text, max_rows=100).text)
+    shown = list(page["rows"])
+    while handle := page.get("more"):
+        page = json.loads(server.call("more", handle=handle, max_rows=333).text)
+        shown += page["rows"]
+    assert len(shown) == 1_500
+    assert shown == whole
+
+
+def test_a_handle_works_for_its_actor_and_source_alone() -> None:
+    shelf = Shelf()
+    handle = shelf.put(shelved(1_000))
+    for actor, source in (("other", "s"), ("a", "other")):
+        with pytest.raises(GateError):
+            shelf.take(handle, actor, source)
+    assert shelf.take(handle, "a", "s").take(1) == [["x" * 1_000]]
+    with pytest.raises(GateError):
+        shelf.take(handle, "a", "s")
+
+
+def test_the_shelf_makes_room_by_size() -> None:
+    shelf = Shelf()
+    size = SHELVED_BYTES - 100
+    handles = [shelf.put(shelved(size)) for _ in range(12)]
+    kept = []
+    for handle in handles:
+        try:
+            kept.append(shelf.take(handle, "a", "s"))
+        except GateError:
+            continue
+    assert len(kept) == SHELF_BYTES // size
+    assert shelf.put(shelved(size))
+
+
+def shelved(size: int) -> Shelved:
+    query = Query(Statement("SELECT 1"))
+    return Shelved("a", "s", query, (Column("x"),), Rest(query, [("x" * size,)]))
