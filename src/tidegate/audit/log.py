@@ -65,7 +65,7 @@ class AuditLog:
         """Put an event on record and return its number, for `durable`.
 
         When this returns, the line is with the operating system: it outlives this process, and
-        a power cut too once it is synced, within 0.2 s or so.
+        a power cut too once it is synced, within half a second or so.
         Raises: GateError AUDIT_UNAVAILABLE; then the event is not in the chain.
         """
         with self._lock:

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 
 from tidegate.errors import Code, GateError
 
-DELAY_S = 0.2
+DELAY_S = 0.5
 
 
 class GroupSync:

@@ -92,8 +92,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # What is loaded now stays: keep the collector from walking it again and again.
+        # What is loaded now stays: keep the collector from walking it again and again, and from
+        # looking for cycles every few calls where a call leaves none.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         if self._ready is not None:
             self._ready()

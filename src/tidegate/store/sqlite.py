@@ -199,6 +199,7 @@ class SqliteStore:
         # Quoted, a word has no operators; one without a letter or digit has no tokens to match.
         terms = [f'"{_quotable(word)}"*' for word in words if any(map(str.isalnum, word))]
         if terms:
+            self._index_words()
             conditions.append("id IN (SELECT rowid FROM history_words WHERE history_words MATCH ?)")
             values.append(" ".join(terms))
         if sources is not None:
@@ -218,6 +219,15 @@ class SqliteStore:
                 values,
             )
             return [_entry(row) for row in rows]
+
+    def _index_words(self) -> None:
+        """Bring the index of words up to the newest entry."""
+        with self._writing_history() as connection:
+            connection.execute(
+                "INSERT INTO history_words (rowid, text) SELECT id, text FROM history"
+                " WHERE id > (SELECT upto FROM history_indexed);"
+                "UPDATE history_indexed SET upto = coalesce((SELECT max(id) FROM history), upto)"
+            )
 
     def trim_history(self, keep: int, since: float) -> int:
         with self._writing_history() as connection:

@@ -27,6 +27,7 @@ from tidegate.engines.sqlite.study import study
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl, parse_file_url
 from tidegate.errors import Code, GateError
+from tidegate.sql.template import template
 from tidegate.types import (
     NEVER,
     Browse,
@@ -102,6 +103,9 @@ class SqliteEngine:
 
     async def inspect(self, statement: Statement) -> Judgement | None:
         """SQLite's opinion, from its authorizer; None if it cannot prepare the text."""
+        plan = self._plans.get(statement.text)
+        if plan is not None:
+            return plan.judgement  # `run` sees whether the file is still the one it was made for
         self._check_open()
         try:
             return (await self._plan(statement.text)).judgement
@@ -264,7 +268,24 @@ class SqliteEngine:
             self._lane = fresh
 
     def _study_here(self, text: str) -> Plan | None:
-        """Study a short text on the event loop; None if that did not go well."""
+        """Study a short text on the event loop, or one like it; None if that did not go well.
+
+        A tame read is what all texts like it are: SQLite checks the text itself when it runs, and
+        the lane's budget holds whatever its values make of it.
+        """
+        alike = template(text)
+        if alike == text:
+            return self._study_now(text)
+        known = self._plans.get(alike)
+        if known is None:
+            known = self._study_now(alike)
+            if known is not None:
+                self._plans.put(alike, known)
+        if known is not None and known.reads and known.tame:
+            return known.for_likeness()
+        return self._study_now(text)
+
+    def _study_now(self, text: str) -> Plan | None:
         if self._lane is None:
             return None
         self._lane.allow_lane()

@@ -6,6 +6,8 @@ prepares it, so a stale plan can cost time but never let anything through.
 
 from __future__ import annotations
 
+from copy import copy
+
 from tidegate.engines.sqlite.program import MAX_VALUE_BYTES, Program
 from tidegate.types import Column, Effect, Judgement
 
@@ -44,6 +46,15 @@ class Plan:
         self.max_value_bytes = MAX_VALUE_BYTES if program is None else program.max_value_bytes
         self.inline = self.tame
         self.columns: tuple[Column, ...] | None = None
+
+    def for_likeness(self) -> Plan:
+        """A plan for a text that differs from this one's in plain values only.
+
+        Its columns are seen anew: their names may hold the values.
+        """
+        plan = copy(self)
+        plan.columns = None
+        return plan
 
     @property
     def reads(self) -> bool:

@@ -7,10 +7,13 @@ executor. Threads start when they are first needed and end in `close`.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, get_native_id
 from typing import Any, TypeVar
 
 from tidegate.engines.sqlite.session import Session
@@ -18,6 +21,9 @@ from tidegate.errors import Code, GateError
 
 Result = TypeVar("Result")
 Task = tuple[Callable[[Session], Any], "asyncio.Future[Any]"]
+
+NICENESS = 10
+"""Lower than the event loop's: long statements on all workers must not make quick ones wait."""
 
 JOIN_S = 2.0
 """How long `close` waits for a thread that sits inside one opcode; it is a daemon, and left."""
@@ -50,6 +56,7 @@ class Worker:
         self._inbox.put(None)
 
     def _run(self) -> None:
+        _give_way()
         session: Session | None = None
         while (task := self._inbox.get()) is not None:
             work, future = task
@@ -81,6 +88,13 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_result(result)
     else:
         future.set_exception(error)
+
+
+def _give_way() -> None:
+    """Have this thread wait for the event loop's, where the system can order single threads."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
 
 
 class Pool:

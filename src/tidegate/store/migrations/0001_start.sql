@@ -81,9 +81,11 @@ CREATE VIRTUAL TABLE history_words USING fts5 (
     content_rowid = 'id',
     tokenize = 'unicode61 remove_diacritics 2'
 );
-CREATE TRIGGER history_added AFTER INSERT ON history BEGIN
-    INSERT INTO history_words (rowid, text) VALUES (NEW.id, NEW.text);
-END;
-CREATE TRIGGER history_removed AFTER DELETE ON history BEGIN
+-- Words are indexed when somebody searches, up to the entry of this number: every call adds an entry,
+-- and few are ever looked for.
+CREATE TABLE history_indexed (upto INTEGER NOT NULL) STRICT;
+INSERT INTO history_indexed VALUES (0);
+CREATE TRIGGER history_removed AFTER DELETE ON history
+WHEN OLD.id <= (SELECT upto FROM history_indexed) BEGIN
     INSERT INTO history_words (history_words, rowid, text) VALUES ('delete', OLD.id, OLD.text);
 END;
