@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+import mysql_server
 import postgres_server
 from tidegate.engines import memory
 from tidegate.engines.registry import engine_of, open_engine
@@ -60,6 +61,7 @@ class Spelling:
     refused_reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     text_type: str = "text"
+    integer_type: str = "integer"
 
 
 @dataclass
@@ -415,6 +417,105 @@ POSTGRES = Spelling(
     ),
 )
 
+MYSQL_SHOP = """
+CREATE TABLE items (id INT PRIMARY KEY, name TEXT);
+CREATE TABLE parts (id INT PRIMARY KEY, item_id INT NOT NULL, FOREIGN KEY (item_id)
+  REFERENCES items (id));
+CREATE TABLE void (id INT PRIMARY KEY, name TEXT);
+INSERT INTO items SELECT seq, CONCAT('item ', seq) FROM seq_1_to_10;
+INSERT INTO parts SELECT id + 10 * seq, id FROM items, seq_0_to_1
+"""
+
+
+def make_mysql(_: Path) -> str:
+    server = mysql_server.shared()
+    name = server.new_database()
+    server.script(MYSQL_SHOP, name)
+    return server.url(name)
+
+
+def digest_mysql(_: Any, url: str) -> str:
+    """Of the database's data and schema, of accounts, settings and files."""
+    server = mysql_server.shared()
+    name = url.partition("?")[0].rpartition("/")[2]
+    found: list[Any] = [sorted(server.files())]
+    tables = [row[0] for row in server.script("SHOW TABLES", name)]
+    for table in tables:
+        found.append(server.script(f"SHOW CREATE TABLE `{table}`", name))
+        found.append(sorted(server.script(f"SELECT * FROM `{table}`", name)))
+    found.append(server.script("SELECT User, Host, Priv FROM mysql.global_priv"))
+    found.append(server.script("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE 'gtid%'"))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+MYSQL = Spelling(
+    one="SELECT 1",
+    rows="SELECT seq, 'x' FROM seq_1_to_{n}",
+    wide_rows="SELECT seq, REPEAT('x', {width}) FROM seq_1_to_{n}",
+    values="SELECT NULL, 42, 1152921504606846976, -9223372036854775808, 1.5e0,"
+    " 18446744073709551615, 12.50, 'naïve – 海 🌊', '', x'00ff', x''",
+    expected=(
+        *(None, 42, 2**60, -(2**63), 1.5, 2**64 - 1, "12.50"),
+        *("naïve – 海 🌊", "", b"\x00\xff", b""),
+    ),
+    echo="SELECT ?, ?, ?",
+    table="SELECT * FROM {name} ORDER BY id",
+    count="SELECT count(*) FROM {name}",
+    runaway="SELECT SUM(a.seq ^ b.seq) FROM seq_1_to_10000000 AS a, seq_1_to_10000000 AS b",
+    broken="SELECT (SELECT id FROM items)",
+    nonsense="SELEC 1",
+    two="SELECT 1; SELECT 2",
+    empty=" -- nothing\n",
+    add="INSERT INTO void VALUES (?, ?)",
+    add_and_return="INSERT INTO void VALUES (?, ?) RETURNING id, name",
+    nothing="SELECT * FROM void",
+    comment_behind="SELECT 1 ; -- that is all\n",
+    columns=("id", "name"),
+    integer_type="int",
+    refused_reads=(
+        "BEGIN",
+        "START TRANSACTION READ WRITE",
+        "COMMIT",
+        "SAVEPOINT here",
+        "XA START 'x'",
+        "LOCK TABLES items WRITE",
+        "HANDLER items OPEN",
+        "USE mysql",
+        "PREPARE s FROM 'DROP TABLE parts'",
+        "EXECUTE s",
+    ),
+    writes=(
+        "DELETE FROM items",
+        "TRUNCATE parts",
+        "UPDATE items SET name = 'x'",
+        "INSERT INTO void VALUES (1, 'x')",
+        "INSERT INTO void SELECT * FROM items RETURNING id",
+        "REPLACE INTO void VALUES (1, 'x') RETURNING id",
+        "LOAD DATA INFILE '/etc/passwd' INTO TABLE void",
+        "CREATE TABLE more (a INT)",
+        "CREATE TABLE copy AS SELECT * FROM items",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
+        "CREATE DATABASE other_database",
+        "CREATE USER mallory",
+        "GRANT ALL ON *.* TO root@localhost",
+        "DROP TABLE parts",
+        "DROP DATABASE mysql",
+        "RENAME TABLE void TO gone",
+        "ALTER TABLE void ADD COLUMN c INT",
+        "OPTIMIZE TABLE items",
+        "ANALYZE TABLE items",
+        "SELECT * FROM items INTO OUTFILE 'stolen'",
+        "SELECT 1 /*!50000 INTO OUTFILE 'stolen' */",
+        "SELECT 1 /*M!100000 INTO DUMPFILE 'stolen' */",
+        "/*!50000 DROP TABLE parts */",
+        "SET GLOBAL max_connections = 99",
+        "FLUSH TABLES",
+        "DO GET_LOCK('x', 0)",
+    ),
+)
+
 CASES = {
     "duckdb": Case("duckdb", make_duckdb, DUCKDB, digest_duckdb),
     "sqlite": Case("sqlite", make_sqlite, SQLITE, digest_sqlite),
@@ -423,3 +524,5 @@ CASES = {
 for _kind in postgres_server.available():
     _name = "postgres" if _kind == "wheel" else f"postgres-{_kind}"
     CASES[_name] = Case(_name, make_postgres(_kind), POSTGRES, digest_postgres(_kind))
+if mysql_server.available():
+    CASES["mysql"] = Case("mysql", make_mysql, MYSQL, digest_mysql)

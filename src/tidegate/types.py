@@ -354,11 +354,12 @@ class Databases(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What an open source says of itself."""
+    """What an open source says of itself; `warnings` are for the operator alone."""
 
     database: str
     schema: str | None
     server_version: str
+    warnings: tuple[str, ...] = ()
 
 
 Description = Catalog | Ddl | Counts | Databases | Status

@@ -34,7 +34,7 @@ async def test_columns_are_named_and_as_many_as_values(case):
 async def test_columns_know_the_type_that_the_database_names(case):
     async with case.opened() as engine:
         cursor = await case.start(engine, case.spelling.table.format(name="items"))
-        types = ["integer", case.spelling.text_type]
+        types = [case.spelling.integer_type, case.spelling.text_type]
         assert [column.type.lower() for column in cursor.columns] == types
         await cursor.close()
 

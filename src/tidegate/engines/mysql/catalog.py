@@ -1,0 +1,221 @@
+"""Decides what is told of a schema. A schema is a database here: MySQL knows no difference.
+
+A source whose URL names a database shows that one; others can be asked for by name. Without one in
+the URL all databases that the account sees are shown, but the system's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from typing import Any
+
+from tidegate.engines.mysql import queries
+from tidegate.engines.mysql.faults import ServerError
+from tidegate.engines.mysql.line import Rows
+from tidegate.engines.mysql.session import Session
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    Browse,
+    Catalog,
+    ColumnInfo,
+    Counts,
+    Databases,
+    Ddl,
+    Description,
+    ForeignKey,
+    Index,
+    Table,
+)
+
+Place = tuple[str, str]
+
+_KINDS = {"VIEW": "view", "SYSTEM VIEW": "view"}
+_FOREIGN = frozenset({"FEDERATED", "CONNECT", "SPIDER"})
+_OUT_OF_TIME = frozenset({1317, 1969, 3024})
+
+
+async def describe(session: Session, request: Browse) -> Description:
+    """Answer a Browse that needs the server. Raises: GateError TABLE_UNKNOWN, ServerError."""
+    databases = tuple([str(row[0]) for row in await session.own(queries.DATABASES)])
+    if request.aspect == "databases":
+        return Databases(databases)
+    schema = _known_schema(request, session.setting.database, databases)
+    names = await session.own(queries.names(schema))
+    if request.aspect == "counts":
+        return await _counts(session, names, request, schema)
+    if request.aspect == "ddl":
+        return await _ddl(session, _known(names, request.table or "", schema))
+    return await _catalog(session, names, request, schema, databases)
+
+
+async def _catalog(
+    session: Session,
+    names: Rows,
+    request: Browse,
+    schema: str | None,
+    databases: tuple[str, ...],
+) -> Catalog:
+    only = None
+    if request.table is not None:
+        only = _known(names, request.table, schema)
+        schema = only[0]
+        names = [row for row in names if (row[0], row[1]) == only]
+    texts = queries.details(schema, None if only is None else only[1])
+    tables, columns, indexes, keys, rules = await session.ask(*texts)
+    told = {(row[0], row[1]): row for row in tables}
+    primary = _primary(indexes)
+    columns_of = _columns(columns, primary)
+    indexes_of = _indexes(indexes)
+    keys_of = _foreign_keys(keys, rules)
+    described = [
+        _table(place, told[place], columns_of[place], indexes_of[place], keys_of[place])
+        for place in [(row[0], row[1]) for row in names]
+        if place in told
+    ]
+    home = schema or session.setting.database or ""
+    shown = (schema,) if schema is not None else _own(databases)
+    return Catalog(home, home, shown, tuple(described), "")
+
+
+def _table(
+    place: Place,
+    told: tuple[Any, ...],
+    columns: list[ColumnInfo],
+    indexes: list[Index],
+    keys: list[ForeignKey],
+) -> Table:
+    _, _, kind, engine, rows, comment = told
+    return Table(
+        schema=place[0],
+        name=place[1],
+        kind=_KINDS.get(kind) or ("foreign table" if engine in _FOREIGN else "table"),
+        columns=tuple(columns),
+        indexes=tuple(indexes),
+        foreign_keys=tuple(keys),
+        comment=comment if comment and kind not in _KINDS else None,
+        approximate_rows=None if rows is None or kind in _KINDS else int(rows),
+    )
+
+
+def _primary(rows: Rows) -> dict[tuple[str, str, str], int]:
+    return {(row[0], row[1], row[4]): int(row[6]) for row in rows if row[2] == "PRIMARY" and row[4]}
+
+
+def _columns(rows: Rows, primary: dict[tuple[str, str, str], int]) -> dict[Place, list[ColumnInfo]]:
+    columns: dict[Place, list[ColumnInfo]] = defaultdict(list)
+    for schema, table, name, kind, nullable, default, comment, extra, _ in sorted(
+        rows, key=lambda row: row[8]
+    ):
+        columns[schema, table].append(
+            ColumnInfo(
+                name=name,
+                type=kind,
+                nullable=nullable == "YES",
+                default=None if default == "NULL" else default,
+                key=primary.get((schema, table, name), 0),
+                comment=comment or None,
+                extra=_extra(extra),
+            )
+        )
+    return columns
+
+
+def _extra(extra: str | None) -> str | None:
+    words = (extra or "").lower().replace("default_generated", "").strip()
+    kind, _, rest = words.partition(" ")
+    return f"generated {kind}" if rest == "generated" else words or None
+
+
+def _indexes(rows: Rows) -> dict[Place, list[Index]]:
+    grouped: dict[tuple[str, str, str], Rows] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row[2] != "PRIMARY", row[2], row[6])):
+        grouped[row[0], row[1], row[2]].append(row)
+    indexes: dict[Place, list[Index]] = defaultdict(list)
+    for (schema, table, name), parts in grouped.items():
+        columns = tuple([part[4] or "<expression>" for part in parts])
+        unique, kind = not int(parts[0][3]), str(parts[0][5]).lower()
+        indexes[schema, table].append(Index(name, columns, unique, name == "PRIMARY", kind))
+    return indexes
+
+
+def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
+    actions = {(row[0], row[1], row[2]): (row[3], row[4]) for row in rules}
+    grouped: dict[tuple[str, str, str], Rows] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row[7]):
+        grouped[row[0], row[1], row[2]].append(row)
+    keys: dict[Place, list[ForeignKey]] = defaultdict(list)
+    for (schema, table, name), parts in sorted(grouped.items()):
+        on_update, on_delete = actions.get((schema, table, name), ("NO ACTION", "NO ACTION"))
+        keys[schema, table].append(
+            ForeignKey(
+                name=name,
+                columns=tuple([part[3] for part in parts]),
+                table=parts[0][5],
+                references=tuple([part[6] for part in parts]),
+                schema=parts[0][4],
+                on_update=on_update,
+                on_delete=on_delete,
+            )
+        )
+    return keys
+
+
+async def _ddl(session: Session, place: Place) -> Ddl:
+    name = f"{queries.quoted(place[0])}.{queries.quoted(place[1])}"
+    ((_, text, *_),) = await session.own(f"SHOW CREATE TABLE {name}".encode())
+    return Ddl(f"{text};")
+
+
+async def _counts(session: Session, names: Rows, request: Browse, schema: str | None) -> Counts:
+    """Count the one table, or every table that is not a view."""
+    if request.table is not None:
+        places = [_known(names, request.table, schema)]
+    else:
+        places = [(row[0], row[1]) for row in names if row[2] not in _KINDS]
+    counts: dict[Place, int] = {}
+    for place in places:
+        name = f"{queries.quoted(place[0])}.{queries.quoted(place[1])}"
+        try:
+            ((count,),) = await session.own(f"SELECT COUNT(*) FROM {name}".encode())
+        except ServerError as error:
+            if request.table is not None or (error.number in _OUT_OF_TIME and not counts):
+                raise
+            if error.number in _OUT_OF_TIME:
+                break  # what was counted is still right
+            continue
+        counts[place] = count
+    return Counts(counts)
+
+
+def _known_schema(request: Browse, default: str | None, databases: tuple[str, ...]) -> str | None:
+    """The one database that is asked for; None for all. Raises: GateError TABLE_UNKNOWN."""
+    wanted = request.schema or request.database
+    if wanted is None:
+        return default
+    if wanted in databases:
+        return wanted
+    near = difflib.get_close_matches(wanted, databases, 3)
+    hint = f"Did you mean {', '.join(near)}?" if near else None
+    raise GateError(Code.TABLE_UNKNOWN, f"There is no database `{wanted}`.", hint=hint)
+
+
+def _known(names: Rows, table: str, schema: str | None) -> Place:
+    """A table's place as the catalog spells it. Raises: GateError TABLE_UNKNOWN."""
+    places = [(row[0], row[1]) for row in names]
+    found = [place for place in places if place[1] == table] or [
+        place for place in places if place[1].lower() == table.lower()
+    ]
+    if len(found) == 1 or (found and schema is not None):
+        return found[0]
+    if found:
+        hint = f"Name the database: {', '.join(place[0] for place in found[:5])}."
+        raise GateError(Code.TABLE_UNKNOWN, f"Several databases have `{table}`.", hint=hint)
+    spelled = {place[1].lower(): place[1] for place in places}
+    near = difflib.get_close_matches(table.lower(), spelled, 3)
+    hint = f"Did you mean {', '.join(spelled[name] for name in near)}?" if near else None
+    raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+
+
+def _own(databases: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in databases if name not in queries.SYSTEM)

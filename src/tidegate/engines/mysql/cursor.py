@@ -1,0 +1,147 @@
+"""Decides how rows travel from the server to their caller: as they arrive, never held whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.engines.api import Row, Sink
+from tidegate.engines.mysql.errand import Errand
+from tidegate.engines.mysql.faults import ServerError, lost
+from tidegate.engines.mysql.line import Done, Fields, Rows
+from tidegate.engines.mysql.session import COMMIT
+from tidegate.engines.mysql.types import read_fields, single_places
+from tidegate.engines.mysql.values import single
+from tidegate.errors import Code, GateError
+from tidegate.types import Column
+
+
+class MysqlCursor:
+    """A statement that has begun. Its session is free again as soon as the last row is read."""
+
+    __slots__ = (
+        "_binary",
+        "_errand",
+        "_next",
+        "_ready",
+        "_singles",
+        "_specs",
+        "affected",
+        "columns",
+    )
+
+    def __init__(self, errand: Errand, head: Done | Fields, *, binary: bool) -> None:
+        self.affected = 0
+        self._errand: Errand | None = errand
+        self._binary = binary
+        self._ready: Rows = []
+        self._next = 0
+        self._singles: tuple[int, ...] = ()
+        self.columns: tuple[Column, ...] = ()
+        if isinstance(head, Fields):
+            self.columns, by_text, by_bytes = read_fields(head.definitions)
+            self._specs = by_bytes if binary else by_text
+            if binary:
+                self._singles = single_places(head.definitions)
+
+    async def begin(self, head: Done | Fields) -> None:
+        """End what has no rows; look whether a short result has come as a whole."""
+        if isinstance(head, Done):
+            await self._finish()
+        elif self._errand is not None and not self._errand.writes and await self._more():
+            first = self._ready
+            if not self._errand.held().line.is_quiet and await self._more():
+                self._ready = first + self._ready
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        rows: list[Row] = list(self._taken(max_rows))
+        while len(rows) < max_rows and await self._more():
+            rows += self._taken(max_rows - len(rows))
+        self._pause()
+        return rows
+
+    async def pour(self, sink: Sink) -> None:
+        while wanted := sink.wanted:
+            rows: Any = self._taken(wanted)
+            while len(rows) < wanted and await self._more():
+                rows += self._taken(wanted - len(rows))
+            sink.add(rows)
+        self._pause()
+
+    async def close(self) -> None:
+        self._ready, self._next = [], 0
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            await errand.close()
+
+    def _taken(self, max_rows: int) -> Rows:
+        first, self._next = self._next, self._next + max_rows
+        if first == 0 and len(self._ready) <= max_rows:
+            rows, self._ready, self._next = self._ready, [], 0
+            return rows
+        return self._ready[first : self._next]
+
+    def _pause(self) -> None:
+        if self._errand is not None and self._errand.session is not None:
+            self._errand.session.line.pause()
+
+    async def _more(self) -> bool:
+        """Take in the rows that come next; False at the end. Raises: GateError."""
+        errand = self._errand
+        if errand is None:
+            return False
+        try:
+            rows = await errand.held().line.rows(self._specs, binary=self._binary)
+            if rows is None:
+                await self._finish()
+                return False
+            self._ready, self._next = self._mended(rows), 0
+            return True
+        except UnicodeDecodeError as error:
+            await self._fail()
+            raise not_utf8() from error
+        except (IndexError, ValueError) as error:
+            await self._fail()
+            raise lost() from error
+        except (GateError, ServerError) as error:
+            failure = errand.failure(error)
+            await self._fail()
+            raise failure from error
+        except BaseException:
+            await self._fail()
+            raise
+
+    def _mended(self, rows: Rows) -> Rows:
+        if not self._singles:
+            return rows
+        mended = [list(row) for row in rows]
+        for row in mended:
+            for place in self._singles:
+                row[place] = single(row[place])
+        return [tuple(row) for row in mended]
+
+    async def _finish(self) -> None:
+        """The statement has ended: commit a change, count it, give the session back."""
+        errand = self._errand
+        if errand is None:
+            return
+        session = errand.held()
+        if errand.writes:
+            affected = session.line.affected
+            await session.end(COMMIT)
+            self.affected = affected
+        self._errand = None
+        errand.done()
+
+    async def _fail(self) -> None:
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            await errand.close()
+
+
+def not_utf8() -> GateError:
+    """The error of a text that is not what it should be."""
+    return GateError(
+        Code.SQL_FAILED,
+        "A text value is not valid UTF-8.",
+        hint="Select it with HEX(column) or CAST(column AS BINARY).",
+    )

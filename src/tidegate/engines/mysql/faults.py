@@ -1,0 +1,114 @@
+"""Decides which coded error a failure of MySQL or MariaDB is. No path, host or user leaves here."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.errors import Code, GateError
+
+_CODES: dict[int, Code] = {
+    1040: Code.SOURCE_BUSY,
+    1053: Code.SOURCE_UNREACHABLE,
+    1065: Code.SQL_EMPTY,
+    1153: Code.SQL_TOO_LONG,
+    1203: Code.SOURCE_BUSY,
+    1205: Code.SOURCE_BUSY,
+    1210: Code.ARGUMENT_INVALID,
+    1213: Code.SOURCE_BUSY,
+    1226: Code.SOURCE_BUSY,
+    1290: Code.POLICY_READ_ONLY,
+    1436: Code.SQL_TOO_DEEP,
+    1792: Code.POLICY_READ_ONLY,
+    1836: Code.POLICY_READ_ONLY,
+    1927: Code.SOURCE_UNREACHABLE,
+    1969: Code.LIMIT_TIME,
+    3024: Code.LIMIT_TIME,
+    4031: Code.SOURCE_UNREACHABLE,
+}
+"""By the server's error number; what is not here is SQL_FAILED."""
+
+_HINTS = {
+    1044: "Ask the operator: the account of this source may not use that database.",
+    1046: "Write the database's name before the table's: database.table.",
+    1049: "List the databases, then use a name from there.",
+    1052: "Write the table's name before the column.",
+    1054: "Describe the table to see its columns.",
+    1142: "Ask the operator: the account of this source may not do that.",
+    1143: "Ask the operator: the account of this source may not do that.",
+    1146: "Search or list the tables, then use a name from there.",
+    1227: "Ask the operator: the account of this source may not do that.",
+    1305: "Check the function's name and its arguments.",
+    1370: "Ask the operator: the account of this source may not do that.",
+    1064: "Correct the syntax; placeholders are `?`.",
+}
+
+INTERRUPTED = frozenset({1317, 1969, 3024})
+"""The statement was told to end, or its time was over."""
+
+_PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`]+){2,}/?|\.{1,2}(?:/[^\s/'\"`]+)+")
+_ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
+
+
+class ServerError(Exception):
+    """What the server answered instead of a result."""
+
+    def __init__(self, number: int, state: str, message: str) -> None:
+        super().__init__(number, message)
+        self.number = number
+        self.state = state
+        self.message = message
+
+
+def stopped(cause: str, timeout_s: float | None = None) -> GateError:
+    """The error of a statement that was told to end: `time`, `closed`, or the caller's reason."""
+    if cause == "time":
+        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
+        return GateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
+    if cause == "closed":
+        return GateError(
+            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
+        )
+    return GateError(Code.CALL_CANCELLED, "The call was cancelled.")
+
+
+def lost(writing: bool = False) -> GateError:
+    """The error of a connection that broke while it was used."""
+    hint = (
+        "Check what was changed before you retry: the server may have gone on."
+        if writing
+        else "Retry; the gate connects anew."
+    )
+    return GateError(
+        Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint
+    )
+
+
+def translate(error: ServerError) -> GateError:
+    """The coded error of what the server refused."""
+    code = _CODES.get(error.number, Code.SQL_FAILED)
+    return GateError(
+        code,
+        clean(error.message),
+        hint=_HINTS.get(error.number),
+        details={"mysql": error.number, "sqlstate": error.state},
+    )
+
+
+def unreachable(message: str, number: int = 0) -> GateError:
+    """The coded error of a connection that could not be made."""
+    hint = None
+    code = Code.SOURCE_UNREACHABLE
+    if number in (1044, 1045, 1698):
+        message = "The server refuses the account or its password."
+        hint = "Check the user and the password that the source's URL refers to."
+    elif number == 1049:
+        hint = "Check the database's name in the source's URL."
+    elif number in (1040, 1203, 1226):
+        code, hint = Code.SOURCE_BUSY, "The server has no free connection; retry in a moment."
+    details = {"mysql": number} if number else {}
+    return GateError(code, clean(message), hint=hint, details=details)
+
+
+def clean(message: str) -> str:
+    """The message without paths of the server and without the account's name and host."""
+    return _ACCOUNT.sub("the account", _PATH.sub("<path>", message))

@@ -1,0 +1,245 @@
+"""MariaDB servers for the tests: started when first asked for, gone with the process that asked.
+
+Debian's `mariadbd` (package `mariadb-server`), on a free port and a socket of its own, with its
+data in a folder that is removed. A server is kept by a small keeper process, which ends it when its
+standard input closes, so nothing is left however the tests end. Run as root it becomes `nobody`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from itertools import count
+from pathlib import Path
+
+PASSWORD = "correct horse"
+NOBODY = 65534
+START_S = 60
+_numbers = count(1)
+
+
+class Server:
+    """A running server. `root` may do everything; on the Unix socket it needs no password."""
+
+    def __init__(self) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._keeper.stdout is not None
+        ready = json.loads(self._keeper.stdout.readline())
+        self.directory = Path(ready["directory"])
+        self.port: int = ready["port"]
+        self.script(
+            f"CREATE USER 'word'@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO 'word'@'%';"
+            "CREATE USER 'reader'@'%'; GRANT SELECT, SHOW VIEW ON *.* TO 'reader'@'%'"
+        )
+
+    @property
+    def socket(self) -> Path:
+        return self.directory / "socket"
+
+    def url(self, database: str = "", user: str = "root", options: str = "") -> str:
+        """By the Unix socket."""
+        return f"mysql://{user}@/{database}?socket={self.socket}{options}"
+
+    def tcp_url(self, database: str = "", port: int = 0, options: str = "") -> str:
+        """By TCP, with a reference to the password, which `MYTEST_PASSWORD` must hold."""
+        where = f"127.0.0.1:{port or self.port}/{database}"
+        return f"mariadb://word:${{ENV:MYTEST_PASSWORD}}@{where}?connect_timeout=5{options}"
+
+    def script(self, text: str, database: str = "", user: str = "root") -> list[tuple]:
+        """Run statements, separated by semicolons, as another client would; rows of the last."""
+        rows: list[tuple] = []
+
+        def work() -> None:
+            rows.extend(asyncio.run(_run_script(self.socket, text, database, user)))
+
+        thread = threading.Thread(target=work)  # the caller may be in a loop of its own
+        thread.start()
+        thread.join()
+        return rows
+
+    def new_database(self) -> str:
+        """A database of its own for one test."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        self.script(f"CREATE DATABASE {name}")
+        return name
+
+    def drop_database(self, name: str) -> None:
+        self.script(f"DROP DATABASE IF EXISTS {name}")
+
+    def files(self) -> set[str]:
+        """The files beside the tables' own that stand where the server could write."""
+        return {
+            str(path.relative_to(self.directory))
+            for path in self.directory.rglob("*")
+            if not path.name.startswith(("ib_", "ibtmp", "undo", "aria_log", "log"))
+        }
+
+    def restart(self) -> None:
+        """Stop the server, ending every connection, and start it again."""
+        self._command("restart")
+
+    def stop(self) -> None:
+        self._command("stop")
+
+    def start(self) -> None:
+        self._command("start")
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self._command("kill")
+
+    def close(self) -> None:
+        """End it and remove its files."""
+        assert self._keeper.stdin is not None and self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        self._keeper.wait(START_S)
+        self._keeper.stdout.close()
+
+    def _command(self, word: str) -> None:
+        assert self._keeper.stdin is not None and self._keeper.stdout is not None
+        self._keeper.stdin.write(word + "\n")
+        self._keeper.stdin.flush()
+        assert self._keeper.stdout.readline().strip() == word
+
+
+async def _run_script(path: Path, text: str, database: str, user: str) -> list[tuple]:
+    from asyncmy import connect
+
+    connection = await connect(
+        unix_socket=str(path), user=user, database=database or None, autocommit=True
+    )
+    try:
+        cursor = connection.cursor()
+        await cursor.execute(text)
+        rows = await cursor.fetchall() if cursor.description else []
+        while await cursor.nextset():
+            rows = await cursor.fetchall() if cursor.description else []
+        return [tuple(row) for row in rows]
+    finally:
+        await connection.ensure_closed()
+
+
+def available() -> bool:
+    """Whether a server can be started here."""
+    return _program("mariadbd") is not None and shutil.which("mariadb-install-db") is not None
+
+
+@functools.cache
+def shared() -> Server:
+    """This process's server; it ends with the process."""
+    import atexit
+
+    server = Server()
+    atexit.register(server.close)
+    return server
+
+
+# What the keeper does.
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+
+
+def _drop_rights() -> dict[str, object]:
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class _Keeper:
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="tidegate-my-"))
+        self.port = _free_port()
+        self.process: subprocess.Popen | None = None
+        if os.getuid() == 0:
+            os.chown(self.directory, NOBODY, NOBODY)
+        self._run(
+            *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
+            "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve".split()
+        )
+
+    def _run(self, *command: str) -> None:
+        subprocess.run(
+            command,
+            cwd=self.directory,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"LANG": "C", "PATH": f"{os.environ['PATH']}:/usr/sbin"},
+            **_drop_rights(),
+        )
+
+    def start(self) -> None:
+        path = self.directory / "socket"
+        path.unlink(missing_ok=True)
+        options = (
+            f"--no-defaults --datadir={self.directory}/data --port={self.port} --socket={path} "
+            f"--bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin "
+            f"--tmpdir={self.directory} --pid-file={self.directory}/pid "
+            "--innodb-buffer-pool-size=32M --max-connections=100 "
+            "--innodb-flush-log-at-trx-commit=0 --innodb-log-file-size=16M "
+            f"--key-buffer-size=1M --aria-pagecache-buffer-size=8M --secure-file-priv="
+        )
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(_program("mariadbd")), *options.split()],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **_drop_rights(),
+            )
+        while self.process.poll() is None:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(path))
+                if probe.recv(1):
+                    return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.02)
+        raise SystemExit((self.directory / "log").read_text())
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(START_S)
+            self.process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.start()
+            print(json.dumps({"directory": str(self.directory), "port": self.port}), flush=True)
+            for line in sys.stdin:
+                getattr(self, line.strip())()
+                print(line.strip(), flush=True)
+        finally:
+            self.stop()
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    _Keeper().serve()
