@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Row, Sink
 from tidegate.engines.postgres.errand import Errand
 from tidegate.engines.postgres.faults import lost
-from tidegate.engines.postgres.session import COMMIT, FAILED
+from tidegate.engines.postgres.line import FAILED
+from tidegate.engines.postgres.session import COMMIT
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.errors import Code, GateError
 from tidegate.types import Column
@@ -41,23 +40,23 @@ class PostgresCursor:
             await self._look_for_end()
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        rows: list[Row] = list(self._taken(max_rows))
-        while len(rows) < max_rows and await self._more():
-            rows += self._taken(max_rows - len(rows))
-        return rows
+        return list(await self._gathered(max_rows))
 
     async def pour(self, sink: Sink) -> None:
         while wanted := sink.wanted:
-            rows: Any = self._taken(wanted)
-            while len(rows) < wanted and await self._more():
-                rows += self._taken(wanted - len(rows))
-            sink.add(rows)
+            sink.add(await self._gathered(wanted))
 
     async def close(self) -> None:
         self._ready, self._next = [], 0
         errand, self._errand = self._errand, None
         if errand is not None:
             await errand.close()
+
+    async def _gathered(self, max_rows: int) -> Rows:
+        rows = self._taken(max_rows)
+        while len(rows) < max_rows and await self._more():
+            rows += self._taken(max_rows - len(rows))
+        return self._reader.mended(rows)
 
     @property
     def _writes(self) -> bool:

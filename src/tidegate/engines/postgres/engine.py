@@ -20,11 +20,11 @@ from tidegate.engines.postgres.errand import Errand
 from tidegate.engines.postgres.faults import stopped, translate
 from tidegate.engines.postgres.hazards import CATALOG_RULE
 from tidegate.engines.postgres.kinds import Kinds
+from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.params import dump, encode_statement
 from tidegate.engines.postgres.pool import Pool
-from tidegate.engines.postgres.session import FAILED, Session
+from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
-from tidegate.engines.postgres.values import Reader
 from tidegate.engines.postgres.watch import Watch
 from tidegate.errors import Code, GateError
 from tidegate.types import (
@@ -138,8 +138,8 @@ class PostgresEngine:
                 self._watch.wake()
 
     async def _cursor(self, errand: Errand, first: PGresult) -> PostgresCursor:
-        columns, types = await self._kinds.columns(first)
-        cursor = PostgresCursor(errand, first, columns, Reader(types))
+        columns, reader = await self._kinds.columns(first)
+        cursor = PostgresCursor(errand, first, columns, reader)
         await cursor.begin(first)
         return cursor
 

@@ -9,6 +9,7 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.types import BUILT_IN, Kind, Type, name_of
+from tidegate.engines.postgres.values import Reader
 from tidegate.types import Column
 
 _UNKNOWN = Type("")
@@ -21,6 +22,10 @@ JOIN pg_catalog.pg_type AS t ON t.oid = x.oid
 LEFT JOIN pg_catalog.pg_type AS e ON e.typarray = x.oid"""
 
 LOOKUP_MS = 5_000
+MAX_SHAPES = 512
+
+Shape = tuple[tuple[bytes | None, int, int], ...]
+"""Name, type and modifier of each column of a result."""
 
 
 class Kinds:
@@ -29,22 +34,35 @@ class Kinds:
     def __init__(self, open_session: Callable[[], Awaitable[Session]]) -> None:
         self._open = open_session
         self._known: dict[tuple[int, int], Type] = {}
+        self._shapes: dict[Shape, tuple[tuple[Column, ...], Reader]] = {}
 
-    async def columns(self, result: PGresult) -> tuple[tuple[Column, ...], list[Type]]:
-        """The columns of a result and their types. Raises: GateError."""
-        keys = [(result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
-        known = self._known
-        missing = {key for key in keys if key not in known and not self._is_built_in(key)}
-        if missing:
-            await self._learn(missing)
-        types = [known.get(key, _UNKNOWN) for key in keys]
-        names = [(result.fname(at) or b"").decode(errors="replace") for at in range(len(keys))]
-        columns = [Column(name, type_.name) for name, type_ in zip(names, types, strict=True)]
-        return tuple(columns), types
+    async def columns(self, result: PGresult) -> tuple[tuple[Column, ...], Reader]:
+        """The columns of a result and the reader of its rows. Raises: GateError."""
+        shape = tuple(
+            [(result.fname(at), result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
+        )
+        found = self._shapes.get(shape)
+        if found is None:
+            if len(self._shapes) >= MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = found = await self._found(shape)
+        return found
 
     def forget(self) -> None:
         """Types may have changed."""
         self._known.clear()
+        self._shapes.clear()
+
+    async def _found(self, shape: Shape) -> tuple[tuple[Column, ...], Reader]:
+        known = self._known
+        keys = [(oid, modifier) for _, oid, modifier in shape]
+        missing = {key for key in keys if key not in known and not self._is_built_in(key)}
+        if missing:
+            await self._learn(missing)
+        types = [known.get(key, _UNKNOWN) for key in keys]
+        names = [(name or b"").decode(errors="replace") for name, _, _ in shape]
+        columns = [Column(name, type_.name) for name, type_ in zip(names, types, strict=True)]
+        return tuple(columns), Reader(types)
 
     def _is_built_in(self, key: tuple[int, int]) -> bool:
         name = name_of(*key)

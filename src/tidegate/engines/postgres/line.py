@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -17,6 +16,7 @@ from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
 
 from tidegate.engines.postgres.faults import lost, unreachable
 from tidegate.engines.postgres.target import Target
+from tidegate.errors import GateError
 
 Params = Sequence[bytes | None] | None
 
@@ -26,7 +26,11 @@ CANCEL_S = 2.0
 CAN_CHUNK = pq.version() >= 170000
 """libpq hands over several rows at once from version 17 on; before, one by one."""
 
+FAILED = frozenset({int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_ABORTED)})
+"""States of a result that is a failure, its own or that of a command before it."""
+
 _OK = pq.ConnStatus.OK
+_SYNC = int(pq.ExecStatus.PIPELINE_SYNC)
 _READING = pq.PollingStatus.READING
 _WRITING = pq.PollingStatus.WRITING
 
@@ -82,40 +86,91 @@ class Line:
         """Whether somebody waits for the server."""
         return self._waiter is not None
 
-    def send(self, text: bytes, params: Params = None) -> None:
-        """Queue one command by the extended protocol, which takes one statement only."""
-        self._guarded(self._connection.send_query_params, text, params)
+    def send(self, *commands: tuple[bytes, Params]) -> None:
+        """Queue commands by the extended protocol, which takes one statement each."""
+        send = self._connection.send_query_params
+        try:
+            for text, params in commands:
+                send(text, params)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
 
     def prepare(self, text: bytes) -> None:
         """Queue the parsing of a statement, without running it."""
-        self._guarded(self._connection.send_prepare, b"", text)
+        try:
+            self._connection.send_prepare(b"", text)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
 
     async def sync(self) -> None:
         """End the group and see that all of it is sent."""
-        self._guarded(self._connection.pipeline_sync)
-        self.unanswered += 1
-        while self._guarded(self._connection.flush):
-            await self._until_writable()
+        connection = self._connection
+        try:
+            connection.pipeline_sync()
+            self.unanswered += 1
+            while connection.flush():
+                await self._until_writable()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
 
     async def result(self) -> PGresult | None:
-        """The next result; None ends the results of one command."""
-        if self._guarded(self._connection.is_busy):
-            await self._fill()
-        result = self._guarded(self._connection.get_result)
-        if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
+        """The next result; None ends the results of one command. Raises: GateError."""
+        connection = self._connection
+        try:
+            if connection.is_busy():
+                await self._fill()
+            result = connection.get_result()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        if result is not None and result.status == _SYNC:
             self.unanswered -= 1
-        if self._connection.status != _OK:
+        if connection.status != _OK:
             self.close()
         return result
 
+    async def pass_over(self, commands: int) -> PGresult | None:
+        """Read the results of commands that are to succeed; the failure if one does not."""
+        connection = self._connection
+        try:
+            while commands:
+                if connection.is_busy():
+                    await self._fill()
+                result = connection.get_result()
+                if result is None:
+                    commands -= 1
+                    if connection.status != _OK:
+                        raise self._broken()
+                elif result.status in FAILED:
+                    return result
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        return None
+
     def ready_result(self) -> PGresult | None:
         """The next result if it has arrived; None as well if there is none yet."""
-        if self._guarded(self._connection.is_busy):
-            return None
-        result = self._guarded(self._connection.get_result)
-        if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
-            self.unanswered -= 1
-        return result
+        try:
+            if self._connection.is_busy():
+                return None
+            return self._connection.get_result()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    def settle(self) -> bool:
+        """Read, and let go, what has arrived of the groups under way; whether that is all."""
+        connection = self._connection
+        try:
+            while self.unanswered:
+                if connection.is_busy():
+                    return False
+                result = connection.get_result()
+                if result is None:
+                    if connection.status != _OK:
+                        raise self._broken()
+                elif result.status == _SYNC:
+                    self.unanswered -= 1
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        return True
 
     def stream(self, rows: int) -> None:
         """Have the command whose results come next give up to `rows` rows at a time."""
@@ -164,10 +219,11 @@ class Line:
 
     async def _fill(self) -> None:
         """Wait until the next result has arrived."""
+        connection = self._connection
         while True:
             await self._until_readable()
-            self._guarded(self._connection.consume_input)
-            if not self._guarded(self._connection.is_busy):
+            connection.consume_input()
+            if not connection.is_busy():
                 return
 
     async def _until_readable(self) -> None:
@@ -190,7 +246,7 @@ class Line:
             self._waiter = None
             if self.open:
                 self._loop.remove_writer(self._socket)
-        self._guarded(self._connection.consume_input)
+        self._connection.consume_input()
 
     def _watch(self) -> None:
         self._watched = True
@@ -209,14 +265,9 @@ class Line:
         else:
             self.check()  # a notice, or the server's farewell
 
-    def _guarded(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        if not self.open:
-            raise lost()
-        try:
-            return call(*arguments)
-        except psycopg.OperationalError as error:
-            self.close()
-            raise lost() from error
+    def _broken(self) -> GateError:
+        self.close()
+        return lost()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

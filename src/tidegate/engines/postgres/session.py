@@ -14,7 +14,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.postgres.faults import lost, translate
-from tidegate.engines.postgres.line import Line, Params
+from tidegate.engines.postgres.line import FAILED, Line, Params
 from tidegate.engines.postgres.target import Target
 from tidegate.engines.postgres.values import Reader, Rows
 
@@ -49,8 +49,6 @@ _SETUP = "SELECT {}, pg_catalog.current_database(), pg_catalog.current_schema()"
 
 _FAREWELL = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
-
-FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -91,7 +89,7 @@ class Session:
         pinned = _pinned(path or "")
         (row,) = await self.own(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
-            line.send(_FAREWELL)
+            line.send((_FAREWELL, None))
             await line.sync()
             await self.settle()  # some systems have not got it
         version = line.parameter(b"server_version")
@@ -99,7 +97,7 @@ class Session:
 
     async def own(self, text: bytes, params: Params = None) -> Rows:
         """Run a statement of ours outside a transaction; its rows. Raises: GateError."""
-        self.line.send(text, params)
+        self.line.send((text, params))
         await self.line.sync()
         return (await self._answers(1))[0]
 
@@ -109,11 +107,12 @@ class Session:
         Raises: GateError.
         """
         line = self.line
-        line.send(BEGIN_READ)
-        line.send(PIN, [b"%d" % timeout_ms])
-        for query in queries:
-            line.send(*query) if isinstance(query, tuple) else line.send(query)
-        line.send(ROLLBACK)
+        line.send(
+            (BEGIN_READ, None),
+            (PIN, [b"%d" % timeout_ms]),
+            *[query if isinstance(query, tuple) else (query, None) for query in queries],
+            (ROLLBACK, None),
+        )
         await line.sync()
         answers = await self._answers(len(queries) + 3)
         return answers[2:-1]
@@ -125,7 +124,7 @@ class Session:
             if result.status in FAILED:
                 await self.settle()
                 raise translate(result)
-            answers.append(Reader.of(result).read(result))
+            answers.append(Reader.of(result).rows(result))
         await self.settle()
         return answers
 
@@ -137,19 +136,16 @@ class Session:
         Raises: GateError SOURCE_UNREACHABLE; what the server says to BEGIN.
         """
         line = self.line
-        line.send(BEGIN_WRITE if writes else BEGIN_READ)
-        if schema is None:
-            line.send(PIN, [b"%d" % timeout_ms])
+        milliseconds = b"%d" % timeout_ms
+        pin = (PIN, [milliseconds]) if schema is None else (PIN_SCHEMA, [milliseconds, schema])
+        if writes:
+            line.send((BEGIN_WRITE, None), pin, (text, params))
         else:
-            line.send(PIN_SCHEMA, [b"%d" % timeout_ms, schema])
-        line.send(text, params)
-        if not writes:
-            line.send(ROLLBACK)
+            line.send((BEGIN_READ, None), pin, (text, params), (ROLLBACK, None))
         await line.sync()
-        for _ in range(2):
-            result = await self.only_result()
-            if result.status in FAILED:
-                return result
+        failure = await line.pass_over(2)
+        if failure is not None:
+            return failure
         line.stream(CHUNK_ROWS)
         first = await line.result()
         if first is None:
@@ -168,7 +164,7 @@ class Session:
     async def end(self, how: bytes) -> PGresult:
         """COMMIT or ROLLBACK; its result."""
         await self._drain()
-        self.line.send(how)
+        self.line.send((how, None))
         await self.line.sync()
         result = await self.only_result()
         await self._drain()
@@ -184,11 +180,7 @@ class Session:
 
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
-        line = self.line
-        while line.unanswered:
-            if line.ready_result() is None and line.ready_result() is None:
-                return False
-        return not line.in_transaction
+        return self.line.settle() and not self.line.in_transaction
 
     async def settle(self) -> None:
         """Read the rest of the last group and leave no transaction open. Raises: GateError."""
@@ -203,7 +195,7 @@ class Session:
         """Forget whatever statements have set or made. Raises: GateError."""
         await self.settle()
         if self.shaken:
-            self.line.send(b"SELECT")  # behind this the server has felt every request
+            self.line.send((b"SELECT", None))  # behind this the server has felt every request
             await self.line.sync()
             await self.settle()
             self.shaken = False

@@ -51,12 +51,14 @@ _context = cast("AdaptContext", _Context())
 
 
 class Reader:
-    """Reads the chunks of one result, whose columns have the given types."""
+    """Reads the chunks of results whose columns have the given types. Keeps nothing of them, so
+    that one reader serves many cursors."""
 
-    __slots__ = ("_mends", "_transformer")
+    __slots__ = ("_mends", "_ready", "_transformer")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self._transformer = Transformer(_context)
+        self._ready = False
         self._mends = [
             (place, mend)
             for place, kind in enumerate(types)
@@ -70,16 +72,24 @@ class Reader:
         return cls([BUILT_IN.get(oid, _OTHER) for oid in oids])
 
     def read(self, result: PGresult) -> Rows:
-        """The rows of one chunk. Raises: UnicodeDecodeError."""
-        self._transformer.set_pgresult(result, format=pq.Format.TEXT)
-        rows = self._transformer.load_rows(0, result.ntuples, tuple)
-        return self._mended(rows) if self._mends and rows else rows
+        """The rows of one chunk, not yet mended. Raises: UnicodeDecodeError."""
+        transformer = self._transformer
+        transformer.set_pgresult(result, set_loaders=not self._ready, format=pq.Format.TEXT)
+        self._ready = True
+        return transformer.load_rows(0, result.ntuples, tuple)
 
-    def _mended(self, rows: Rows) -> Rows:
+    def mended(self, rows: Rows) -> Rows:
+        """The rows with every value as it is to be. Many at once are cheaper."""
+        if not self._mends or not rows:
+            return rows
         columns = list(zip(*rows, strict=True))
         for place, mend in self._mends:
             columns[place] = mend(columns[place])
         return list(zip(*columns, strict=True))
+
+    def rows(self, result: PGresult) -> Rows:
+        """The rows of a whole result, mended. Raises: UnicodeDecodeError."""
+        return self.mended(self.read(result))
 
 
 def _mend_of(kind: Type) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
