@@ -71,21 +71,27 @@ def status(cursor: duckdb.DuckDBPyConnection) -> Status:
 
 def stamp(cursor: duckdb.DuckDBPyConnection) -> str:
     """A digest of everything that is told of the schema."""
+    return _digest(
+        cursor.execute(_TABLES).fetchall(),
+        cursor.execute(_SCHEMAS).fetchall(),
+        cursor.execute(_COLUMNS, [None, None]).fetchall(),
+        cursor.execute(_INDEXES, [None, None]).fetchall(),
+    )
+
+
+def _digest(tables: Rows, *others: Rows) -> str:
+    """Of everything but the tables' sizes; their texts hold the constraints."""
     digest = hashlib.blake2b(digest_size=12)
-    listed = cursor.execute(_TABLES).fetchall()
-    parts = [cursor.execute(query).fetchall() for query in (_SCHEMAS,)]
-    parts += [cursor.execute(query, [None, None]).fetchall() for query in (_COLUMNS, _INDEXES)]
-    for row in listed:
-        digest.update(repr((*row[:4], row[5])).encode())
-    for rows in parts:
+    for rows in ([(*row[:4], row[5]) for row in tables], *others):
         digest.update(repr(rows).encode())
     return digest.hexdigest()
 
 
 def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
     """Everything named, or the one schema or table. Raises: GateError TABLE_UNKNOWN."""
-    listed = cursor.execute(_TABLES).fetchall()
-    schemas = [row[0] for row in cursor.execute(_SCHEMAS).fetchall()]
+    everything = listed = cursor.execute(_TABLES).fetchall()
+    named = cursor.execute(_SCHEMAS).fetchall()
+    schemas = [row[0] for row in named]
     only: Name | None = None
     if browse.schema is not None:
         schema = _schema(schemas, browse.schema)
@@ -96,8 +102,10 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
     narrowed = list(only) if only else [None, None]
     constraints = cursor.execute(_CONSTRAINTS, narrowed).fetchall()
     keys = _primary_keys(constraints)
-    columns = _columns(cursor.execute(_COLUMNS, narrowed).fetchall(), keys)
-    indexes = _indexes(cursor.execute(_INDEXES, narrowed).fetchall(), constraints)
+    found = cursor.execute(_COLUMNS, narrowed).fetchall()
+    indexed = cursor.execute(_INDEXES, narrowed).fetchall()
+    columns = _columns(found, keys)
+    indexes = _indexes(indexed, constraints)
     foreign = _foreign_keys(constraints)
     state = status(cursor)
     tables = [
@@ -113,9 +121,8 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
         )
         for schema, name, kind, comment, size, _ in listed
     ]
-    return Catalog(
-        state.database, state.schema or "main", tuple(schemas), tuple(tables), stamp(cursor)
-    )
+    mark = stamp(cursor) if only else _digest(everything, named, found, indexed)
+    return Catalog(state.database, state.schema or "main", tuple(schemas), tuple(tables), mark)
 
 
 def ddl(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Ddl:

@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.duckdb.cursor import ProcessCursor
-from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Run, Told, Version
+from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
 from tidegate.engines.duckdb.source import DuckUrl
 from tidegate.engines.duckdb.turns import Turns
 from tidegate.engines.worker.errand import Errand, stopped
@@ -87,7 +87,7 @@ class DuckdbEngine:
         text = statement.text
         if text in self._opinions:
             return self._opinions[text]
-        opinion = await self._ask("inspect", text, Opinion)
+        opinion = await self._ask("inspect", Question(self._url.version(), text), Opinion)
         if len(text) <= OPINION_TEXT:
             if len(self._opinions) >= OPINIONS:
                 self._opinions.clear()
@@ -103,15 +103,15 @@ class DuckdbEngine:
         params = request.statement.params
         errand = await self._begin(permit.limits.timeout_s, cancellation, writes)
         cursor = ProcessCursor(errand, writes=writes)
-        run = Run(
-            self._url.version(),
-            request.statement.text,
-            None if params is None else list(params),
-            int(permit.effect),
-            explain,
-            permit.limits.max_rows + 1,
-        )
         try:
+            run = Run(
+                self._url.version(),
+                request.statement.text,
+                None if params is None else list(params),
+                int(permit.effect),
+                explain,
+                permit.limits.max_rows + 1,
+            )
             await cursor.begin(run)
         except BaseException:
             await cursor.close()
@@ -129,6 +129,8 @@ class DuckdbEngine:
             return Databases((self._status.database,))
         look = Look(self._url.version(), request)
         told = await self._ask("look", look, Told, permit.limits.timeout_s, cancellation)
+        if told.catalog is not None:
+            self._stamp = look.version, told.catalog.stamp
         return told.description
 
     async def stamp(self) -> str:

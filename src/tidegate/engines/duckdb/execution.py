@@ -10,7 +10,7 @@ import duckdb
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
 from tidegate.engines.duckdb.opinion import Reading, body, read
 from tidegate.engines.duckdb.session import Session
-from tidegate.engines.duckdb.values import Column, mended
+from tidegate.engines.duckdb.values import Column, Plan, check_exact, mended
 from tidegate.errors import Code, GateError
 from tidegate.results.page import PageBuilder
 from tidegate.types import Column as PageColumn
@@ -21,6 +21,9 @@ BATCH_BYTES = 1_000_000
 
 FIRST_ROWS = 512
 """Results of up to so many rows come back at once."""
+
+PLANS = 256
+PLAN_TEXT = 8_192
 
 Row = tuple[Any, ...]
 
@@ -37,7 +40,7 @@ class Execution:
         self._writes = not run.explain and run.effect > Effect.READ
         self._ready: list[Row] = []
         self._batch = 4
-        self._columns: list[Column] = []
+        self._mends: list[Column] = []
         self.columns: list[tuple[str, str]] = []
         self.affected = 0
         self.ended = False
@@ -93,28 +96,48 @@ class Execution:
             )
         if explain:
             text = f"EXPLAIN {text}"
-        elif reading.wrappable and not self._writes:
-            text = self._wrapped(text, params)
+        elif reading.kind == "SELECT" and not self._writes:
+            text = self._adopt(self._plan(text, params))
         cursor.execute(text, params)
+        if reading.kind == "MULTI" and not self._writes:
+            self._ask_again(text)
         if not self.columns and cursor.description:
             self.columns = [(entry[0], str(entry[1])) for entry in cursor.description]
-        if self._writes and not reading.returns:
+        if self._writes and reading.returns:
+            check_exact([entry[1] for entry in cursor.description])
+        elif self._writes:
             self._finish_change()
 
-    def _wrapped(self, text: str, params: list[Any] | None) -> str:
-        """The text, with a projection around it if there are values to be asked for as text."""
-        relation = self._cursor.sql(text, params=params)
-        kinds = relation.types
-        self.columns = [
-            (name, str(kind)) for name, kind in zip(relation.columns, kinds, strict=True)
-        ]
-        columns = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
-        if all(column.expression[0] == "#" for column in columns):
-            return text
-        self._columns = columns
-        return (
-            f"SELECT {', '.join([column.expression for column in columns])} FROM (\n{body(text)}\n)"
+    def _adopt(self, plan: Plan) -> str:
+        self.columns, self._mends = plan.columns, plan.mends
+        return plan.text
+
+    def _ask_again(self, text: str) -> None:
+        """A PIVOT tells its columns only when it has run; run it so that its values come exact."""
+        described = self._cursor.description
+        plan = Plan(
+            body(text), [entry[0] for entry in described], [entry[1] for entry in described]
         )
+        if plan.text != body(text):
+            self._cursor.execute(plan.text)
+        self._adopt(plan)
+
+    def _plan(self, text: str, params: list[Any] | None) -> Plan:
+        """What the columns of a query are: DuckDB binds it for that, but does not run it.
+
+        Only where nothing may be written: a query that writes would be run.
+        """
+        plans = self._session.plans
+        key = text, tuple([cast("type[object]", type(value)) for value in params or ()])
+        plan = plans.get(key)
+        if plan is None:
+            relation = self._cursor.sql(text, params=params)
+            plan = Plan(body(text), relation.columns, relation.types)
+            if not self._session.in_memory and len(text) <= PLAN_TEXT:
+                if len(plans) >= PLANS:
+                    plans.clear()
+                plans[key] = plan
+        return plan
 
     def _finish_change(self) -> None:
         """A change without RETURNING has run, and its result is a count, if it is anything."""
@@ -141,13 +164,13 @@ class Execution:
                 if self._writes:
                     self.affected += len(rows)
                 self._end()
-                return mended(rows, self._columns)
+                return mended(rows, self._mends)
             row_bytes = max(_weight(batch[0]), _weight(batch[-1]))
             size += row_bytes * len(batch)
             self._batch = max(1, min(self._batch * 8, 4096, BATCH_BYTES // row_bytes))
         if self._writes:
             self.affected += len(rows)
-        return mended(rows, self._columns)
+        return mended(rows, self._mends)
 
     def _end(self) -> None:
         if self._writes:

@@ -58,6 +58,12 @@ def translate(error: Exception) -> GateError:
     raise error
 
 
+def writes(error: Exception) -> bool:
+    """Whether DuckDB refused to write where it may only read."""
+    text = str(error)
+    return any(word in text for word in _READ_ONLY)
+
+
 def _file_error(text: str) -> GateError:
     if "lock" in text:
         holder = _HOLDER.search(text)
@@ -65,7 +71,7 @@ def _file_error(text: str) -> GateError:
         return GateError(
             Code.SOURCE_BUSY,
             f"The database file is held by {who}.",
-            hint="DuckDB lets one process write a file, or several read it. Retry, or end that one.",
+            hint="DuckDB lets one process write a file or several read it. Retry, or end that one.",
         )
     if "does not exist" in text or "No such file" in text:
         return GateError(Code.SOURCE_UNREACHABLE, "There is no database file any more.")
@@ -92,7 +98,7 @@ def _file_error(text: str) -> GateError:
 def _statement_error(error: duckdb.Error) -> GateError:
     text = str(error)
     details = {"duckdb": type(error).__name__}
-    if any(word in text for word in _READ_ONLY):
+    if writes(error):
         return GateError(
             Code.POLICY_READ_ONLY, "DuckDB refused the statement: it would write.", details=details
         )

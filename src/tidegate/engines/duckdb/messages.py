@@ -81,6 +81,13 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
         return self.catalog or self.ddl or Ddl("")
 
 
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """What does DuckDB make of a text?"""
+
+    version: str
+    text: str
+
+
 class Opinion(msgspec.Struct, frozen=True, array_like=True):
     """What DuckDB makes of a text."""
 

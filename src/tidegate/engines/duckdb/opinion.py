@@ -1,5 +1,7 @@
 """Decides what effect a statement has by the type that DuckDB's own parser gives it. Runs nothing.
 
+A SELECT may still change something, by a function or a CTE: that the planner knows (`explained`).
+
 Allowed types are listed, with their effects; what is not listed nobody may run.
 """
 
@@ -9,7 +11,9 @@ import re
 from functools import lru_cache
 
 import duckdb
+import msgspec
 
+from tidegate.engines.duckdb.faults import writes
 from tidegate.errors import Code, GateError
 from tidegate.sql.dialects.duckdb import DIALECT
 from tidegate.types import Effect, Judgement
@@ -59,11 +63,6 @@ class Reading:
         self.judgement = _judge(text, kind)
 
     @property
-    def wrappable(self) -> bool:
-        """Whether the text may stand as a subquery."""
-        return self.kind == "SELECT"
-
-    @property
     def returns(self) -> bool:
         """Whether its result is rows, not a count."""
         if self.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO"):
@@ -91,6 +90,25 @@ def read(text: str) -> Reading:
         raise GateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from error
     except ValueError:  # a type that the driver has no name for
         return Reading(text, "UNKNOWN", frozenset())
+
+
+def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+    """The judgement, raised if DuckDB will not plan the query where nothing may be written."""
+    judgement = reading.judgement
+    if reading.kind != "SELECT":
+        return judgement
+    try:
+        cursor.execute(f"EXPLAIN {reading.text}", [None] * len(reading.parameters) or None)
+    except duckdb.Error as error:
+        if not writes(error):
+            return judgement  # running it will tell
+        return msgspec.structs.replace(
+            judgement,
+            effect=Effect.WRITE,
+            rule="duckdb.planner",
+            reason="DuckDB's planner sees that the query writes.",
+        )
+    return judgement
 
 
 def body(text: str) -> str:
@@ -124,7 +142,9 @@ def _judge(text: str, kind: str) -> Judgement:
     return Judgement(
         effect,
         "duckdb.statement_type",
-        f"DuckDB's parser calls it {kind}.",
+        "DuckDB's parser sees only a read."
+        if effect is Effect.READ
+        else f"DuckDB's parser sees an effect: {effect.label}.",
         returns_rows=returns,
     )
 

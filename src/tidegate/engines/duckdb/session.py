@@ -13,6 +13,7 @@ from threading import Lock
 import duckdb
 
 from tidegate.engines.duckdb.messages import Setup
+from tidegate.engines.duckdb.values import Plan
 from tidegate.errors import Code, GateError
 
 LOCKED = {
@@ -29,6 +30,8 @@ SPARE_BYTES = 268_435_456
 
 RETRY_S = 0.05
 
+PlanKey = tuple[str, tuple[type[object], ...]]
+
 
 class Session:
     """One database, opened when it is needed and in the way that is needed."""
@@ -41,7 +44,8 @@ class Session:
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._guard = Lock()
         self._interrupted = False
-        _bound_memory(2 * setup.memory_bytes + SPARE_BYTES)
+        self.plans: dict[PlanKey, Plan] = {}
+        """What is known of texts, while the file stays as it is."""
 
     @property
     def in_memory(self) -> bool:
@@ -75,6 +79,7 @@ class Session:
     def release(self) -> None:
         """Let go of the file, so that another process may write it. A database in memory stays."""
         if self._handle is not None and not self.in_memory:
+            self.plans.clear()
             self._handle.close()
             self._handle = None
 
@@ -121,11 +126,12 @@ class Session:
         return handle
 
 
-def _bound_memory(most: int) -> None:
-    """DuckDB does not count long strings; the operating system does."""
+def bound_memory(setup: Setup) -> None:
+    """Bound this process: DuckDB does not count long strings, the operating system does."""
     if sys.platform == "linux":
         import resource
 
+        most = 2 * setup.memory_bytes + SPARE_BYTES
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from duckdb.sqltypes import DuckDBPyType
 
+from tidegate.errors import Code, GateError
+
 Mend = Callable[[Any], Any]
 Rows = Sequence[Sequence[Any]]
 
@@ -58,9 +60,41 @@ class Column:
             self.mend = mend_of(kind)
 
 
+class Plan:
+    """How a statement is asked for: `columns` are its own, names and types; `text` what is run."""
+
+    __slots__ = ("columns", "mends", "text")
+
+    def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
+        """`text` is a query that can stand as a subquery, with nothing behind it."""
+        asked = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
+        self.columns = [(name, str(kind)) for name, kind in zip(names, kinds, strict=True)]
+        self.mends: list[Column] = []
+        self.text = text
+        if any(column.mend is not None for column in asked):
+            self.mends = asked
+        if any(column.expression[0] != "#" for column in asked):
+            expressions = ", ".join([column.expression for column in asked])
+            self.text = f"SELECT {expressions} FROM (\n{text}\n)"
+
+
+def check_exact(kinds: Sequence[DuckDBPyType]) -> None:
+    """See that the driver reads the types exactly without our help, but for infinite dates.
+
+    Raises: GateError SQL_FAILED.
+    """
+    for kind in map(str, kinds):
+        if any(name in kind for name in ("INTERVAL", "TIMESTAMP_NS", "TIME_NS")):
+            raise GateError(
+                Code.SQL_FAILED,
+                f"A statement that writes cannot return a value of the type {kind}.",
+                hint="Return it as text, like `column::VARCHAR`. Nothing was changed.",
+            )
+
+
 def mended(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
     """The rows with what DuckDB wrote as text in the house's way."""
-    if not rows or all(column.mend is None for column in columns):
+    if not rows or not columns:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
     for place, column in enumerate(columns):
@@ -113,7 +147,8 @@ def mend_of(kind: DuckDBPyType) -> Mend | None:
             label: _apply(by_name.get(label), one) for label, one in value.items()
         }
     if name == "map":
-        return lambda value: _map(mends[0], mends[1], value)
+        listed = parts[0][1].id in _NESTED
+        return lambda value: _map(mends[0], mends[1], value, listed)
     return lambda value: [_apply(mend, one) for mend, one in zip(mends, value, strict=True)]
 
 
@@ -121,7 +156,14 @@ def _apply(mend: Mend | None, value: Any) -> Any:
     return value if mend is None or value is None else mend(value)
 
 
-def _map(keys: Mend | None, values: Mend | None, found: dict[Any, Any]) -> dict[Any, Any]:
+def _map(
+    keys: Mend | None, values: Mend | None, found: dict[Any, Any], listed: bool
+) -> dict[Any, Any]:
+    """Of keys that Python cannot look up the driver makes two lists, `key` and `value`."""
+    if listed and all(isinstance(part, list) for part in found.values()):
+        lists = cast("dict[str, list[Any]]", found)
+        mends = {"key": keys, "value": values}
+        return {name: [_apply(mends[name], one) for one in part] for name, part in lists.items()}
     return {_apply(keys, key): _apply(values, value) for key, value in found.items()}
 
 

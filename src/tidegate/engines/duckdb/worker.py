@@ -21,14 +21,15 @@ from tidegate.engines.duckdb.messages import (
     Look,
     Opinion,
     Portion,
+    Question,
     Run,
     Setup,
     Started,
     Told,
     Version,
 )
-from tidegate.engines.duckdb.opinion import read
-from tidegate.engines.duckdb.session import Session
+from tidegate.engines.duckdb.opinion import explained, read
+from tidegate.engines.duckdb.session import Session, bound_memory
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.serve import Answer, serve
 from tidegate.errors import Code, GateError
@@ -51,7 +52,7 @@ class Worker:
             "fill": lambda body: self.fill(unpack(body, Fill)),
             "close": lambda _: self.close(),
             "release": lambda _: self.session.release(),
-            "inspect": lambda body: self.inspect(unpack(body, str)),
+            "inspect": lambda body: self.inspect(unpack(body, Question)),
             "look": lambda body: self.look(unpack(body, Look)),
             "stamp": lambda body: self.stamp(unpack(body, Version)),
         }
@@ -73,6 +74,7 @@ class Worker:
         return translate(error)
 
     def setup(self, setup: Setup) -> None:
+        bound_memory(setup)
         self._session = Session(setup)
 
     def greet(self, version: Version) -> Greeting:
@@ -98,19 +100,24 @@ class Worker:
         if execution is not None:
             execution.close()
 
-    def inspect(self, text: str) -> Opinion:
-        """The opinion of DuckDB's parser, with the tables it finds; none if it cannot parse."""
+    def inspect(self, question: Question) -> Opinion:
+        """The opinion of DuckDB's parser and planner; none if it cannot be parsed."""
+        text = question.text
         try:
-            judgement = read(text).judgement
+            reading = read(text)
         except GateError as error:
             if error.code is not Code.SQL_MULTIPLE:
                 return Opinion(None)
-            judgement = Judgement(
-                Effect.UNKNOWN, "duckdb.one_statement", error.message, error.code.value
+            return Opinion(
+                Judgement(Effect.UNKNOWN, "duckdb.one_statement", error.message, error.code.value)
             )
-            return Opinion(judgement)
         except duckdb.Error:
             return Opinion(None)
+        cursor = self.session.cursor(question.version)
+        try:
+            judgement = explained(reading, cursor)
+        finally:
+            self.session.drop(cursor)
         return Opinion(msgspec.structs.replace(judgement, tables=self._tables(text)))
 
     def look(self, look: Look) -> Told:

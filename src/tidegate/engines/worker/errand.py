@@ -63,7 +63,11 @@ class Errand:
         if worker is None or self._cause is not None:
             self.stop("closed")
             raise stopped(self._cause or "closed", self._timeout_s)
-        pending = worker.send(verb, body)
+        try:
+            pending = worker.send(verb, body)
+        except (UnicodeEncodeError, TypeError) as error:
+            self._end()
+            raise _unsendable(error) from error
         try:
             raw = await asyncio.shield(pending)
         except GateError:
@@ -153,6 +157,16 @@ class Errand:
         self._running.discard(self)
         self._ended.set_result(None)
         self._release(worker)
+
+
+def _unsendable(error: Exception) -> GateError:
+    if isinstance(error, UnicodeEncodeError):
+        return GateError(Code.SQL_UNREADABLE, "The statement or a value holds a lone surrogate.")
+    return GateError(
+        Code.ARGUMENT_INVALID,
+        "A parameter has a type that cannot be sent.",
+        hint="Send null, true, false, numbers or text.",
+    )
 
 
 def stopped(cause: str, timeout_s: float | None = None) -> GateError:

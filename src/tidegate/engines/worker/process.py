@@ -85,16 +85,20 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     def send(self, verb: str, body: Any = None) -> asyncio.Future[msgspec.Raw]:
-        """Ask; the future has the packed answer, or the GateError."""
+        """Ask; the future has the packed answer, or the GateError.
+
+        Raises: UnicodeEncodeError, TypeError if the body cannot be packed.
+        """
         future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
         if self._pending is not None:
             raise RuntimeError("a worker answers one request at a time")
         if not self.alive:
             future.set_exception(lost())
             return future
+        request = Request(self._number + 1, verb, pack(body))
         self._number += 1
         self._pending = future
-        self._write(Request(self._number, verb, pack(body)))
+        self._write(request)
         return future
 
     async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:

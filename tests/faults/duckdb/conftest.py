@@ -1,0 +1,58 @@
+"""A DuckDB shop, ways to change it from outside, and a loop for each coroutine test."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine_cases import CASES
+from tidegate.types import Source
+
+PATIENCE_S = 60
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+    return True
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """The shop, with two statements at once and a short wait for locks."""
+    case = CASES["duckdb"].prepare(tmp_path)
+    case.path = Path(case.url.removeprefix("duckdb:///"))
+    case.source = Source("s1", "shop", f"{case.url}?timeout=0.1&workers=2", "duckdb", "duckdb")
+    return case
+
+
+@pytest.fixture
+def opened_elsewhere():
+    """Another process that has the file open, to write it or to read it."""
+
+    @contextmanager
+    def opened(path, *, read_only):
+        script = (
+            "import duckdb, sys\n"
+            f"c = duckdb.connect({str(path)!r}, read_only={read_only})\n"
+            "print('open', flush=True)\n"
+            "sys.stdin.read()\n"
+        )
+        other = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            assert other.stdout.readline() == b"open\n"
+            yield other.pid
+        finally:
+            other.communicate()
+
+    return opened
