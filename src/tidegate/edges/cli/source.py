@@ -103,7 +103,7 @@ async def _test(app: Application, arguments: argparse.Namespace) -> None:
     opened_ms = (time.perf_counter() - began) * 1_000
     catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
     latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
-    warnings = list(_warnings(app, name, catalog, latency_ms))
+    warnings = [*_warnings(app, name, catalog, latency_ms), *_warned(state)]
     report = {
         "source": name,
         "database": catalog.database,
@@ -122,6 +122,11 @@ async def _test(app: Application, arguments: argparse.Namespace) -> None:
             print(f"{key:<15} {value}")
     for warning in warnings:
         print(f"{'warning':<15} {warning}")
+
+
+def _warned(state: ConnectionState) -> tuple[str, ...]:
+    """What the database itself gives reason to warn of, as an account that may do too much."""
+    return state.current.warnings if state.current else ()
 
 
 async def _latency_ms(app: Application, name: str) -> float:

@@ -8,7 +8,7 @@ from tidegate.engines.api import Row, Sink
 from tidegate.engines.mysql.errand import Errand
 from tidegate.engines.mysql.faults import ServerError, lost
 from tidegate.engines.mysql.line import Done, Fields, Rows
-from tidegate.engines.mysql.session import COMMIT
+from tidegate.engines.mysql.session import COMMIT, ROLLBACK
 from tidegate.engines.mysql.types import read_fields, single_places
 from tidegate.engines.mysql.values import single
 from tidegate.errors import Code, GateError
@@ -127,8 +127,8 @@ class MysqlCursor:
         session = errand.held()
         if errand.writes:
             affected = session.line.affected
-            await session.end(COMMIT)
-            self.affected = affected
+            await session.end(COMMIT if errand.keeps else ROLLBACK)
+            self.affected = affected if errand.keeps else 0
         self._errand = None
         errand.done()
 

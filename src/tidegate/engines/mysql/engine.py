@@ -51,6 +51,8 @@ from tidegate.types import (
     Status,
 )
 
+VIEW_RULE = "mysql.view"
+
 OWN_S = 10.0
 """The time limit of what we ask for ourselves."""
 
@@ -112,7 +114,7 @@ class MysqlEngine:
                 return structs.replace(
                     opinion,
                     effect=Effect.UNKNOWN,
-                    rule="mysql.view",
+                    rule=VIEW_RULE,
                     reason=objection,
                     code=Code.SQL_FUNCTION.value,
                     tables=read.tables,
@@ -133,7 +135,7 @@ class MysqlEngine:
         encoded = encode_statement(text)
         reads = explains or permit.effect is Effect.READ
         if reads:
-            await self._check_read(text, encoded, permit)
+            reads = await self._check_read(text, encoded, explains)
         else:
             _check_change(text, permit)
         database = None if explains else request.schema or request.database
@@ -142,6 +144,7 @@ class MysqlEngine:
         errand = Errand(
             self._pool, session, timeout_s, cancellation, self._running, writes=not reads
         )
+        errand.keeps = not explains
         try:
             session.dirty = session.dirty or not reads or _may_leave(text)
             await session.prelude(max(1, round(timeout_s * 1000)), database)
@@ -213,8 +216,12 @@ class MysqlEngine:
             self._started = started
         return f"{self._started}.{counts}"
 
-    async def _check_read(self, text: str, encoded: bytes, permit: Permit) -> None:
-        """Refuse what neither we nor the server take for a read. Raises: GateError."""
+    async def _check_read(self, text: str, encoded: bytes, explains: bool) -> bool:
+        """Refuse what neither we nor the server take for a read. Raises: GateError.
+
+        Returns False for the explanation of a change, which the server gives only where a change
+        would be allowed: in a transaction that is rolled back.
+        """
         read = judge(text, "mysql")
         if read.code in (Code.SQL_EMPTY.value, Code.SQL_MULTIPLE.value):
             raise GateError(Code(read.code), read.reason, hint=read.hint)
@@ -222,7 +229,12 @@ class MysqlEngine:
         if found.error is not None:
             raise translate(found.error)
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            return
+            objection = await self._objection(read)
+            if objection is not None:
+                raise GateError(Code.SQL_FUNCTION, objection, details={"rule": VIEW_RULE})
+            return True
+        if explains and found.changes and read.effect is Effect.READ:
+            return False
         worse = read if read.effect > Effect.READ else as_judgement(found)
         function = worse.code == Code.SQL_FUNCTION.value
         raise GateError(
@@ -244,11 +256,11 @@ class MysqlEngine:
 
     async def _objection(self, read: Judgement) -> str | None:
         database = self._setting.database
-        known, objection = self._views.recall(read.tables)
+        known, objection = self._views.recall(read)
         if known:
             return objection
         async with self._borrowed() as session:
-            return await self._views.objection(session, read.tables, database)
+            return await self._views.objection(session, read, database)
 
     def _borrowed(self, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER) -> Borrowed:
         return Borrowed(self._pool, timeout_s, cancellation, self._running)

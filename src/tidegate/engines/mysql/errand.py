@@ -35,6 +35,7 @@ class Errand:
         "_request",
         "_running",
         "cause",
+        "keeps",
         "session",
         "timeout_s",
         "writes",
@@ -57,6 +58,8 @@ class Errand:
         self.session: Session | None = session
         self.timeout_s = timeout_s
         self.writes = writes
+        self.keeps = True
+        """Whether a change is committed at its end; an explanation is not."""
         self.cause: str | None = None
         self._request: asyncio.Task[None] | None = None
         self._grace: asyncio.TimerHandle | None = None

@@ -75,7 +75,7 @@ class Line:
         self._paused = False
         self._affected = 0
         self._in_rows = False
-        self.thread: int = connection.server_thread_id
+        self.thread: int = connection.server_thread_id[0]
         """The server's thread that works for this line."""
         self.greeting: str = connection.server_version
         self.unanswered = 0

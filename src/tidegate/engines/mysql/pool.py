@@ -62,13 +62,13 @@ class Pool:
         if self._closed or not session.line.open:
             self.drop(session)
         elif session.dirty or session.shaken or session.line.unanswered:
-            self._keep(self._reset(session))
+            self._keep(session, self._reset(session))
         else:
             self._pass_on(session)
 
     def give_after(self, session: Session, request: asyncio.Task[None]) -> None:
         """Take a session back once a request to end its statement has come to its end."""
-        self._keep(self._reset_after(session, request))
+        self._keep(session, self._reset_after(session, request))
 
     def drop(self, session: Session) -> None:
         """Hang up and make room for another."""
@@ -91,10 +91,11 @@ class Pool:
             task.cancel()
         if self._resetting:
             await asyncio.wait(self._resetting)
+            await asyncio.sleep(0)  # for what is called when they are done
         idle, self._idle = self._idle, []
         for session, _ in idle:
             self.drop(session)
-        for line in self._gone:
+        for line in list(self._gone):
             await line.closed()
 
     async def _opened(self) -> Session:
@@ -123,23 +124,25 @@ class Pool:
                     self._pass_on(passed)
             raise
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+    def _keep(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._resetting.add(task)
-        task.add_done_callback(self._resetting.discard)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._resetting.discard(task)
+            if task.cancelled():  # perhaps before it began
+                self.drop(session)
+
+        task.add_done_callback(ended)
 
     async def _reset_after(self, session: Session, request: asyncio.Task[None]) -> None:
-        try:
-            await request
-        except asyncio.CancelledError:
-            self.drop(session)
-        else:
-            await self._reset(session)
+        await request
+        await self._reset(session)
 
     async def _reset(self, session: Session) -> None:
         try:
             await session.reset()
-        except (GateError, asyncio.CancelledError):
+        except GateError:
             self.drop(session)
         else:
             self._pass_on(session)

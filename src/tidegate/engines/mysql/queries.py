@@ -6,6 +6,9 @@ SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
 DATABASES = b"SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY 1"
 
+STORED_FUNCTIONS = b"""
+SELECT DISTINCT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'"""
+
 _NAMES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
 WHERE {where} AND TABLE_TYPE <> 'SEQUENCE' AND TABLE_TYPE <> 'TEMPORARY' ORDER BY 1, 2"""

@@ -42,11 +42,13 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 
 class Study(msgspec.Struct, frozen=True):
-    """What the server says of a text; `error` is why it could not be prepared."""
+    """What the server says of a text; `error` is why it could not be prepared, and `changes` that
+    it was refused since sessions are read-only."""
 
     effect: Effect
     reason: str
     error: ServerError | None = None
+    changes: bool = False
 
 
 _READS = Study(Effect.READ, "The server sees a statement that gives rows.")
@@ -65,7 +67,7 @@ async def study(session: Session, text: str, encoded: bytes) -> Study:
         statement, columns, _ = await session.line.prepare(encoded)
     except ServerError as error:
         if error.number in _READ_ONLY:
-            return Study(Effect.WRITE, "The server sees a change in it.")
+            return Study(Effect.WRITE, "The server sees a change in it.", changes=True)
         if error.number == _NOT_FOR_PREPARING:
             return Study(Effect.WRITE, "The server sees a statement that it does not prepare.")
         return Study(Effect.UNKNOWN, "The server cannot prepare it.", error)

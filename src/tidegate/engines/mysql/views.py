@@ -1,9 +1,12 @@
-"""Decides whether the views that a statement reads only read themselves.
+"""Decides whether the views that a statement reads, and the functions it calls, only read.
 
 A view may call a stored function, and a stored function may do what its definer may, also in a
 read-only session: write files, take locks, set global variables. So each view's definition, as the
 server keeps it, is judged like a statement, and the views it reads as well. What was found holds
 for some seconds.
+
+The judge's list of functions is of names that some server has built in. Where another one lacks it,
+or the name is qualified, a stored function may be meant: one of that name is refused.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from collections.abc import Iterable
 from tidegate.engines.mysql import queries
 from tidegate.engines.mysql.session import Session
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.types import Effect, Judgement
 
 FRESH_S = 5.0
 MOST_DEPTH = 16
 _MOST_KEPT = 4096
 
 Place = tuple[str, str]
+Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Views:
@@ -28,28 +32,44 @@ class Views:
 
     def __init__(self) -> None:
         self._definitions: dict[Place, tuple[float, str | None]] = {}
-        self._answers: dict[tuple[str, ...], tuple[float, str | None]] = {}
+        self._stored: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._answers: dict[Names, tuple[float, str | None]] = {}
 
-    def recall(self, tables: tuple[str, ...]) -> tuple[bool, str | None]:
-        """Whether the answer is known, and if so the objection to reading these tables."""
-        if not tables:
+    def recall(self, read: Judgement) -> tuple[bool, str | None]:
+        """Whether the answer is known, and if so the objection to what a statement reads."""
+        if not read.tables and not read.functions:
             return True, None
-        until, objection = self._answers.get(tables, (0.0, None))
+        until, objection = self._answers.get((read.tables, read.functions), (0.0, None))
         return until > time.monotonic(), objection
 
     async def objection(
-        self, session: Session, tables: tuple[str, ...], database: str | None
+        self, session: Session, read: Judgement, database: str | None
     ) -> str | None:
-        """Why reading these tables may do more than read; None if it does not.
+        """Why a statement that seems to read may do more; None if it does not.
 
         Raises: ServerError, GateError.
         """
         until = time.monotonic() + FRESH_S
-        found = await self._look(session, tables, database)
+        found = await self._stored_function(session, read.functions)
+        if found is None:
+            found = await self._look(session, read.tables, database)
         if len(self._answers) > _MOST_KEPT:
             self._answers.clear()
-        self._answers[tables] = (until, found)
+        self._answers[read.tables, read.functions] = (until, found)
         return found
+
+    async def _stored_function(self, session: Session, functions: tuple[str, ...]) -> str | None:
+        if not functions:
+            return None
+        until, stored = self._stored
+        if until < time.monotonic():
+            rows = await session.own(queries.STORED_FUNCTIONS)
+            stored = frozenset(str(row[0]).lower() for row in rows)
+            self._stored = (time.monotonic() + FRESH_S, stored)
+        for function in functions:
+            if function.lower() in stored:
+                return f"The function {function} is a stored one, and may do more than read."
+        return None
 
     async def _look(
         self, session: Session, tables: tuple[str, ...], database: str | None
@@ -75,6 +95,9 @@ class Views:
                 judgement = judge(definition, "mysql")
                 if judgement.effect > Effect.READ:
                     return f"The view {name} may do more than read: {judgement.reason}"
+                for function in judgement.functions:
+                    if f"`{function.lower()}`(" in definition.lower():
+                        return f"The view {name} calls the stored function {function}."
                 inner |= _places(judgement.tables, schema)
             wanted = inner
         return "The views are nested too deeply to be looked at."
@@ -83,6 +106,7 @@ class Views:
         """Definitions may have changed."""
         self._definitions.clear()
         self._answers.clear()
+        self._stored = (0.0, frozenset())
 
     async def _learn(self, session: Session, wanted: set[Place]) -> None:
         now = time.monotonic()
