@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
+from tidegate.shares import Shares
 from tidegate.store.api import Store
 from tidegate.types import Actor, Catalog, ConnectionState, Source, SourceEntry
 
@@ -29,6 +30,7 @@ class Connection:
         "error",
         "last_active_at",
         "opening",
+        "shares",
         "source",
     )
 
@@ -40,6 +42,7 @@ class Connection:
         self.last_active_at: float | None = None
         self.error: str | None = None
         self.catalog: Catalog | None = None
+        self.shares = Shares()
 
     def state(self) -> ConnectionState:
         if self.engine is not None:

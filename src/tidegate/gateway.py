@@ -136,9 +136,15 @@ class Gateway:
             _METADATA_LIMITS if isinstance(request, Browse) else request.limits,
         )
         connection.last_active_at = trail.started_at
-        if isinstance(request, Browse):
-            return await self._describe(call, request, permit, engine, connection, trail)
-        return await self._run(call, request, permit, engine, trail)
+        shares, actor_id = connection.shares, call.actor.id
+        if not shares.enter_now(actor_id):
+            await shares.enter(actor_id, permit.limits.timeout_s, call.cancellation)
+        try:
+            if isinstance(request, Browse):
+                return await self._describe(call, request, permit, engine, connection, trail)
+            return await self._run(call, request, permit, engine, trail)
+        finally:
+            shares.leave(actor_id)
 
     def _judge(self, call: Call, source: Source) -> Judgement:
         """What the request would do, as far as its text tells."""

@@ -22,7 +22,7 @@ from tidegate.errors import Code, GateError
 Result = TypeVar("Result")
 Task = tuple[Callable[[Session], Any], "asyncio.Future[Any]"]
 
-NICENESS = 10
+NICENESS = 5
 """Lower than the event loop's: long statements on all workers must not make quick ones wait."""
 
 JOIN_S = 2.0

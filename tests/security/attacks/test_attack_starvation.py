@@ -1,0 +1,111 @@
+"""Attacks on everybody else's time: statements that never end, as many as one client can send."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from attacked import RUNAWAY, make_shop, target
+from tidegate.engines.sqlite.engine import SqliteEngine
+from tidegate.engines.sqlite.worker import NICENESS
+from tidegate.errors import Code, GateError
+from tidegate.shares import Shares
+from tidegate.types import NEVER, Cancellation, Source
+
+
+def test_one_clients_runaways_leave_room_for_anothers_statement(tmp_path: Path) -> None:
+    with target(tmp_path) as server:
+        mine, other = server.token("mine"), server.token("other")
+        server.query("SELECT 1", mine)
+        runaways = [
+            server.begin("query", other, sql=f"{RUNAWAY} -- {number}") for number in range(12)
+        ]
+        before = server.processor_s()
+        while server.processor_s() - before < 0.5:
+            time.sleep(0.05)
+        # Not a quick one, and one that needs a worker.
+        answer = server.query("SELECT count(*), sum(length(name || price)) FROM items", mine)
+        assert '"rows":[[3000,' in answer.text
+        assert "items(" in server.call("describe", mine, tables=["items"]).text
+        for runaway in runaways:
+            runaway.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orders threads by the system's own means")
+def test_workers_give_way_to_the_event_loop(tmp_path: Path) -> None:
+    source = Source("s", "shop", f"sqlite:///{make_shop(tmp_path / 'shop.db')}", "sqlite", "sqlite")
+
+    async def niceness() -> list[int]:
+        engine = await SqliteEngine.open(source)
+        try:
+            workers = [t for t in threading.enumerate() if t.name.startswith("sqlite-shop")]
+            return [os.getpriority(os.PRIO_PROCESS, worker.native_id or 0) for worker in workers]
+        finally:
+            await engine.close()
+
+    found = asyncio.run(niceness())
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert found and all(nice > own or nice == 19 for nice in found)
+    assert NICENESS > 0
+
+
+def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
+    async def play() -> list[str]:
+        shares = Shares(2)
+        told: list[str] = []
+
+        async def run(actor: str, name: str, until: asyncio.Event) -> None:
+            await shares.enter(actor, 10, NEVER)
+            told.append(name)
+            await until.wait()
+            shares.leave(actor)
+
+        first, rest = asyncio.Event(), asyncio.Event()
+        tasks = [
+            asyncio.ensure_future(run("a", "a1", first)),
+            asyncio.ensure_future(run("a", "a2", rest)),
+            asyncio.ensure_future(run("a", "a3", rest)),
+            asyncio.ensure_future(run("b", "b1", rest)),
+        ]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        told.append("|")
+        first.set()
+        rest.set()
+        await asyncio.gather(*tasks)
+        assert not shares._running and not shares._waiting
+        return told
+
+    assert asyncio.run(play()) == ["a1", "a2", "b1", "|", "a3"]
+
+
+@pytest.mark.parametrize("how", ["time", "cancel", "task"])
+def test_who_gives_up_waiting_leaves_nothing_behind(how: str) -> None:
+    async def play() -> None:
+        shares = Shares(1)
+        assert shares.enter_now("a")
+        cancellation = Cancellation()
+        timeout_s = 0.01 if how == "time" else 10
+        waiting = asyncio.ensure_future(shares.enter("a", timeout_s, cancellation))
+        await asyncio.sleep(0)
+        if how == "cancel":
+            cancellation.cancel()
+        if how == "task":
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        else:
+            with pytest.raises(GateError) as caught:
+                await waiting
+            assert caught.value.code in (Code.SOURCE_BUSY, Code.CALL_CANCELLED)
+        shares.leave("a")
+        assert not shares._running and not shares._waiting
+        assert shares.enter_now("a")
+
+    asyncio.run(play())
