@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 PASSWORD = "correct horse"
 NOBODY = 65534
@@ -59,15 +61,38 @@ class Server:
 
     def script(self, text: str, database: str = "", user: str = "root") -> list[tuple]:
         """Run statements, separated by semicolons, as another client would; rows of the last."""
-        rows: list[tuple] = []
 
-        def work() -> None:
-            rows.extend(asyncio.run(_run_script(self.socket, text, database, user)))
+        async def work(connection: Any) -> list[tuple]:
+            cursor = connection.cursor()
+            await cursor.execute(text)
+            rows = await cursor.fetchall() if cursor.description else []
+            while await cursor.nextset():
+                rows = await cursor.fetchall() if cursor.description else []
+            return [tuple(row) for row in rows]
 
-        thread = threading.Thread(target=work)  # the caller may be in a loop of its own
-        thread.start()
+        return self.connected(work, database, user)
+
+    def connected(
+        self, work: Callable[[Any], Awaitable[Any]], database: str = "", user: str = "root"
+    ) -> Any:
+        """Do `work` with a bare connection, which takes several statements at once."""
+        results: list[Any] = []
+
+        async def connect() -> None:
+            from asyncmy import connect
+
+            connection = await connect(
+                unix_socket=str(self.socket), user=user, database=database or None, autocommit=True
+            )
+            try:
+                results.append(await work(connection))
+            finally:
+                await connection.ensure_closed()
+
+        thread = threading.Thread(target=lambda: asyncio.run(connect()))
+        thread.start()  # the caller may be in a loop of its own
         thread.join()
-        return rows
+        return results[0]
 
     def new_database(self) -> str:
         """A database of its own for one test."""
@@ -112,23 +137,6 @@ class Server:
         self._keeper.stdin.write(word + "\n")
         self._keeper.stdin.flush()
         assert self._keeper.stdout.readline().strip() == word
-
-
-async def _run_script(path: Path, text: str, database: str, user: str) -> list[tuple]:
-    from asyncmy import connect
-
-    connection = await connect(
-        unix_socket=str(path), user=user, database=database or None, autocommit=True
-    )
-    try:
-        cursor = connection.cursor()
-        await cursor.execute(text)
-        rows = await cursor.fetchall() if cursor.description else []
-        while await cursor.nextset():
-            rows = await cursor.fetchall() if cursor.description else []
-        return [tuple(row) for row in rows]
-    finally:
-        await connection.ensure_closed()
 
 
 def available() -> bool:
