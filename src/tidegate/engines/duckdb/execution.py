@@ -20,7 +20,8 @@ BATCH_BYTES = 1_000_000
 """About how much is read before rows are handed over."""
 
 FIRST_ROWS = 512
-"""Results of up to so many rows come back at once."""
+SMALL_BYTES = 131_072
+"""Results of up to so many rows and bytes come back at once. Larger ones are made a page here."""
 
 PLANS = 256
 PLAN_TEXT = 8_192
@@ -52,13 +53,14 @@ class Execution:
             raise
 
     def started(self, max_rows: int) -> Started:
-        """What can be told at once: all rows, if they are few."""
+        """What can be told at once: all rows, if they are few and small."""
         if not self.ended and not self._writes:
             self._ready = self._read(min(max_rows, FIRST_ROWS))
         rows: list[Row] = []
-        if self.ended:
+        if self.ended and sum(map(_weight, self._ready)) <= SMALL_BYTES:
             rows, self._ready = self._ready, []
-        return Started(self.columns, Portion(rows, self.ended, self.affected))
+        ended = self.ended and not self._ready
+        return Started(self.columns, Portion(rows, ended, self.affected))
 
     def fetch(self, max_rows: int) -> Portion:
         """Up to `max_rows` further rows; fewer if they are large, or at the end."""

@@ -48,7 +48,6 @@ REFUSED = {
 """What nobody may run: the gate itself keeps sessions and files. Unlisted types are UNKNOWN."""
 
 _PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)
-_PIVOT = re.compile(r"\s*(?:PIVOT|FROM|WITH|\()", re.IGNORECASE)
 
 
 class Reading:
@@ -126,7 +125,7 @@ def _judge(text: str, kind: str) -> Judgement:
     effect = EFFECTS.get(kind)
     if kind == "PRAGMA":
         effect = Effect.READ if _pragma_reads(text) else None
-    if kind == "MULTI" and not _PIVOT.match(text):
+    if kind == "MULTI" and not _has_keyword(text, b"pivot"):
         effect = None
     if effect is None:
         effect = REFUSED.get(kind, Effect.UNKNOWN)
@@ -138,7 +137,7 @@ def _judge(text: str, kind: str) -> Judgement:
             "Send one SELECT, or one statement that changes data.",
             returns_rows=False,
         )
-    returns = effect is Effect.READ or _has_returning(text)
+    returns = effect is Effect.READ or _has_keyword(text, b"returning")
     return Judgement(
         effect,
         "duckdb.statement_type",
@@ -154,9 +153,9 @@ def _pragma_reads(text: str) -> bool:
     return found is not None and found[1].lower() in DIALECT.pragmas | DIALECT.argument_pragmas
 
 
-def _has_returning(text: str) -> bool:
+def _has_keyword(text: str, word: bytes) -> bool:
     content = text.encode()
     return any(
-        kind is duckdb.token_type.keyword and content[offset : offset + 9].lower() == b"returning"
+        kind is duckdb.token_type.keyword and content[offset : offset + len(word)].lower() == word
         for offset, kind in duckdb.tokenize(text)
     )

@@ -16,6 +16,9 @@ from tidegate.errors import Code, GateError
 Body = TypeVar("Body")
 
 HEADER = Struct("<I")
+MOST_BYTES = 134_217_728
+"""The largest frame; a worker that has more to say tells so instead."""
+
 INTERRUPT = "interrupt"
 
 _BIG_INTEGER = 1

@@ -15,7 +15,16 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tidegate.engines.worker.frames import HEADER, INTERRUPT, Reply, Request, frame, pack, unpack
+from tidegate.engines.worker.frames import (
+    HEADER,
+    INTERRUPT,
+    MOST_BYTES,
+    Reply,
+    Request,
+    frame,
+    pack,
+    unpack,
+)
 from tidegate.errors import Code, GateError
 
 Body = TypeVar("Body")
@@ -24,6 +33,9 @@ ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "TEMP", "TMP"),
 )
+
+SPARE_BYTES = 65_536
+"""What stands in a frame beside its body."""
 
 EXIT_S = 5.0
 """How long to wait for a process that was killed."""
@@ -136,7 +148,12 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._inbox += data
         while len(self._inbox) >= HEADER.size:
             if not self._awaited:
-                self._awaited = HEADER.size + HEADER.unpack_from(self._inbox)[0]
+                (size,) = HEADER.unpack_from(self._inbox)
+                if size > MOST_BYTES + SPARE_BYTES:
+                    self._inbox.clear()
+                    self.kill()
+                    return
+                self._awaited = HEADER.size + size
             if len(self._inbox) < self._awaited:
                 return
             content = bytes(memoryview(self._inbox)[HEADER.size : self._awaited])

@@ -17,6 +17,7 @@ import msgspec
 from tidegate.engines.worker.frames import (
     HEADER,
     INTERRUPT,
+    MOST_BYTES,
     Fault,
     Reply,
     Request,
@@ -86,7 +87,10 @@ class _Line:
 
 def _answer(service: Service, request: Request) -> Reply:
     try:
-        return Reply(request.number, None, pack(service.verbs[request.verb](request.body)))
+        body = pack(service.verbs[request.verb](request.body))
+        if memoryview(body).nbytes <= MOST_BYTES:
+            return Reply(request.number, None, body)
+        error = GateError(Code.LIMIT_BYTES, "A row is larger than a process can hand over.")
     except MemoryError:
         error = GateError(Code.LIMIT_BYTES, "The statement needs more memory than it may have.")
     except Exception as caught:  # noqa: BLE001 - an edge: the gate gets every error, coded

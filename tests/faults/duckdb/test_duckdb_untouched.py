@@ -1,0 +1,136 @@
+"""What is judged a read leaves the database and its files as they were; what is not, DuckDB itself
+refuses where it may only read, with neither judge nor permit before it."""
+
+import duckdb
+import pytest
+
+from judge_cases import load
+from tidegate.engines.duckdb.messages import Setup
+from tidegate.engines.duckdb.session import Session
+from tidegate.errors import GateError
+from tidegate.sql.judge import judge
+from tidegate.types import Effect, Limits, Statement
+
+SCHEMA = """
+CREATE TABLE users (id INTEGER PRIMARY KEY, name VARCHAR, email VARCHAR, age INTEGER);
+CREATE TABLE orders (id INTEGER, user_id INTEGER, amount DECIMAL(10, 2), total DOUBLE);
+CREATE TABLE t (a INTEGER, b VARCHAR);
+CREATE SEQUENCE s;
+CREATE VIEW v AS SELECT * FROM users;
+CREATE MACRO m(x) AS x + 1;
+INSERT INTO users SELECT i, 'user ' || i, i || '@example.org', 20 + i FROM range(10) AS n (i);
+INSERT INTO orders SELECT i, i % 10, i, i FROM range(50) AS n (i);
+"""
+CASES = load("duckdb")
+READS = [case.sql for case in CASES if judge(case.sql, "duckdb").effect is Effect.READ]
+OTHERS = [case.sql for case in CASES if judge(case.sql, "duckdb").effect is not Effect.READ]
+
+WRITES = (
+    "INSERT INTO users VALUES (99, 'x', 'x', 1)",
+    "WITH w AS (INSERT INTO t VALUES (1, 'x') RETURNING a) SELECT a FROM w",
+    "SELECT nextval('s')",
+    "CREATE TABLE more (a INTEGER)",
+    "DROP VIEW v",
+    "EXPLAIN ANALYZE DELETE FROM users",
+)
+ESCAPES = (
+    "SELECT * FROM read_text('{folder}/secret.txt')",
+    "SELECT * FROM '{folder}/secret.csv'",
+    "SELECT * FROM glob('{folder}/*')",
+    "COPY users TO '{folder}/out.csv'",
+    "EXPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/other.duckdb' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "SET memory_limit = '1TB'",
+    "SET lock_configuration = false",
+    "SET temp_directory = '{folder}'",
+    "SET log_query_path = '{folder}/log'",
+    "CREATE SECRET x (TYPE s3)",
+)
+
+
+@pytest.fixture
+def house(shop, tmp_path, monkeypatch):
+    """The shop with more in it, and files beside it that are nobody's business."""
+    with duckdb.connect(str(shop.path)) as connection:
+        connection.execute(SCHEMA)
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "secret.csv").write_text("a\nsecret\n")
+    monkeypatch.chdir(tmp_path)
+    return shop
+
+
+async def test_what_is_judged_a_read_changes_nothing(house):
+    assert len(READS) > 15
+    async with house.opened() as engine:
+        before = house.digest(engine)
+        for text in READS:
+            limits = Limits(max_rows=1000, timeout_s=0.2)
+            try:
+                await house.ask(engine, text, limits=limits)
+            except GateError as error:
+                assert error.code.value in ("sql.failed", "limit.time", "limit.bytes"), text
+            assert house.digest(engine) == before, text
+
+
+async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read(house):
+    assert len(OTHERS) > 30
+    async with house.opened() as engine:
+        before = house.digest(engine)
+        for text in OTHERS:
+            try:
+                await house.ask(engine, text, limits=Limits(max_rows=1000, timeout_s=0.2))
+            except GateError as error:
+                assert error.code.value != "internal.fault", text
+            assert house.digest(engine) == before, text
+
+
+async def test_the_planner_tells_of_a_write_in_a_query(house):
+    async with house.opened() as engine:
+        for text in WRITES[1:3]:
+            judgement = await engine.inspect(Statement(text))
+            assert judgement.effect is Effect.WRITE
+            assert judgement.rule == "duckdb.planner"
+
+
+@pytest.fixture
+def session(house):
+    """The worker's handle without the worker: no judge, no permit, no types of statements."""
+    session = Session(Setup(str(house.path), 256_000_000, 1, 0.1))
+    yield session
+    session.release()
+
+
+@pytest.mark.parametrize("text", WRITES)
+def test_the_handle_for_reading_writes_nothing(session, text):
+    cursor = session.cursor("1")
+    with pytest.raises(duckdb.Error, match="read-only mode"):
+        cursor.execute(text)
+    session.drop(cursor)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("text", ESCAPES)
+def test_no_handle_reaches_another_file_or_a_setting(session, house, tmp_path, text, writes):
+    before = {path.name for path in tmp_path.iterdir()}
+    cursor = session.cursor("1", writes=writes)
+    with pytest.raises(duckdb.Error) as caught:
+        cursor.execute(text.format(folder=tmp_path)).fetchall()
+    assert "secret" not in str(caught.value).replace("secret.", "").lower() or "CREATE" in text
+    session.drop(cursor)
+    session.release()
+    assert {path.name for path in tmp_path.iterdir()} <= before
+
+
+def test_nothing_of_a_statement_stays_for_the_next(session):
+    cursor = session.cursor("1")
+    cursor.execute("CREATE TEMP TABLE mine (a INTEGER)")
+    cursor.execute("SET VARIABLE mine = 1")
+    session.drop(cursor)
+    cursor = session.cursor("1")
+    assert cursor.execute("SELECT getvariable('mine')").fetchall() == [(None,)]
+    with pytest.raises(duckdb.CatalogException):
+        cursor.execute("SELECT * FROM mine")
+    session.drop(cursor)
