@@ -22,6 +22,7 @@ from tidegate.types import Actor, Cancellation
 LINE_LIMIT = 10 * 1024 * 1024
 GRACE_S = 10.0
 HASTE_S = 1.0
+LOOK_S = 0.2
 
 
 class StdioEdge(asyncio.Protocol):
@@ -86,14 +87,14 @@ class StdioEdge(asyncio.Protocol):
         if not self.ended.done():
             self.ended.set_result(None)
 
-    async def finish(self, stopped: asyncio.Future[Any], grace_s: float = GRACE_S) -> None:
-        """Let running calls answer for `grace_s` seconds, less once `stopped` is done; then
+    async def finish(self, hurry: asyncio.Future[Any], grace_s: float = GRACE_S) -> None:
+        """Let running calls answer for `grace_s` seconds, less once `hurry` is done; then
         cancel what is left."""
         self._kernel.end_listening()
-        if self._tasks and not stopped.done():
+        if self._tasks and not hurry.done():
             answered = asyncio.ensure_future(asyncio.wait(self._tasks))
             await asyncio.wait(
-                {answered, stopped}, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
+                {answered, hurry}, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
             )
             answered.cancel()
         if self._tasks:
@@ -142,8 +143,13 @@ async def serve(
     transport = await _read(edge, stdin or sys.stdin.buffer)
     stopped = asyncio.ensure_future((stop or asyncio.Event()).wait())
     await asyncio.wait([edge.ended, stopped], return_when=asyncio.FIRST_COMPLETED)
-    await edge.finish(stopped)
-    stopped.cancel()
+    deserted = asyncio.ensure_future(output.deserted())
+    hurry = asyncio.ensure_future(
+        asyncio.wait([stopped, deserted], return_when=asyncio.FIRST_COMPLETED)
+    )
+    await edge.finish(hurry)
+    for waiting in (hurry, stopped, deserted):
+        waiting.cancel()
     if transport is not None:
         transport.close()
 
@@ -158,6 +164,19 @@ class _Output:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._broken = False
+
+    async def deserted(self) -> None:
+        """Return when nobody is left who could read, as far as the system tells."""
+        import select
+
+        if not hasattr(select, "poll"):
+            await asyncio.get_running_loop().create_future()
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        while not any(  # noqa: ASYNC110  nothing tells of it
+            seen & (select.POLLERR | select.POLLHUP) for _, seen in poll.poll(0)
+        ):
+            await asyncio.sleep(LOOK_S)
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)

@@ -1,0 +1,52 @@
+"""Attacks by leaving: a client that goes away must not leave a statement behind."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from attacked import META, RUNAWAY, Target, make_shop
+from command_line import serving
+
+
+def rests(server: Target) -> bool:
+    """Whether the server stops computing soon."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        before = server.processor_s()
+        time.sleep(0.4)
+        if server.processor_s() - before < 0.1:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("tool", ["query", "explain"])
+def test_a_statement_ends_when_its_client_disconnects(server: Target, tool: str) -> None:
+    text = RUNAWAY if tool == "query" else f"SELECT * FROM ({RUNAWAY})"
+    before = server.processor_s()
+    connection = server.begin(tool, sql=text)
+    if tool == "query":
+        while server.processor_s() - before < 0.2:
+            time.sleep(0.05)
+    connection.close()
+    assert rests(server)
+
+
+def test_a_stdio_server_ends_soon_when_its_client_has_died(tmp_path: Path) -> None:
+    database = make_shop(tmp_path / "shop" / "shop.db")
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    words = ["serve", "--surface", "core", "--source", f"shop=sqlite:///{database}"]
+    with serving(words, state) as server:
+        params = {"name": "query", "arguments": {"sql": RUNAWAY}, "_meta": META}
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        time.sleep(0.5)
+        assert server.process.poll() is None
+        assert server.process.stdin is not None
+        assert server.process.stdout is not None
+        server.process.stdin.close()
+        server.process.stdout.close()
+        assert server.process.wait(7) == 0
+        server.process.stdin = server.process.stdout = None
