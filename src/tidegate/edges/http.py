@@ -7,57 +7,31 @@ cancels its call. Source: specification, `basic/transports`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-import msgspec
-
+from tidegate.edges.admission import check_media, refuse_twice
 from tidegate.edges.guards import Guard
+from tidegate.edges.presence import Presence, Receive
+from tidegate.edges.replies import EXPOSED, PREFLIGHT, Refusal, reply, send_json
+from tidegate.edges.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
 from tidegate.edges.sse import EventStream, HeaderList, Send
 from tidegate.errors import Code, GateError
-from tidegate.protocol.frames import NO_ID, error_frame, salvage_id
+from tidegate.protocol.frames import NO_ID, salvage_id
 from tidegate.protocol.kernel import Kernel
-from tidegate.protocol.link import Answer, Link
+from tidegate.protocol.link import Link
 from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
-from tidegate.types import Actor, Cancellation
+from tidegate.types import Actor
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Identify = Callable[[str | None, str], Actor]
 """Turns (bearer token or None, client address) into an actor. Raises: GateError AUTH_*."""
 
 BODY_LIMIT = 10 * 1024 * 1024
-MOST_STREAMS = 64
-SESSION_NOT_FOUND = -32001
 PAYLOAD_TOO_LARGE = -32005
 
-_JSON = (b"content-type", b"application/json")
 _MODERN = frozenset(name.encode() for name in MODERN)
-_EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
-_ONCE = frozenset(
-    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"last-event-id"}
-)
-
-
-class Refusal(Exception):
-    """A request that never reaches the protocol: the answer and its HTTP status.
-
-    The answer has no id where the request's is not known (`basic/transports`).
-    """
-
-    def __init__(
-        self,
-        status: int,
-        code: int,
-        message: str,
-        headers: HeaderList | None = None,
-        *,
-        id: bytes | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.answer = Answer(error_frame(id, code, message), status, headers or ())
 
 
 class HttpEdge:
@@ -79,7 +53,7 @@ class HttpEdge:
         self._body_limit = body_limit
         self._health = health
         self._realm = realm
-        self._watched: set[_Call] = set()
+        self._watched: set[Presence] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -90,10 +64,10 @@ class HttpEdge:
         }
         try:
             if len(headers) != len(scope["headers"]):
-                _refuse_twice(scope["headers"])
+                refuse_twice(scope["headers"])
             await self._route(scope, headers, receive, send)
         except Refusal as refusal:
-            await _reply(send, refusal.answer, self._cors(headers))
+            await reply(send, refusal.answer, self._cors(headers))
 
     def close(self) -> None:
         """End sessions and streams; running calls are cancelled."""
@@ -125,10 +99,10 @@ class HttpEdge:
         kernel = self._kernels.get(path) or self._kernels.get(path.rstrip("/"))
         if kernel is None:
             status, body = self._outside(path)
-            await _send_json(send, status, body, self._cors(headers))
+            await send_json(send, status, body, self._cors(headers))
             return
         if method == "OPTIONS":
-            await _send_json(send, 204, None, [*self._cors(headers), *_PREFLIGHT])
+            await send_json(send, 204, None, [*self._cors(headers), *PREFLIGHT])
             return
         actor = self._identify_actor(scope, headers)
         modern = headers.get(b"mcp-protocol-version") in _MODERN
@@ -141,7 +115,7 @@ class HttpEdge:
             await self._get(kernel, actor, headers, receive, send)
         else:
             kernel.sessions.end(self._session(kernel, actor, headers))
-            await _send_json(send, 204, None, self._cors(headers))
+            await send_json(send, 204, None, self._cors(headers))
 
     def _outside(self, path: str) -> tuple[int, Mapping[str, Any]]:
         if path == "/health":
@@ -184,13 +158,13 @@ class HttpEdge:
         send: Send,
         modern: bool,
     ) -> None:
-        takes_events = _check_media(headers)
+        takes_events = check_media(headers)
         frame = await self._read_body(headers, receive)
         session = None
         if not modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
         cors = self._cors(headers)
-        call = _Call(receive, self._watched)
+        call = Presence(receive, self._watched)
         events = EventStream(send, cors, allowed=takes_events, started=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
@@ -200,14 +174,14 @@ class HttpEdge:
             session=session,
             headers=headers,
             cancellation=call,
-            closer=_closer(events, session, call) if events.stream is not None else None,
+            closer=closer_of(events, session, call) if events.stream is not None else None,
         )
         try:
             answer = await kernel.serve(frame, link)
             if events.started:
-                await _finish(events, answer, session)
+                await finish(events, answer, session)
             else:
-                await _reply(send, answer, cors + _session_header(session, link))
+                await reply(send, answer, cors + _session_header(session, link))
         finally:
             call.end()
 
@@ -249,11 +223,11 @@ class HttpEdge:
             raise Refusal(406, INVALID_REQUEST, "Accept must include text/event-stream")
         session = self._session(kernel, actor, headers)
         events = EventStream(send, self._cors(headers))
-        call = _Call(receive, self._watched)
+        call = Presence(receive, self._watched)
         call.listen(events.stop)
         last_seen = headers.get(b"last-event-id")
         if last_seen is not None:
-            _replay(session, last_seen, events)
+            replay(session, last_seen, events)
         else:
             events.start()
             if isinstance(session.outlet, EventStream):
@@ -285,148 +259,12 @@ class HttpEdge:
             return []
         return [
             (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", _EXPOSED),
+            (b"access-control-expose-headers", EXPOSED),
             (b"vary", b"Origin"),
         ]
-
-
-_PREFLIGHT: HeaderList = [
-    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
-    (
-        b"access-control-allow-headers",
-        b"Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, "
-        b"MCP-Protocol-Version, Mcp-Method, Mcp-Name",
-    ),
-    (b"access-control-max-age", b"600"),
-]
-
-
-class _Call(Cancellation):
-    """Watches whether the client of one request is still there, once somebody wants to know.
-
-    `watched` holds the calls that are watched: those that run for longer.
-    """
-
-    __slots__ = ("_receive", "_task", "_watched", "detached")
-
-    def __init__(self, receive: Receive, watched: set[_Call]) -> None:
-        super().__init__()
-        self._receive = receive
-        self._watched = watched
-        self._task: asyncio.Task[None] | None = None
-        self.detached = False
-
-    def watch(self) -> None:
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._wait_for_end())
-            self._watched.add(self)
-
-    async def _wait_for_end(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        if not self.detached:
-            self.cancel("the client disconnected")
-
-    def end(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-            self._watched.discard(self)
-
-
-def _closer(
-    events: EventStream, session: Session | None, call: _Call
-) -> Callable[[int | None], Awaitable[None]]:
-    async def close(retry_ms: int | None) -> None:
-        """End the response; what follows waits in the session for the client to come back."""
-        if session is None or events.stream is None:
-            return
-        _keep(session, events.stream)
-        events.start()
-        if retry_ms is not None:
-            events.put(f"retry: {retry_ms}\n\n".encode())
-        call.detached = True
-        await events.finish()
-
-    return close
-
-
-def _keep(session: Session, stream: Stream) -> None:
-    session.streams[stream.id] = stream
-    while len(session.streams) > MOST_STREAMS:
-        del session.streams[next(iter(session.streams))]
-
-
-def _replay(session: Session, last_seen: bytes, events: EventStream) -> None:
-    id, _, count = last_seen.decode("latin-1").partition(".")
-    stream = session.streams.get(id)
-    if stream is None or not count.isdigit():
-        raise Refusal(404, SESSION_NOT_FOUND, "Nothing is kept after this Last-Event-ID")
-    events.start()
-    for event_id, message in stream.after(int(count)):
-        events.send_event(event_id, message)
-    if stream.finished:
-        events.stop()
-    else:
-        stream.sink = events
-
-
-async def _finish(events: EventStream, answer: Answer | None, session: Session | None) -> None:
-    if answer is not None:
-        events.send(answer.frame)
-    if events.stream is not None:
-        events.stream.finish()
-    await events.finish()
-
-
-def _refuse_twice(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse a header that decides something and is given twice: who looked before us may have
-    taken the other one. Raises: Refusal."""
-    seen: set[bytes] = set()
-    for name, _ in headers:
-        if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
-            raise Refusal(
-                400, INVALID_REQUEST, f"The header {name.decode('latin-1')} is sent twice"
-            )
-        seen.add(name)
-
-
-def _check_media(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the client takes an event stream. Raises: Refusal on other media types."""
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
-        raise Refusal(415, INVALID_REQUEST, "Content-Type must be application/json")
-    accept = headers.get(b"accept", b"*/*")
-    if b"*/*" in accept:
-        return True
-    takes_events = b"text/event-stream" in accept
-    if not takes_events and b"application/json" not in accept and b"application/*" not in accept:
-        raise Refusal(
-            406, INVALID_REQUEST, "Accept must include application/json and text/event-stream"
-        )
-    return takes_events
 
 
 def _session_header(session: Session | None, link: Link) -> HeaderList:
     if session is None and link.session is not None:
         return [(b"mcp-session-id", link.session.id.encode())]
     return []
-
-
-async def _reply(send: Send, answer: Answer | None, headers: HeaderList) -> None:
-    if answer is None:
-        await _send(send, 202, b"", headers)
-    else:
-        await _send(send, answer.status, answer.frame, [_JSON, *headers, *answer.headers])
-
-
-async def _send_json(send: Send, status: int, body: Any, headers: HeaderList) -> None:
-    encoded = b"" if body is None else msgspec.json.encode(body)
-    await _send(send, status, encoded, [_JSON, *headers] if encoded else headers)
-
-
-async def _send(send: Send, status: int, body: bytes, headers: HeaderList) -> None:
-    length = (b"content-length", str(len(body)).encode())
-    all_headers = headers if status == 204 else [length, *headers]
-    await send({"type": "http.response.start", "status": status, "headers": all_headers})
-    await send({"type": "http.response.body", "body": body})

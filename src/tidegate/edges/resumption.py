@@ -1,0 +1,59 @@
+"""Streams that a client may leave and come back to (2025-11-25, `basic/transports`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from tidegate.edges.presence import Presence
+from tidegate.edges.replies import Refusal
+from tidegate.edges.sse import EventStream
+from tidegate.protocol.link import Answer
+from tidegate.protocol.session import Session, Stream
+
+MOST_STREAMS = 64
+SESSION_NOT_FOUND = -32001
+
+
+def closer_of(
+    events: EventStream, session: Session | None, call: Presence
+) -> Callable[[int | None], Awaitable[None]]:
+    async def close(retry_ms: int | None) -> None:
+        """End the response; what follows waits in the session for the client to come back."""
+        if session is None or events.stream is None:
+            return
+        _keep(session, events.stream)
+        events.start()
+        if retry_ms is not None:
+            events.put(f"retry: {retry_ms}\n\n".encode())
+        call.detached = True
+        await events.finish()
+
+    return close
+
+
+def _keep(session: Session, stream: Stream) -> None:
+    session.streams[stream.id] = stream
+    while len(session.streams) > MOST_STREAMS:
+        del session.streams[next(iter(session.streams))]
+
+
+def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
+    id, _, count = last_seen.decode("latin-1").partition(".")
+    stream = session.streams.get(id)
+    if stream is None or not count.isdigit():
+        raise Refusal(404, SESSION_NOT_FOUND, "Nothing is kept after this Last-Event-ID")
+    events.start()
+    for event_id, message in stream.after(int(count)):
+        events.send_event(event_id, message)
+    if stream.finished:
+        events.stop()
+    else:
+        stream.sink = events
+
+
+async def finish(events: EventStream, answer: Answer | None, session: Session | None) -> None:
+    if answer is not None:
+        events.send(answer.frame)
+    if events.stream is not None:
+        events.stream.finish()
+    await events.finish()
