@@ -15,6 +15,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, READING
 from tidegate.sql.opinion import Opinion
 from tidegate.sql.phrases import function_refused
+from tidegate.sql.plain import TEXT
 from tidegate.types import Effect
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _table(
                 hint="Read the tables of the application.",
             )
         )
-    elif dialect.reads_files and _is_file(folded):
+    elif dialect.reads_files and (TEXT in parts or _is_file(folded)):
         grammar.opinions.append(
             Opinion(
                 Effect.ADMIN,

@@ -16,7 +16,7 @@ from tidegate.sql.sentence import Reading, sentence
 from tidegate.types import Effect
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
-_NO = frozenset({"FALSE", "OFF"})
+_RUNS = frozenset({"ANALYZE", "ANALYSE"})
 _SELECT_ALL = tuple(
     Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
 )
@@ -81,15 +81,14 @@ def _after_options(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
         key = tokens[at].key
         if key == "(" and at == 1 and dialect.roots.get(tokens[2].key) not in ("query", "change"):
             while tokens[at].key != ")":
-                if tokens[at].key in ("ANALYZE", "ANALYSE"):
-                    value = tokens[at + 1]
-                    runs = runs or not (value.key in _NO or value.text == "0")
+                # Whatever its value: DuckDB runs the statement for ANALYZE FALSE, too.
+                runs = runs or tokens[at].key in _RUNS
                 at += 1
             at += 1
             continue
         if key not in dialect.explain_words:
             break
-        runs = runs or key in ("ANALYZE", "ANALYSE")
+        runs = runs or key in _RUNS
         at += 3 if key == "FORMAT" else 1
     return at, runs
 

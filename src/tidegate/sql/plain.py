@@ -18,6 +18,8 @@ MAX_TOKENS = 10_000
 MAX_POSTFIXES = 128
 MAX_STRUCTS = 6
 LIST_SHOWN = 48
+TEXT = "text__"
+"""Stands for every string that is not plain."""
 
 _PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
 _CLOSING = frozenset(")]}")
@@ -85,7 +87,7 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
 def _literal(token: Token, dialect: Dialect) -> str:
     if token.kind == STRING:
         text = token.text
-        return f"'{text}'" if len(text) <= 64 and _PLAIN_TEXT.issuperset(text) else "'_'"
+        return f"'{text}'" if len(text) <= 64 and _PLAIN_TEXT.issuperset(text) else f"'{TEXT}'"
     if token.kind == NUMBER:
         return token.text if token.text.isdigit() or token.text.count(".") == 1 else "1"
     return "$1" if dialect.lexis.operator_runs and token.kind == PARAM else "?"

@@ -51,7 +51,7 @@ class Shop:
         self.connection = apsw.Connection(str(folder / "shop.db"))
         self.connection.execute(SCHEMA)
         self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, 1_000_000)
-        self._steps = 0
+        self._steps = 0  # how many more a statement under test may take; 0: no limit
         self.connection.set_progress_handler(self._step, 10_000)
         self.pragmas = sorted(
             str(name)
@@ -61,19 +61,24 @@ class Shop:
         self.fingerprint()  # SQLite opens its temporary database when it is first looked at
 
     def _step(self) -> bool:
-        self._steps += 1
-        return self._steps > 20
+        if self._steps == 0:
+            return False
+        self._steps -= 1
+        return self._steps == 0
 
     def run(self, text: str) -> None:
-        self._steps = 0
+        self._steps = 20
+        cursor = self.connection.cursor()
         try:
-            for _ in self.connection.execute(text, ARGUMENTS):
+            for _ in cursor.execute(text, ARGUMENTS):
                 pass
         except (apsw.Error, ValueError, TypeError, KeyError):
             pass
+        finally:
+            cursor.close(force=True)
+            self._steps = 0
 
     def fingerprint(self) -> list[object]:
-        self._steps = 0
         rows = self.connection.execute
         tables = [str(name) for (name,) in rows("SELECT name FROM sqlite_schema ORDER BY name")]
         seen: list[object] = [list(rows("SELECT * FROM sqlite_schema ORDER BY name"))]
