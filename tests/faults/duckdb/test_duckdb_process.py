@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
 from tidegate.types import Cancellation, Effect, Limits, Source
 
@@ -234,3 +235,11 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
         cwd=tmp_path,
     )
     assert told.stdout == "[]\n"
+
+
+async def test_a_worker_that_does_not_come_up_is_told():
+    before = asyncio.all_tasks()
+    assert await code_of(WorkerProcess.start("tidegate.no_such_worker", None)) is (
+        Code.SOURCE_UNREACHABLE
+    )
+    assert asyncio.all_tasks() == before

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any
 
 import duckdb
+import msgspec
 
 from tidegate.errors import Code, GateError
 from tidegate.types import (
@@ -83,7 +84,7 @@ def _digest(tables: Rows, *others: Rows) -> str:
     """Of everything but the tables' sizes; their texts hold the constraints."""
     digest = hashlib.blake2b(digest_size=12)
     for rows in ([(*row[:4], row[5]) for row in tables], *others):
-        digest.update(repr(rows).encode())
+        digest.update(msgspec.msgpack.encode(rows))
     return digest.hexdigest()
 
 

@@ -224,13 +224,7 @@ class DuckdbEngine:
         return asked
 
     async def _start(self) -> WorkerProcess:
-        worker = await WorkerProcess.start(MODULE)
-        try:
-            await worker.send("setup", self._url.setup)
-        except BaseException:
-            worker.kill()
-            raise
-        return worker
+        return await WorkerProcess.start(MODULE, self._url.setup)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -50,10 +50,6 @@ class Errand:
         running.add(self)
         cancellation.listen(self._cancelled)
 
-    @property
-    def over(self) -> bool:
-        return self._worker is None
-
     async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:
         """Have the worker answer. The errand has ended if this raises.
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -23,11 +23,8 @@ from tidegate.engines.worker.frames import (
     Request,
     frame,
     pack,
-    unpack,
 )
 from tidegate.errors import Code, GateError
-
-Body = TypeVar("Body")
 
 ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
@@ -36,6 +33,9 @@ ENVIRONMENT = (
 
 SPARE_BYTES = 65_536
 """What stands in a frame beside its body."""
+
+START_S = 20.0
+"""How long a process may take until it answers."""
 
 EXIT_S = 5.0
 """How long to wait for a process that was killed."""
@@ -57,10 +57,10 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._gone = False
 
     @classmethod
-    async def start(cls, module: str) -> WorkerProcess:
-        """Start `python -m module`, away from the working directory's modules.
+    async def start(cls, module: str, setup: Any) -> WorkerProcess:
+        """Start `python -m module`, away from the working directory's modules, and set it up.
 
-        Raises: GateError SOURCE_UNREACHABLE if no process can be started.
+        Raises: GateError SOURCE_UNREACHABLE if the process does not start or answer.
         """
         worker = cls()
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
@@ -79,6 +79,17 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 Code.SOURCE_UNREACHABLE,
                 "No process could be started for the driver.",
                 hint="Check the limits on processes and memory.",
+            ) from error
+        try:
+            await asyncio.wait_for(worker.send("setup", setup), START_S)
+        except BaseException as error:
+            worker.kill()
+            if not isinstance(error, (GateError, TimeoutError)):
+                raise
+            raise GateError(
+                Code.SOURCE_UNREACHABLE,
+                "The driver's process did not come up.",
+                hint=f"Run `python -m {module}` to see why.",
             ) from error
         return worker
 
@@ -112,10 +123,6 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._pending = future
         self._write(request)
         return future
-
-    async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:
-        """Ask, and wait for the answer. Raises: GateError."""
-        return unpack(await self.send(verb, body), kind)
 
     def interrupt(self) -> None:
         """Have it end what it is answering; nothing if it is idle."""
