@@ -16,7 +16,7 @@ from tidegate.types import Cancellation
 LATE_S = 0.25
 """The server ends a statement itself when its time is over; this much later we ask it to."""
 
-DRAIN_S = 0.003
+DRAIN_S = 0.001
 """How long the rest of a result is read and thrown away, which is cheaper than a cancel request."""
 
 GRACE_S = 1.0

@@ -88,6 +88,7 @@ class Line:
 
     def send(self, *commands: tuple[bytes, Params]) -> None:
         """Queue commands by the extended protocol, which takes one statement each."""
+        self._check_open()
         send = self._connection.send_query_params
         try:
             for text, params in commands:
@@ -97,6 +98,7 @@ class Line:
 
     def prepare(self, text: bytes) -> None:
         """Queue the parsing of a statement, without running it."""
+        self._check_open()
         try:
             self._connection.send_prepare(b"", text)
         except psycopg.OperationalError as error:
@@ -115,6 +117,7 @@ class Line:
 
     async def result(self) -> PGresult | None:
         """The next result; None ends the results of one command. Raises: GateError."""
+        self._check_open()
         connection = self._connection
         try:
             if connection.is_busy():
@@ -148,6 +151,7 @@ class Line:
 
     def ready_result(self) -> PGresult | None:
         """The next result if it has arrived; None as well if there is none yet."""
+        self._check_open()
         try:
             if self._connection.is_busy():
                 return None
@@ -157,6 +161,7 @@ class Line:
 
     def settle(self) -> bool:
         """Read, and let go, what has arrived of the groups under way; whether that is all."""
+        self._check_open()
         connection = self._connection
         try:
             while self.unanswered:
@@ -264,6 +269,10 @@ class Line:
             self._unwatch()  # the reader pauses: let the server wait
         else:
             self.check()  # a notice, or the server's farewell
+
+    def _check_open(self) -> None:
+        if not self.open:
+            raise lost()
 
     def _broken(self) -> GateError:
         self.close()

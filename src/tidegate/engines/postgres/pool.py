@@ -52,7 +52,7 @@ class Pool:
                 passed = await self._next(timeout_s)
                 if passed is not None:
                     return passed
-        raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+        raise _closed()
 
     def give(self, session: Session) -> None:
         """Take a session back. One that is not yet free is made so first."""
@@ -90,11 +90,15 @@ class Pool:
     async def _opened(self) -> Session:
         self._count += 1
         try:
-            return await self._open()
+            session = await self._open()
         except BaseException:
             self._count -= 1
             self._wake(None)
             raise
+        if self._closed:
+            self.drop(session)
+            raise _closed()
+        return session
 
     async def _next(self, timeout_s: float) -> Session | None:
         """Wait in line; None means: look again."""
@@ -146,3 +150,7 @@ class Pool:
             self.drop(session)
         if len(self._idle) > 1:
             self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
+
+
+def _closed() -> GateError:
+    return GateError(Code.SOURCE_NOT_CONNECTED, "The source was closed meanwhile.")

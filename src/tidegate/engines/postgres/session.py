@@ -17,6 +17,7 @@ from tidegate.engines.postgres.faults import lost, translate
 from tidegate.engines.postgres.line import FAILED, Line, Params
 from tidegate.engines.postgres.target import Target
 from tidegate.engines.postgres.values import Reader, Rows
+from tidegate.errors import GateError
 
 BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = b"BEGIN READ WRITE"
@@ -180,7 +181,10 @@ class Session:
 
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
-        return self.line.settle() and not self.line.in_transaction
+        try:
+            return self.line.settle() and not self.line.in_transaction
+        except GateError:
+            return False
 
     async def settle(self) -> None:
         """Read the rest of the last group and leave no transaction open. Raises: GateError."""

@@ -1,0 +1,177 @@
+"""The line to the server is cut, stalled or corrupted, or the server goes: each ends in a coded
+error, nothing runs twice, and the next call works."""
+
+import asyncio
+
+import pytest
+
+from line_proxy import between
+from tidegate.errors import Code, GateError
+from tidegate.types import Effect, Limits
+
+RUNAWAY = "SELECT count(*) FROM generate_series(1, 100000000000) AS i"
+
+
+async def failure(work):
+    with pytest.raises(GateError) as caught:
+        await work
+    return caught.value
+
+
+async def until(condition):
+    """Wait for what the server does in its own time; the test's patience is the limit."""
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+async def test_a_line_cut_while_a_statement_runs_is_told_and_the_next_call_works(
+    by_tcp, server, activity
+):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
+            await until(lambda: any(query == RUNAWAY for _, query in activity()))
+            proxy.cut()
+            assert (await failure(task)).code is Code.SOURCE_UNREACHABLE
+            assert await case.ask(engine, "SELECT 1") == [(1,)]
+            await until(lambda: all(state != "active" for state, _ in activity()))
+
+
+async def test_a_line_cut_in_the_middle_of_a_result_is_told(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            text = "SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i"
+            cursor = await case.start(engine, text)
+            assert len(await cursor.fetch(10)) == 10
+            proxy.cut()
+            error = None
+            try:
+                while await cursor.fetch(1000):
+                    pass
+            except GateError as caught:
+                error = caught
+            await cursor.close()
+            assert error is not None
+            assert error.code is Code.SOURCE_UNREACHABLE
+            assert await case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_an_idle_line_that_was_cut_is_replaced_unnoticed(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            await case.ask(engine, "SELECT 1")
+            opened = proxy.accepted
+            proxy.cut()
+            await asyncio.sleep(0.05)
+            assert await case.ask(engine, "SELECT 2") == [(2,)]
+            assert proxy.accepted == opened + 1
+
+
+async def test_a_change_whose_line_was_cut_did_not_run_twice(by_tcp, server, database):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            text = "INSERT INTO void SELECT i, 'x' FROM generate_series(1, 5) AS i RETURNING id"
+            cursor = await case.start(engine, text, effect=Effect.WRITE)
+            proxy.cut()
+            with pytest.raises(GateError):
+                while await cursor.fetch(1000):
+                    pass
+            await cursor.close()
+            count = server.ask("SELECT count(*) FROM void", database)
+            assert count == [(0,)]
+
+
+async def test_a_stalled_line_ends_by_the_time_limit(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port, "?connect_timeout=2")
+        async with case.opened() as engine:
+            await case.ask(engine, "SELECT 1")
+            proxy.stall()
+            limits = Limits(timeout_s=0.1)
+            error = await failure(case.ask(engine, "SELECT 2", limits=limits))
+            assert error.code is Code.LIMIT_TIME
+            proxy.flow()
+            assert await case.ask(engine, "SELECT 3") == [(3,)]
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 7, 30, 60, 90])
+async def test_a_corrupted_line_is_told_and_the_next_call_works(by_tcp, server, after):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            await case.ask(engine, "SELECT 1")
+            proxy.corrupt(after)
+            limits = Limits(timeout_s=1)
+            text = "SELECT i, 'abcdefghijklmnopqrstuvwxyz' FROM generate_series(1, 3) AS i"
+            try:
+                await case.ask(engine, text, limits=limits)
+            except GateError as error:
+                assert error.code in (Code.SOURCE_UNREACHABLE, Code.LIMIT_TIME, Code.SQL_FAILED)
+            assert await case.ask(engine, "SELECT 2") == [(2,)]
+
+
+async def test_a_server_that_restarts_is_found_again(case, server):
+    async with case.opened() as engine:
+        assert await case.ask(engine, "SELECT 1") == [(1,)]
+        await asyncio.to_thread(server.restart)
+        assert await case.ask(engine, "SELECT 2") == [(2,)]
+
+
+async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server, activity):
+    async with case.opened() as engine:
+        task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
+        await until(lambda: any(query == RUNAWAY for _, query in activity()))
+        await asyncio.to_thread(server.kill)
+        assert (await failure(task)).code is Code.SOURCE_UNREACHABLE
+        down = await failure(case.ask(engine, "SELECT 1"))
+        assert down.code is Code.SOURCE_UNREACHABLE
+        assert str(server.directory) not in down.message
+        await asyncio.to_thread(server.start)
+        assert await case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_a_session_that_the_operator_ends_is_told_and_replaced(case, server, database):
+    async with case.opened() as engine:
+        await case.ask(engine, "SELECT 1")
+        server.ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE datname = '{database}' AND application_name = 'tidegate'"
+        )
+        await asyncio.sleep(0.05)
+        assert await case.ask(engine, "SELECT 2") == [(2,)]
+
+
+async def test_a_server_that_refuses_is_told_with_no_address(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        proxy.refusing = True
+        case = by_tcp(proxy.port)
+        with pytest.raises(GateError) as caught:
+            async with case.opened():
+                pass
+    assert caught.value.code is Code.SOURCE_UNREACHABLE
+
+
+async def test_a_server_that_says_nothing_is_given_up(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        proxy.stall()
+        case = by_tcp(proxy.port, "?connect_timeout=1")
+        with pytest.raises(GateError) as caught:
+            async with case.opened():
+                pass
+    assert caught.value.code is Code.SOURCE_UNREACHABLE
+    assert "1 s" in caught.value.message
+
+
+async def test_a_wrong_password_is_told_without_it(by_tcp, monkeypatch):
+    monkeypatch.setenv("PGTEST_PASSWORD", "battery staple")
+    with pytest.raises(GateError) as caught:
+        async with by_tcp().opened():
+            pass
+    told = caught.value.message + caught.value.hint
+    assert caught.value.code is Code.SOURCE_UNREACHABLE
+    assert "battery" not in told
+    assert "password" in told

@@ -1,0 +1,109 @@
+"""A TCP line that can be cut, stalled and corrupted: stands between a driver and its server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+
+class Proxy:
+    """Passes bytes on to a server. What the tests do to it holds for every connection."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._upstream = (host, port)
+        self._server: asyncio.Server | None = None
+        self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._spoil = 0
+        self.refusing = False
+        self.accepted = 0
+        self.port = 0
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for pair in self._pairs:
+            for writer in pair:
+                sock = writer.get_extra_info("socket")
+                if sock is not None and sock.fileno() >= 0:
+                    sock.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+                    )  # on, 0 s: a reset
+                writer.transport.abort()
+        self._pairs.clear()
+
+    def stall(self) -> None:
+        """Let nothing through from now on, and tell nobody."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Let everything through again."""
+        self._flowing.set()
+
+    def corrupt(self, after: int) -> None:
+        """Spoil what the server sends, `after` bytes from now."""
+        self._spoil = after + 1
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.cut()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        if self.refusing:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self._upstream)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._pairs.append((writer, server_writer))
+        for source, sink, spoils in ((reader, server_writer, False), (server_reader, writer, True)):
+            task = asyncio.ensure_future(self._pump(source, sink, spoils))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pump(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spoils: bool
+    ) -> None:
+        try:
+            while data := await source.read(65_536):
+                await self._flowing.wait()
+                if spoils and self._spoil:
+                    data = self._spoiled(data)
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            pass
+        finally:
+            sink.transport.abort()
+
+    def _spoiled(self, data: bytes) -> bytes:
+        at = self._spoil - 1
+        if at >= len(data):
+            self._spoil -= len(data)
+            return data
+        self._spoil = 0
+        return data[:at] + bytes(byte ^ 0xA5 for byte in data[at:])
+
+
+@asynccontextmanager
+async def between(host: str, port: int):
+    """A proxy before a server, for the time of a test."""
+    proxy = Proxy(host, port)
+    await proxy.start()
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
