@@ -17,6 +17,9 @@ from tidegate.shares import Shares
 from tidegate.store.api import Store
 from tidegate.types import Actor, Catalog, ConnectionState, Source, SourceEntry
 
+_MOST_SHOWN = 80
+_MOST_COMPARED = 500
+
 OpenEngine = Callable[[Source], Awaitable[Engine]]
 
 
@@ -179,8 +182,9 @@ def _unknown(key: str | None, visible: Sequence[str]) -> GateError:
     if key is None:
         message = "Name a source" if visible else "There is no source that you may use"
     else:
+        key = key[:_MOST_SHOWN]
         message = f"There is no source {key!r}"
-    near = difflib.get_close_matches(key or "", visible, 1)
+    near = difflib.get_close_matches(key or "", visible[:_MOST_COMPARED], 1)
     if near:
         hint = f"Did you mean {near[0]!r}?"
     elif visible:

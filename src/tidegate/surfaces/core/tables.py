@@ -22,6 +22,8 @@ READS = Annotations(read_only_hint=True, open_world_hint=False)
 _MOST = {"names": 8, "columns": 5, "keys": 3}
 _MOST_COLUMNS = 5
 _MOST_NAMES = 200
+_MOST_ASKED = 300
+"""Characters of the words to search for: what comes after them finds nothing more."""
 
 
 def plain(text: str) -> ToolResult:
@@ -55,7 +57,9 @@ def search_tool() -> SurfaceTool:
             return plain(_all_names(catalog))
         most = _MOST[args.detail]
         matches, total = (
-            indexes().of(f"{args.source}/{catalog.database}", catalog).search(args.words, most)
+            indexes()
+            .of(f"{args.source}/{catalog.database}", catalog)
+            .search(args.words[:_MOST_ASKED], most)
         )
         if not matches:
             return plain(f"No match. Tables: {_all_names(catalog, 30)}")
@@ -100,7 +104,7 @@ async def _describe(turn: Turn, args: Describe) -> ToolResult:
         tables = _named(name, catalog)
         lines += [with_keys(table, catalog) for table in tables]
         if not tables:
-            unknown.append(_with_nearest(name, catalog))
+            unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
     if not lines:
         raise GateError(
             Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}", hint="Find it with search."
