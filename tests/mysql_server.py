@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -76,23 +77,29 @@ class Server:
         self, work: Callable[[Any], Awaitable[Any]], database: str = "", user: str = "root"
     ) -> Any:
         """Do `work` with a bare connection, which takes several statements at once."""
-        results: list[Any] = []
+        future: Future[Any] = Future()
 
-        async def connect() -> None:
+        async def connect() -> Any:
             from asyncmy import connect
 
             connection = await connect(
                 unix_socket=str(self.socket), user=user, database=database or None, autocommit=True
             )
             try:
-                results.append(await work(connection))
+                return await work(connection)
             finally:
                 await connection.ensure_closed()
 
-        thread = threading.Thread(target=lambda: asyncio.run(connect()))
-        thread.start()  # the caller may be in a loop of its own
+        def run() -> None:
+            try:
+                future.set_result(asyncio.run(connect()))
+            except Exception as error:  # noqa: BLE001 - goes to the one who waits
+                future.set_exception(error)
+
+        thread = threading.Thread(target=run)  # the caller may be in a loop of its own
+        thread.start()
         thread.join()
-        return results[0]
+        return future.result()
 
     def new_database(self) -> str:
         """A database of its own for one test."""
@@ -202,7 +209,7 @@ class _Keeper:
             f"--bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin "
             f"--tmpdir={self.directory} --pid-file={self.directory}/pid "
             "--innodb-buffer-pool-size=32M --max-connections=100 "
-            "--innodb-flush-log-at-trx-commit=0 --innodb-log-file-size=16M "
+            "--innodb-flush-log-at-trx-commit=2 --innodb-log-file-size=16M "
             f"--key-buffer-size=1M --aria-pagecache-buffer-size=8M --secure-file-priv="
         )
         with (self.directory / "log").open("ab") as log:

@@ -56,6 +56,7 @@ VIEW_RULE = "mysql.view"
 OWN_S = 10.0
 """The time limit of what we ask for ourselves."""
 
+OWN_MS = round(OWN_S * 1000)
 _STARTED_WITHIN_S = 3
 
 _MAY_LEAVE = re.compile(r"(?i)@|\b(?:set|lock|into|use|prepare|call|temporary)\b|_id\s*\(")
@@ -104,12 +105,12 @@ class MysqlEngine:
         self._check_open()
         text = statement.text
         read = judge(text, "mysql")
-        found = await self._study(text, encode_statement(text))
+        found = await self._study(text, encode_statement(text), None, self._borrowed())
         if found.effect is Effect.UNKNOWN:
             return None
         opinion = as_judgement(found)
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read)
+            objection = await self._objection(read, None, self._borrowed())
             if objection is not None:
                 return structs.replace(
                     opinion,
@@ -134,12 +135,14 @@ class MysqlEngine:
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
         reads = explains or permit.effect is Effect.READ
-        if reads:
-            reads = await self._check_read(text, encoded, explains)
-        else:
-            _check_change(text, permit)
         database = None if explains else request.schema or request.database
         timeout_s = permit.limits.timeout_s
+        if reads:
+            reads = await self._check_read(
+                text, encoded, database, self._borrowed(timeout_s, cancellation), explains=explains
+            )
+        else:
+            _check_change(text, permit)
         session = await self._pool.take(timeout_s)
         errand = Errand(
             self._pool, session, timeout_s, cancellation, self._running, writes=not reads
@@ -216,7 +219,15 @@ class MysqlEngine:
             self._started = started
         return f"{self._started}.{counts}"
 
-    async def _check_read(self, text: str, encoded: bytes, explains: bool) -> bool:
+    async def _check_read(
+        self,
+        text: str,
+        encoded: bytes,
+        database: str | None,
+        borrowed: Borrowed,
+        *,
+        explains: bool,
+    ) -> bool:
         """Refuse what neither we nor the server take for a read. Raises: GateError.
 
         Returns False for the explanation of a change, which the server gives only where a change
@@ -225,11 +236,11 @@ class MysqlEngine:
         read = judge(text, "mysql")
         if read.code in (Code.SQL_EMPTY.value, Code.SQL_MULTIPLE.value):
             raise GateError(Code(read.code), read.reason, hint=read.hint)
-        found = await self._study(text, encoded)
+        found = await self._study(text, encoded, database, borrowed)
         if found.error is not None:
             raise translate(found.error)
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read)
+            objection = await self._objection(read, database, borrowed)
             if objection is not None:
                 raise GateError(Code.SQL_FUNCTION, objection, details={"rule": VIEW_RULE})
             return True
@@ -244,23 +255,29 @@ class MysqlEngine:
             details={"effect": worse.effect.label, "rule": worse.rule},
         )
 
-    async def _study(self, text: str, encoded: bytes) -> Study:
+    async def _study(
+        self, text: str, encoded: bytes, database: str | None, borrowed: Borrowed
+    ) -> Study:
         """What the server says of a text, of texts that differ in plain values only once."""
-        alike = template(text)
+        alike = (template(text), database)
         found = self._studies.get(alike)
         if found is None:
-            async with self._borrowed() as session:
+            async with borrowed as session:
+                await session.prelude(OWN_MS, database)
                 found = await study(session, text, encoded)
             self._studies.put(alike, found)
         return found
 
-    async def _objection(self, read: Judgement) -> str | None:
-        database = self._setting.database
-        known, objection = self._views.recall(read)
+    async def _objection(
+        self, read: Judgement, database: str | None, borrowed: Borrowed
+    ) -> str | None:
+        """Why what seems to read may do more, as far as the server's catalogue tells."""
+        home = database or self._setting.database
+        known, objection = self._views.recall(read, home)
         if known:
             return objection
-        async with self._borrowed() as session:
-            return await self._views.objection(session, read, database)
+        async with borrowed as session:
+            return await self._views.objection(session, read, home)
 
     def _borrowed(self, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER) -> Borrowed:
         return Borrowed(self._pool, timeout_s, cancellation, self._running)

@@ -120,7 +120,7 @@ class Errand:
             if session.line.unanswered:
                 self.stop("cancelled")
             if self._request is not None:
-                await asyncio.shield(self._request)
+                await asyncio.wait({self._request}, timeout=GRACE_S)
             if self.writes:
                 with contextlib.suppress(ServerError):
                     await session.end(ROLLBACK)

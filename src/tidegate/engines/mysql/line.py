@@ -32,6 +32,7 @@ COM_RESET_CONNECTION = 0x1F
 
 MAX_PACKET = 2**24 - 1
 _MORE_RESULTS = 8
+_WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
 
 __all__ = ["COM_INIT_DB", "COM_RESET_CONNECTION", "Done", "Fields", "Line", "Rows", "Specs"]
@@ -135,23 +136,26 @@ class Line:
         protocol = self._protocol
         parse = _parse_binary if binary else _parse_text
         rows: Rows = []
-        protocol.pos, self._sequence = parse(
-            protocol.buffer,
-            protocol.pos,
-            protocol.length,
-            specs,
-            self._sequence,
-            rows,
-            self._ends_with_ok,
-        )
-        if rows:
-            return rows
-        data = await self._packet()
-        if self._is_end(data):
-            await self._end(data)
-            return None
-        packet = _Packet(data, "utf8")
-        return [packet.read_binary_row(specs) if binary else packet.read_row(specs)]
+        try:
+            protocol.pos, self._sequence = parse(
+                protocol.buffer,
+                protocol.pos,
+                protocol.length,
+                specs,
+                self._sequence,
+                rows,
+                self._ends_with_ok,
+            )
+            if rows:
+                return rows
+            data = await self._packet()
+            if self._is_end(data):
+                await self._end(data)
+                return None
+            packet = _Packet(data, "utf8")
+            return [packet.read_binary_row(specs) if binary else packet.read_row(specs)]
+        except MySQLError as error:  # what the parser says of a row that makes no sense
+            raise self._broken() from error
 
     async def skip(self) -> None:
         """Read the rest of a reply and throw it away. Raises: ServerError, GateError."""
@@ -252,7 +256,7 @@ class Line:
         if first == 0xFB:  # the server asks for a file of ours
             self.close()
             raise GateError(Code.UNSUPPORTED, "LOAD DATA LOCAL is not offered here.")
-        count, _ = _lenenc(data, 0)
+        count, _ = self._number(data, 0)
         definitions = [await self._packet() for _ in range(count)]
         if not self._ends_with_ok:
             await self._packet()
@@ -271,14 +275,23 @@ class Line:
         if data[0] == 0xFE and not self._ends_with_ok:
             status = int.from_bytes(data[3:5], "little")
         else:
-            affected, at = _lenenc(data, 1)
-            _, at = _lenenc(data, at)
+            affected, at = self._number(data, 1)
+            _, at = self._number(data, at)
             status = int.from_bytes(data[at : at + 2], "little")
             self._affected = max(self._affected, affected)
         if not status & _MORE_RESULTS:
             self.unanswered -= 1
         elif isinstance(await self._head(), Fields):
             await self.skip()
+
+    def _number(self, data: bytes, at: int) -> tuple[int, int]:
+        """A length-encoded integer and where it ends. Raises: GateError SOURCE_UNREACHABLE."""
+        size = _WIDTHS.get(data[at], 0) if at < len(data) else -1
+        if size < 0:
+            raise self._broken()
+        if size == 0:
+            return data[at], at + 1
+        return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
     async def _packet(self) -> bytes:
         """One packet. Raises: ServerError for one that tells of an error; GateError."""
@@ -329,15 +342,6 @@ class Line:
         self.unanswered += 1
         self.close()
         return lost()
-
-
-def _lenenc(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer and where it ends."""
-    first = data[at]
-    if first < 0xFB:
-        return first, at + 1
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
 class _Connection(Connection):

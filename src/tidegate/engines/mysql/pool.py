@@ -68,6 +68,11 @@ class Pool:
 
     def give_after(self, session: Session, request: asyncio.Task[None]) -> None:
         """Take a session back once a request to end its statement has come to its end."""
+        if not session.line.open:
+            self._resetting.add(request)
+            request.add_done_callback(self._resetting.discard)
+            self.drop(session)
+            return
         self._keep(session, self._reset_after(session, request))
 
     def drop(self, session: Session) -> None:

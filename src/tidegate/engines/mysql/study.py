@@ -78,21 +78,21 @@ async def study(session: Session, text: str, encoded: bytes) -> Study:
 
 
 class Studies:
-    """Texts that were found to read, and so need not be prepared again."""
+    """Texts that were found to read in a database, and so need not be prepared again."""
 
     def __init__(self) -> None:
-        self._reading: dict[str, None] = {}
+        self._reading: dict[tuple[str, str | None], None] = {}
 
-    def get(self, text: str) -> Study | None:
+    def get(self, key: tuple[str, str | None]) -> Study | None:
         """The study of a text that is known to read."""
-        return _READS if text in self._reading else None
+        return _READS if key in self._reading else None
 
-    def put(self, text: str, found: Study) -> None:
+    def put(self, key: tuple[str, str | None], found: Study) -> None:
         """Keep what reads, if it is not too long."""
-        if found.effect is Effect.READ and len(text) <= _KEPT_TEXT:
+        if found.effect is Effect.READ and len(key[0]) <= _KEPT_TEXT:
             while len(self._reading) >= _MOST_KEPT:
                 del self._reading[next(iter(self._reading))]
-            self._reading[text] = None
+            self._reading[key] = None
 
 
 def as_judgement(found: Study) -> Judgement:

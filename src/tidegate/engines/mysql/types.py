@@ -11,6 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from tidegate.engines.mysql import values
+from tidegate.engines.mysql.faults import lost
 from tidegate.engines.mysql.line import Specs
 from tidegate.types import Column
 
@@ -69,8 +70,14 @@ def read_field(definition: bytes) -> Field:
 
 
 def read_fields(definitions: tuple[bytes, ...]) -> tuple[tuple[Column, ...], Specs, Specs]:
-    """The columns of a result, and how to read its rows by text and by the binary protocol."""
-    fields = [read_field(definition) for definition in definitions]
+    """The columns of a result, and how to read its rows by text and by the binary protocol.
+
+    Raises: GateError SOURCE_UNREACHABLE if the definitions make no sense.
+    """
+    try:
+        fields = [read_field(definition) for definition in definitions]
+    except (IndexError, ValueError) as error:
+        raise lost() from error
     return (
         tuple([field.column for field in fields]),
         tuple([field.text for field in fields]),

@@ -24,7 +24,7 @@ MOST_DEPTH = 16
 _MOST_KEPT = 4096
 
 Place = tuple[str, str]
-Names = tuple[tuple[str, ...], tuple[str, ...]]
+Names = tuple[tuple[str, ...], tuple[str, ...], str | None]
 
 
 class Views:
@@ -35,11 +35,11 @@ class Views:
         self._stored: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._answers: dict[Names, tuple[float, str | None]] = {}
 
-    def recall(self, read: Judgement) -> tuple[bool, str | None]:
+    def recall(self, read: Judgement, database: str | None) -> tuple[bool, str | None]:
         """Whether the answer is known, and if so the objection to what a statement reads."""
         if not read.tables and not read.functions:
             return True, None
-        until, objection = self._answers.get((read.tables, read.functions), (0.0, None))
+        until, objection = self._answers.get((read.tables, read.functions, database), (0.0, None))
         return until > time.monotonic(), objection
 
     async def objection(
@@ -55,7 +55,7 @@ class Views:
             found = await self._look(session, read.tables, database)
         if len(self._answers) > _MOST_KEPT:
             self._answers.clear()
-        self._answers[read.tables, read.functions] = (until, found)
+        self._answers[read.tables, read.functions, database] = (until, found)
         return found
 
     async def _stored_function(self, session: Session, functions: tuple[str, ...]) -> str | None:

@@ -1,0 +1,53 @@
+"""MariaDB's shop, by its socket and behind a proxy; each coroutine test has its own loop."""
+
+import asyncio
+import inspect
+from contextlib import asynccontextmanager
+
+import pytest
+
+import mysql_server
+from engine_cases import CASES
+from line_proxy import between
+from tidegate.types import Source
+
+PATIENCE_S = 60
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+    return True
+
+
+@pytest.fixture
+def server():
+    if not mysql_server.available():
+        pytest.skip("needs mariadb-server")
+    return mysql_server.shared()
+
+
+@pytest.fixture
+def shop(server, tmp_path):
+    return CASES["mysql"].prepare(tmp_path)
+
+
+@pytest.fixture
+def proxied(shop, server, monkeypatch):
+    """Opens the shop through a proxy: `async with proxied() as (engine, proxy)`."""
+    monkeypatch.setenv("MYTEST_PASSWORD", mysql_server.PASSWORD)
+    name = shop.url.partition("?")[0].rpartition("/")[2]
+
+    @asynccontextmanager
+    async def opened(options=""):
+        async with between("127.0.0.1", server.port) as proxy:
+            url = server.tcp_url(name, proxy.port, options)
+            shop.source = Source("s1", "shop", url, "mysql", "mysql")
+            async with shop.opened() as engine:
+                yield engine, proxy
+
+    return opened
