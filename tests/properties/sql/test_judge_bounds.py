@@ -1,0 +1,86 @@
+"""Hostile texts are answered with a code after bounded work. That it is bounded shows by the test
+ending at all: unbounded, most of these would run for hours or end the process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import Code
+from tidegate.sql.judge import judge_anew
+from tidegate.types import Effect
+
+DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "oracle")
+DEEP = {
+    "brackets": ("SELECT ", "(", "1", ")"),
+    "subqueries": ("SELECT ", "(SELECT ", "1", ")"),
+    "calls": ("SELECT ", "lower(", "1", ")"),
+    "types": ("SELECT ", "decimal(", "1", ")"),
+    "arrays": ("SELECT ", "ARRAY[", "1", "]"),
+    "structs": ("SELECT ", "STRUCT(", "1", ")"),
+    "casts": ("SELECT ", "cast(", "1", " AS int)"),
+    "cases": ("SELECT ", "CASE WHEN ", "1", " THEN 1 END"),
+    "nots": ("SELECT ", "NOT ", "1", ""),
+    "signs": ("SELECT ", "- ", "1", ""),
+    "joins": ("SELECT * FROM t", " JOIN int", "", ""),
+    "unions": ("SELECT 1", " UNION SELECT 1", "", ""),
+    "disjunctions": ("SELECT 1 WHERE a = 1", " OR a = 1", "", ""),
+    "subscripts": ("SELECT a", "[1]", "", ""),
+    "members": ("SELECT a", ".a[1]", "", ""),
+    "methods": ("SELECT a", ".lower(1)", "", ""),
+    "lists": ("SELECT ", "[", "1", "]"),
+    "lambdas": ("SELECT lower(", "x -> ", "1)", ""),
+    "limits": ("SELECT ", "varchar(10) LIMIT json(", "1", ")"),
+    "comments": ("SELECT 1 ", "/* ", "", " */"),
+    "quotes": ("SELECT ", "'", "", ""),
+    "dollars": ("SELECT ", "$a$ $b$ ", "", ""),
+    "open dollars": ("SELECT ", "$a", "", ""),
+    "operators": ("SELECT 1 ", "+", " 1", ""),
+    "backslashes": ("SELECT '", "\\", "'", ""),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("shape", DEEP)
+def test_deep_and_long_statements_are_answered(shape: str, dialect: str) -> None:
+    start, opening, middle, closing = DEEP[shape]
+    for depth in (3, 30, 300, 5_000, 40_000):
+        judgement = judge_anew(start + opening * depth + middle + closing * depth, dialect)
+        assert judgement.effect is Effect.READ or Code(judgement.code)
+
+
+def test_five_thousand_brackets_are_too_deep() -> None:
+    judgement = judge_anew("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "postgres")
+    assert judgement.code == Code.SQL_TOO_DEEP.value
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_long_lists_of_literals_are_read(dialect: str) -> None:
+    numbers = ",".join("7" for _ in range(50_000))
+    assert judge_anew(f"SELECT * FROM t WHERE a IN ({numbers})", dialect).effect is Effect.READ
+    words = ",".join("'it''s'" for _ in range(10_000))
+    assert judge_anew(f"SELECT * FROM t WHERE a IN ({words})", dialect).effect is Effect.READ
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_behind_a_long_list_is_seen(dialect: str) -> None:
+    numbers = ",".join("7" for _ in range(40_000))
+    text = f"SELECT * FROM t WHERE a IN ({numbers}, no_such_function(1))"
+    assert judge_anew(text, dialect).code == Code.SQL_FUNCTION.value
+
+
+def test_a_list_of_a_hundred_thousand_items_is_too_long() -> None:
+    text = f"SELECT * FROM t WHERE a IN ({','.join(str(n) for n in range(100_000))})"
+    assert judge_anew(text, "sqlite").code == Code.SQL_TOO_LONG.value
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_too_many_words_are_too_long(dialect: str) -> None:
+    text = "SELECT " + ",".join("a" for _ in range(20_000))
+    assert judge_anew(text, dialect).code == Code.SQL_TOO_LONG.value
+
+
+def test_size_is_counted_in_bytes() -> None:
+    assert judge_anew("SELECT '" + "x" * 102_391 + "'", "sqlite").effect is Effect.READ
+    assert judge_anew("SELECT '" + "x" * 102_392 + "'", "sqlite").code == Code.SQL_TOO_LONG.value
+    assert judge_anew("SELECT '" + "語" * 34_130 + "'", "sqlite").effect is Effect.READ
+    assert judge_anew("SELECT '" + "語" * 34_131 + "'", "sqlite").code == Code.SQL_TOO_LONG.value

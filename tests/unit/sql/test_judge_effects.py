@@ -1,0 +1,207 @@
+"""What statements would do, and what a judgement tells of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import Code
+from tidegate.sql.judge import judge
+from tidegate.types import Effect
+
+READ, SESSION, WRITE = Effect.READ, Effect.SESSION, Effect.WRITE
+DESTRUCTIVE, ADMIN, UNKNOWN = Effect.DESTRUCTIVE, Effect.ADMIN, Effect.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "effect"),
+    [
+        ("SELECT * FROM dropped_items", READ),
+        ("SELECT 'drop table'", READ),
+        ('SELECT "delete" FROM t', READ),
+        ("INSERT INTO t(a) VALUES (1)", WRITE),
+        ("UPDATE t SET a = 1 WHERE b = 2", WRITE),
+        ("DELETE FROM t WHERE a = 1", WRITE),
+        ("WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d", WRITE),
+        ("WITH x AS (SELECT 1) DELETE FROM t", WRITE),
+        ("SELECT * INTO u FROM t", WRITE),
+        ("SELECT * FROM t FOR UPDATE", WRITE),
+        ("SELECT * FROM t FOR KEY SHARE", WRITE),
+        ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", WRITE),
+        ("CREATE TABLE t (a int PRIMARY KEY, b varchar(10) CHECK (b <> ''))", WRITE),
+        ("CREATE INDEX i ON t (lower(b))", WRITE),
+        ("CREATE VIEW v AS SELECT 1", WRITE),
+        ("ALTER TABLE t ADD c text DEFAULT 'x drop y'", WRITE),
+        ("ALTER TABLE t\nDROP\tCOLUMN c", DESTRUCTIVE),
+        ("DROP TABLE t", DESTRUCTIVE),
+        ("TRUNCATE t", DESTRUCTIVE),
+        ("DROP ROLE x", ADMIN),
+        ("ALTER ROLE x SUPERUSER", ADMIN),
+        ("ALTER TABLE t OWNER TO x", ADMIN),
+        ("GRANT ALL ON t TO x", ADMIN),
+        ("COPY t TO '/tmp/x'", ADMIN),
+        ("VACUUM", ADMIN),
+        ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", ADMIN),
+        ("CREATE EXTENSION dblink", ADMIN),
+        ("SET search_path = x", SESSION),
+        ("BEGIN", SESSION),
+        ("COMMIT", SESSION),
+        ("LISTEN x", SESSION),
+        ("LOCK TABLE t", SESSION),
+        ("DO $$ BEGIN END $$", UNKNOWN),
+        ("CALL p()", UNKNOWN),
+        ("EXECUTE p", UNKNOWN),
+        ("FROBNICATE t", UNKNOWN),
+        ("SELECT pg_read_file('/etc/passwd')", UNKNOWN),
+        ("SELECT set_config('a', 'b', false)", UNKNOWN),
+        ("SELECT * FROM pg_authid", ADMIN),
+        ("TABLE t", READ),
+        ("VALUES (1), (2)", READ),
+        ("SHOW search_path", READ),
+    ],
+)
+def test_a_statement_has_its_effect(text: str, effect: Effect) -> None:
+    assert judge(text, "postgres").effect is effect
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "effect"),
+    [
+        ("postgres", "EXPLAIN DELETE FROM t", READ),
+        ("postgres", "EXPLAIN (FORMAT json, VERBOSE) INSERT INTO t VALUES (1)", READ),
+        ("postgres", "EXPLAIN ANALYZE DELETE FROM t", WRITE),
+        ("postgres", "EXPLAIN (VERBOSE, ANALYZE) DELETE FROM t", WRITE),
+        ("postgres", "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1", WRITE),
+        ("postgres", "EXPLAIN SELECT pg_read_file('x')", UNKNOWN),
+        ("sqlite", "EXPLAIN QUERY PLAN DELETE FROM t", READ),
+        ("sqlite", "EXPLAIN PRAGMA journal_mode = WAL", ADMIN),
+        ("mysql", "EXPLAIN FORMAT=JSON DELETE FROM t", READ),
+        ("mysql", "ANALYZE FORMAT=JSON DELETE FROM t", WRITE),
+        ("mysql", "DESCRIBE t", READ),
+        ("duckdb", "EXPLAIN (ANALYZE off) DELETE FROM t", WRITE),
+        ("duckdb", "SUMMARIZE t", READ),
+    ],
+)
+def test_explain_takes_the_effect_of_what_it_runs(dialect: str, text: str, effect: Effect) -> None:
+    assert judge(text, dialect).effect is effect
+
+
+@pytest.mark.parametrize(
+    ("text", "effect"),
+    [
+        ("PRAGMA table_info(t)", READ),
+        ("PRAGMA main.table_info('t')", READ),
+        ("PRAGMA user_version", READ),
+        ("PRAGMA user_version = 5", ADMIN),
+        ("PRAGMA user_version(5)", ADMIN),
+        ("PRAGMA [user_version] = 5", ADMIN),
+        ("PRAGMA optimize", ADMIN),
+        ("PRAGMA writable_schema = 1", ADMIN),
+        ("ATTACH 'x.db' AS x", ADMIN),
+        ("VACUUM INTO 'x.db'", ADMIN),
+        ("CREATE VIRTUAL TABLE x USING csv(filename='/etc/passwd')", ADMIN),
+        ("SELECT * FROM pragma_table_info('t')", READ),
+        ("SELECT * FROM pragma_optimize", ADMIN),
+    ],
+)
+def test_sqlite_reads_only_by_listed_pragmas(text: str, effect: Effect) -> None:
+    assert judge(text, "sqlite").effect is effect
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM 'x.csv'",
+        'SELECT * FROM "x.parquet"',
+        "SELECT * FROM data.csv",
+        "FROM '/etc/passwd'",
+        "SELECT * FROM t, '/etc/passwd'",
+        "PIVOT '/tmp/x' ON a",
+        "DESCRIBE 'x.csv'",
+    ],
+)
+def test_duckdb_reads_no_file_that_stands_for_a_table(text: str) -> None:
+    judgement = judge(text, "duckdb")
+    assert (judgement.effect, judgement.rule) == (ADMIN, "table.file")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "SELECT ('/etc/passwd'::text).pg_read_file"),
+        ("postgres", "SELECT f.pg_read_file FROM unnest(ARRAY['/etc/passwd']) f"),
+        ("postgres", "SELECT \"pg_read_file\"('x')"),
+        ("postgres", "SELECT pg_read_file/* x */\n('x')"),
+        ("postgres", "SELECT DISTINCT ON (1) pg_read_file('x')"),
+        ("postgres", "SELECT public.lower('x')"),
+        ("postgres", "SELECT \"LOWER\"('x')"),
+        ("postgres", "SELECT stuff('a', 1, 1, 'b')"),
+        ("postgres", "WITH write_fn(a) AS (SELECT 1) SELECT write_fn() FROM write_fn"),
+        ("sqlite", "SELECT [load_extension]('x')"),
+        ("sqlite", "SELECT 'load_extension'('x')"),
+        ("mysql", "SELECT `load_file`('x')"),
+        ("mysql", "SELECT shop.sleep(1)"),
+        ("mysql", "SELECT last_insert_id(5)"),
+        ("duckdb", "SELECT 'x'.read_text()"),
+        ("duckdb", "SELECT * FROM query_table('x.csv')"),
+        ("oracle", "SELECT s.nextval FROM dual"),
+    ],
+)
+def test_a_call_is_seen_however_it_is_written(dialect: str, text: str) -> None:
+    assert judge(text, dialect).effect is UNKNOWN
+
+
+def test_names_with_columns_are_no_calls() -> None:
+    for text in (
+        "WITH totals(a, b) AS (SELECT 1, 2) SELECT * FROM totals",
+        "SELECT * FROM (VALUES (1)) AS v(x)",
+        "SELECT * FROM generate_series(1, 3) AS g(i)",
+        "EXPLAIN INSERT INTO t (a, b) VALUES (1, 2)",
+    ):
+        assert judge(text, "postgres").effect is READ, text
+
+
+def test_a_judgement_names_tables_and_functions() -> None:
+    text = 'WITH c AS (SELECT * FROM "Order Lines") SELECT count(*) FROM c, shop.b WHERE max(1)'
+    judgement = judge(text, "sqlite")
+    assert set(judgement.tables) == {"Order Lines", "shop.b"}
+    assert set(judgement.functions) == {"count", "max"}
+
+
+@pytest.mark.parametrize(
+    ("text", "unqualified"),
+    [
+        ("DELETE FROM t", True),
+        ("UPDATE t SET a = 1", True),
+        ("DELETE FROM t WHERE a = 1", False),
+        ("UPDATE t SET a = 1 WHERE b = 1", False),
+        ("INSERT INTO t(a) VALUES (1)", False),
+        ("WITH x AS (SELECT 1) DELETE FROM t", True),
+    ],
+)
+def test_a_change_of_every_row_is_marked(text: str, unqualified: bool) -> None:
+    assert judge(text, "sqlite").unqualified is unqualified
+
+
+def test_returning_returns_rows() -> None:
+    assert not judge("DELETE FROM t WHERE a = 1", "sqlite").returns_rows
+    assert judge("DELETE FROM t WHERE a = 1 RETURNING *", "sqlite").returns_rows
+    assert judge("SELECT 1", "sqlite").returns_rows
+    assert not judge("DROP TABLE t", "sqlite").returns_rows
+
+
+def test_a_refusal_says_why_and_what_to_do() -> None:
+    judgement = judge("SELECT load_extension('x')", "sqlite")
+    assert judgement.code == Code.SQL_FUNCTION.value
+    assert "load_extension" in judgement.reason
+    assert judgement.hint
+
+
+def test_an_unknown_dialect_gets_the_conservative_tables() -> None:
+    assert judge("SELECT a FROM t WHERE b = 'x'", "no such dialect").effect is READ
+    assert judge("SELECT 1\nSHUTDOWN", "no such dialect").effect is UNKNOWN
+    assert judge("SELECT xmltype('x') FROM t", "no such dialect").effect is UNKNOWN
+
+
+def test_a_repeated_text_is_judged_once() -> None:
+    text = "SELECT 'judged once' FROM t"
+    assert judge(text, "sqlite") is judge(text, "sqlite")
