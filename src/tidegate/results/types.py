@@ -11,6 +11,7 @@
     interval                  string, ISO 8601 duration: "P1DT2S"
     UUID                      string
     array, object             array, object, by the same rules inside
+    JSON (msgspec.Raw)        as the database holds it, on one line
     anything else             string
 
 As text cells every value is a string or null: numbers as above, booleans "true" and "false", arrays
@@ -51,6 +52,7 @@ _PLAIN: frozenset[type] = frozenset(
         datetime.time,
         datetime.timedelta,
         UUID,
+        msgspec.Raw,
     }
 )
 """Types that msgspec writes as this module says."""
@@ -108,11 +110,16 @@ def text(value: Any) -> str | None:
         return value
     if value is True or value is False:
         return "true" if value else "false"
+    if isinstance(value, msgspec.Raw):
+        return bytes(value).decode()
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, float):
         return repr(value) if isfinite(value) else _not_finite(value)
-    written = msgspec.to_builtins(plain(value))
+    shaped = plain(value)
+    if isinstance(shaped, (list, dict)):
+        return encode(shaped).decode()
+    written = msgspec.to_builtins(shaped)
     return written if isinstance(written, str) else encode(_repaired(written)).decode()
 
 

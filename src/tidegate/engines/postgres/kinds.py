@@ -17,7 +17,8 @@ _UNKNOWN = Type("")
 _LOOKUP = b"""
 SELECT x.oid, x.modifier, pg_catalog.format_type(x.oid, x.modifier), t.typcategory,
   e.oid, e.typdelim
-FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.int4[]) AS x(oid, modifier)
+FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]),
+  pg_catalog.unnest($2::pg_catalog.int4[])) AS x(oid, modifier)
 JOIN pg_catalog.pg_type AS t ON t.oid = x.oid
 LEFT JOIN pg_catalog.pg_type AS e ON e.typarray = x.oid"""
 
