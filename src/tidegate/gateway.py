@@ -42,6 +42,7 @@ from tidegate.types import (
     Reply,
     Source,
     Truncation,
+    Verdict,
 )
 
 METADATA = Judgement(Effect.READ, "request.metadata", "reads names, not data")
@@ -90,6 +91,8 @@ class Gateway:
             payload = await self._answer(call, trail)
         except GateError as error:
             trail.fail(error)
+            if call.actor.kind == "agent":
+                raise error.discreet() from None
             raise
         except asyncio.CancelledError:
             trail.fail(GateError(Code.CALL_CANCELLED, "The call was cancelled"))
@@ -98,6 +101,24 @@ class Gateway:
             trail.fail(GateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
             raise
         return Reply(payload, trail.call_id)
+
+    async def consider(self, call: Call) -> tuple[Judgement, Verdict]:
+        """What the gate would say to a call, with the database's opinion of a query that passes
+        the others. Runs nothing and records nothing.
+
+        Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
+        """
+        connection = self._connections.find(call.source, call.actor)
+        source = connection.source
+        judgement = self._judge(call, source)
+        verdict = self._weigh(call, source, judgement)
+        if verdict.kind == "allow" and isinstance(call.request, Query):
+            engine = await self._connections.engine(connection)
+            opinion = await engine.inspect(call.request.statement)
+            if opinion is not None and opinion.effect > judgement.effect:
+                judgement = opinion
+                verdict = self._weigh(call, source, judgement)
+        return judgement, verdict
 
     async def _answer(self, call: Call, trail: Trail) -> Payload:
         request = call.request
@@ -156,9 +177,12 @@ class Gateway:
             return judge(f"EXPLAIN {request.statement.text}", source.dialect)
         return _FIXED[type(request)]
 
+    def _weigh(self, call: Call, source: Source, judgement: Judgement) -> Verdict:
+        return decide(call.actor, source, call.scope, judgement, writes_open=self._writes_open)
+
     def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> None:
         """Raises: GateError with the code and the rule, unless the verdict is allow."""
-        verdict = decide(call.actor, source, call.scope, judgement, writes_open=self._writes_open)
+        verdict = self._weigh(call, source, judgement)
         trail.judgement, trail.verdict = judgement, verdict
         if verdict.kind != "allow":
             code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED

@@ -11,12 +11,16 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     from tidegate.config import Config
     from tidegate.identity.tokens import Tokens
     from tidegate.store.api import Store
-    from tidegate.types import Call, Reply, Source
+    from tidegate.types import Call, Judgement, Reply, Source, Verdict
 
 
 class Gate(Protocol):
     async def handle(self, call: Call) -> Reply:
         """Judge, decide, record, run. Raises: GateError."""
+        ...
+
+    async def consider(self, call: Call) -> tuple[Judgement, Verdict]:
+        """What the gate would say, with nothing run. Raises: GateError."""
         ...
 
 

@@ -61,6 +61,7 @@ def build() -> Parser:
     _serve(commands)
     _source(commands)
     _query(commands)
+    _judge(commands)
     _token(commands)
     _demo(commands)
     version = commands.add_parser("version", help="print the version")
@@ -146,6 +147,34 @@ def _query(commands: _Commands) -> None:
     )
     _json(query)
     _state(query)
+
+
+def _judge(commands: _Commands) -> None:
+    judge = commands.add_parser(
+        "judge",
+        help="say what a statement would do and whether it may, without running it",
+        description="Say what a statement would do and whether a caller of the given scope may: "
+        "one JSON object for each statement.",
+    )
+    judge.set_defaults(module="judge")
+    judge.add_argument(
+        "sql",
+        metavar="SQL",
+        nargs="?",
+        default="-",
+        help='one statement; - reads lines such as {"dialect":"sqlite","sql":"..."}',
+    )
+    judge.add_argument(
+        "--dialect",
+        metavar="NAME",
+        default="default",
+        help="postgres, mysql, sqlite, duckdb; any other is judged most cautiously",
+    )
+    judge.add_argument(
+        "--source", metavar="NAME", help="judge for this source, with its database's own opinion"
+    )
+    judge.add_argument("--scope", choices=SCOPES, default="readOnly", help="of the caller")
+    _state(judge)
 
 
 def _token(commands: _Commands) -> None:
