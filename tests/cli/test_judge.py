@@ -49,7 +49,7 @@ def test_a_wider_scope_allows_more_and_a_change_of_every_row_needs_a_confirmatio
 
 def test_lines_are_answered_line_by_line(tmp_path: Path) -> None:
     lines = [
-        {"dialect": "postgres", "sql": "SELECT pg_sleep(1)"},
+        {"dialect": "postgres", "sql": "SELECT pg_read_file('a')"},
         {"dialect": "mysql", "sql": "SELECT 1 /*!50000 INTO OUTFILE '/tmp/x' */"},
         {"sql": "SELECT 1"},
     ]
