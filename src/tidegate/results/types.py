@@ -118,9 +118,9 @@ def text(value: Any) -> str | None:
         return repr(value) if isfinite(value) else _not_finite(value)
     shaped = plain(value)
     if isinstance(shaped, (list, dict)):
-        return encode(shaped).decode()
+        return encode(_repaired(shaped)).decode()
     written = msgspec.to_builtins(shaped)
-    return written if isinstance(written, str) else encode(_repaired(written)).decode()
+    return written if isinstance(written, str) else encode(written).decode()
 
 
 def _all_plain(rows: Rows) -> bool:
