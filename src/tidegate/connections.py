@@ -135,7 +135,7 @@ class Connections:
         try:
             engine = await self._open_engine(connection.source)
         except GateError as error:
-            connection.error = error.message
+            connection.error = error.discreet().message
             raise
         finally:
             connection.opening = None

@@ -113,6 +113,7 @@ class GateError(Exception):
     """Every refusal and failure that a caller may see.
 
     `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
+    A message that names a path of this machine has it in `details` too, under `path`.
     """
 
     def __init__(
@@ -134,3 +135,18 @@ class GateError(Exception):
     @property
     def fate(self) -> Fate:
         return FATES[self.code]
+
+    def discreet(self) -> GateError:
+        """The error for who is not at this machine: of a path it names the last part only."""
+        path = self.details.get("path")
+        if path is None:
+            return self
+        name = path.rstrip("/").rpartition("/")[2]
+        rest = {key: value for key, value in self.details.items() if key != "path"}
+        return GateError(
+            self.code,
+            self.message.replace(path, name),
+            hint=self.hint.replace(path, name),
+            retry_after_s=self.retry_after_s,
+            details=rest,
+        )

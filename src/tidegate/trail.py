@@ -73,10 +73,13 @@ class Trail:
     async def permit(self) -> None:
         """Note that the call may run; durably first, if it could change data.
 
+        While the log fails, a read needs an intent as well: it would run for nobody.
         Raises: GateError AUDIT_UNAVAILABLE, and then it must not run.
         """
         if self.judgement is not None and self.judgement.effect > Effect.READ:
             await self._audit.durable(self._append("intent"))
+        elif self._audit.failing:
+            self._append("intent")
         self._permitted = True
 
     async def succeed(self, page: Page | None = None, *, rows: int | None = None) -> None:

@@ -5,6 +5,7 @@ Decides what of a call is recorded. Result rows and parameters never are.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -17,6 +18,8 @@ from tidegate.secrets import redact
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024
 MAX_WORD_CHARS = 256
+
+_UNSEEN = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -134,12 +137,18 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error,
     )  # fmt: skip
-    return _encode(entry)
+    line = _encode(entry)
+    return line if line.isascii() else _visible(line)
 
 
 def encode_opening(opening: Opening) -> bytes:
     """The body of an opening's line."""
     return _encode(opening)
+
+
+def _visible(line: bytes) -> bytes:
+    """The JSON with what could move a reader's cursor, or turn a line around, escaped."""
+    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", line.decode()).encode()
 
 
 def _word(text: str) -> str:

@@ -34,6 +34,8 @@ class AuditLog:
         self._lock = Lock()
         self._closed = False
         self._torn = False
+        self.failing = False
+        """Whether the last line could not be written."""
         try:
             claimed = claim(directory)
         except OSError as error:
@@ -89,6 +91,7 @@ class AuditLog:
 
     def _write(self, body: bytes) -> int:
         if self._closed or self._sync.failure is not None:
+            self.failing = True
             raise unavailable(self._sync.failure or "it is closed")
         line, new_hash = chain.seal(body, self._hash)
         line += b"\n"
@@ -105,11 +108,12 @@ class AuditLog:
             if self._torn:
                 self._take_back()
             if os.write(self._descriptor, line) == len(line):
+                self.failing = False
                 return
             reason = "there was no room for a whole line"
         except OSError as error:
             reason = error.strerror or str(error)
-        self._torn = True
+        self._torn = self.failing = True
         # If it cannot be taken back now, then before the next line, or by whoever opens it next.
         with suppress(OSError):
             self._take_back()

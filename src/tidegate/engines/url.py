@@ -85,13 +85,18 @@ def _existing(path: str) -> str:
     decoded = str(Path(unquote(path)).expanduser().absolute())
     for candidate in (written, decoded):
         if os.path.isdir(candidate):  # noqa: PTH112 - Path.is_dir hides permission errors
-            raise GateError(Code.SOURCE_UNREACHABLE, f"{candidate} is a directory, not a database.")
+            raise GateError(
+                Code.SOURCE_UNREACHABLE,
+                f"{candidate} is a directory, not a database.",
+                details={"path": candidate},
+            )
         if os.path.exists(candidate):  # noqa: PTH110 - as above
             return candidate
     raise GateError(
         Code.SOURCE_UNREACHABLE,
         f"There is no file at {written}.",
         hint="Check the path: three slashes begin a relative path, four an absolute one.",
+        details={"path": written},
     )
 
 

@@ -318,7 +318,9 @@ def _identity(file: FileUrl) -> str:
         found = os.stat(file.path)  # noqa: PTH116 - a third of the cost of Path.stat, on each call
     except OSError as error:
         raise GateError(
-            Code.SOURCE_UNREACHABLE, f"There is no database file at {file.path} any more."
+            Code.SOURCE_UNREACHABLE,
+            f"There is no database file at {file.path} any more.",
+            details={"path": file.path},
         ) from error
     return f"{found.st_dev:x}.{found.st_ino:x}"
 
