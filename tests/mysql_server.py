@@ -1,6 +1,6 @@
 """MariaDB servers for the tests: started when first asked for, gone with the process that asked.
 
-Debian's `mariadbd` (package `mariadb-server`), on a free port and a socket of its own, with its
+Debian's `mariadbd` (package `mariadb-server-core`), on a free port and a socket of its own, with its
 data in a folder that is removed. A server is kept by a small keeper process, which ends it when its
 standard input closes, so nothing is left however the tests end. Run as root it becomes `nobody`.
 """

@@ -14,7 +14,7 @@ from tidegate.engines.mysql.target import parse_target
 from tidegate.errors import Code, GateError
 from tidegate.types import Cancellation, Effect, Limits, Query, Source, Statement
 
-pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server")
+pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
 
 @pytest.fixture

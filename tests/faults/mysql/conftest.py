@@ -27,7 +27,7 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.fixture
 def server():
     if not mysql_server.available():
-        pytest.skip("needs mariadb-server")
+        pytest.skip("needs mariadb-server-core")
     return mysql_server.shared()
 
 

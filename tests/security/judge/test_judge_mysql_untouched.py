@@ -35,7 +35,7 @@ from tidegate.types import (
     Statement,
 )
 
-pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server")
+pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
 SCHEMA = """
     CREATE TABLE t (a INT PRIMARY KEY, b TEXT, c DOUBLE, d DATETIME, name TEXT, x INT, y INT);
