@@ -5,6 +5,7 @@ set -euo pipefail
 
 missing=()
 compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
+PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-server-core mariadb-client-core)
 
 [ ${#missing[@]} = 0 ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
