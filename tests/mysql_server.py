@@ -1,8 +1,8 @@
 """MariaDB servers for the tests: started when first asked for, gone with the process that asked.
 
-Debian's `mariadbd` (package `mariadb-server-core`), on a free port and a socket of its own, with its
-data in a folder that is removed. A server is kept by a small keeper process, which ends it when its
-standard input closes, so nothing is left however the tests end. Run as root it becomes `nobody`.
+Debian's `mariadbd` (package `mariadb-server-core`), on a free port and a socket of its own, with
+its data in a folder that is removed. A server is kept by a small keeper process, which ends it when
+its standard input closes, so nothing is left however the tests end. As root it runs as `nobody`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _numbers = count(1)
 class Server:
     """A running server. `root` may do everything; on the Unix socket it needs no password."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
+        command = [sys.executable, __file__, *(["tls"] if tls else [])]
         self._keeper = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._keeper.stdout is not None
         ready = json.loads(self._keeper.stdout.readline())
@@ -178,13 +179,48 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _make_certificate(directory: Path) -> None:
+    """A certificate for 127.0.0.1 that signs itself: `cert.pem` and `key.pem`."""
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    form, cipher = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (directory / "cert.pem").write_bytes(certificate.public_bytes(pem))
+    (directory / "key.pem").write_bytes(key.private_bytes(pem, form, cipher))
+    if os.getuid() == 0:
+        os.chown(directory / "key.pem", NOBODY, NOBODY)
+
+
 class _Keeper:
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="tidegate-my-"))
         self.port = _free_port()
         self.process: subprocess.Popen | None = None
         if os.getuid() == 0:
             os.chown(self.directory, NOBODY, NOBODY)
+        self.more: tuple[str, ...] = ()
+        if tls:
+            _make_certificate(self.directory)
+            self.more = tuple(
+                f"--ssl-{part}={self.directory}/{part}.pem" for part in ("cert", "key")
+            )
         self._run(
             *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
             "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve".split()
@@ -214,7 +250,7 @@ class _Keeper:
         )
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(_program("mariadbd")), *options.split()],
+                [str(_program("mariadbd")), *options.split(), *self.more],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -257,4 +293,4 @@ class _Keeper:
 
 
 if __name__ == "__main__":
-    _Keeper().serve()
+    _Keeper(tls="tls" in sys.argv).serve()

@@ -378,6 +378,47 @@ async def test_a_server_without_tls_is_refused_where_tls_is_required(monkeypatch
             assert caught.value.code is Code.SOURCE_UNREACHABLE
 
 
+@pytest.fixture(scope="module")
+def encrypted():
+    """A server that offers TLS, with a certificate of its own making."""
+    server = mysql_server.Server(tls=True)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "works", "hidden"),
+    [
+        ("", True, True),
+        ("&tls=off", True, False),
+        ("&tls=require", True, True),
+        ("&tls=verify", False, False),
+        ("&tls_ca={ca}", True, True),
+        ("&tls_ca=/nowhere.pem", False, False),
+    ],
+)
+async def test_tls_is_used_as_the_url_says(encrypted, monkeypatch, options, works, hidden):
+    monkeypatch.setenv("MYTEST_PASSWORD", mysql_server.PASSWORD)
+    options = options.format(ca=encrypted.directory / "cert.pem")
+    url = encrypted.tcp_url("mysql", options=options)
+    case = CASES["mysql"]
+    case = type(case)("tls", case.make, case.spelling, case.digest_of)
+    case.source = Source("s", "s", url, "mysql", "mysql")
+    if not works:
+        with pytest.raises(GateError) as caught:
+            async with case.opened():
+                pass
+        assert caught.value.code in (Code.SOURCE_UNREACHABLE, Code.SOURCE_URL)
+        return
+    async with case.opened() as engine:
+        ((_, cipher),) = await case.ask(engine, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+        assert bool(cipher) is hidden
+        cursor = await case.start(engine, case.spelling.wide_rows.format(n=50_000, width=1000))
+        assert len(await cursor.fetch(700)) == 700
+        await cursor.close()
+        assert len(await case.ask(engine, case.spelling.rows.format(n=30_000))) == 30_000
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
