@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 
+import apsw
 import pytest
 
 from attacked import Target, target
+from tidegate.engines.sqlite.program import Program
 from tidegate.errors import GateError
 from tidegate.shelf import SHELF_BYTES, SHELVED_BYTES, Rest, Shelf, Shelved
 from tidegate.types import Column, Query, Statement
@@ -99,3 +101,16 @@ def test_the_shelf_makes_room_by_size() -> None:
 def shelved(size: int) -> Shelved:
     query = Query(Statement("SELECT 1"))
     return Shelved("a", "s", query, (Column("x"),), Rest(query, [("x" * size,)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "small"),
+    [
+        ("SELECT 1", True),
+        ("SELECT " + ", ".join(f"{n} || 'x'" for n in range(1_000)), False),
+        ("SELECT 1" + " UNION SELECT 1" * 300, False),
+    ],
+)
+def test_only_small_programs_are_kept_for_the_next_time(text: str, small: bool) -> None:
+    connection = apsw.Connection(":memory:")
+    assert Program(connection.execute(text, explain=1).fetchall()).small is small

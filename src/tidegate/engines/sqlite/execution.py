@@ -91,7 +91,7 @@ class Execution:
             with session.mode(Mode.OBSERVE):
                 return execute(statement.text, statement.params, can_cache=False, explain=how)
         try:
-            return execute(statement.text, statement.params)
+            return execute(statement.text, statement.params, can_cache=self._plan.small)
         except apsw.AuthError:
             # A virtual table may prepare its own changes when it is first connected (rtree does).
             # Connecting it changes nothing; the statement itself was found to be a read.

@@ -26,6 +26,7 @@ class Plan:
         "judgement",
         "max_value_bytes",
         "parameters",
+        "small",
         "steady",
         "tame",
     )
@@ -41,6 +42,7 @@ class Plan:
         self.judgement = judgement
         self.parameters = parameters
         self.explains = explains
+        self.small = program is None or program.small
         self.tame = program is not None and program.tame
         self.steady = program is not None and program.steady and parameters == 0
         self.max_value_bytes = MAX_VALUE_BYTES if program is None else program.max_value_bytes

@@ -90,6 +90,9 @@ Not here: Count and IntegrityCk (one step walks a whole tree), V* (a virtual tab
 Concat (doubles what it is given)."""
 
 MAX_TAME_SIZE = 400
+MAX_SMALL_SIZE = 1_000
+"""Opcodes of a program that is kept: each connection keeps hundreds, and a large one takes a MB."""
+
 MAX_TAME_CALLS = 24
 
 _CALLS = frozenset({"Function", "PureFunc", "AggStep", "AggInverse", "AggValue", "AggFinal"})
@@ -110,9 +113,10 @@ class Program:
     `tame`: every step is cheap, and the progress handler sees how many there are.
     `steady`: it costs the same again on the same data.
     `max_value_bytes`: what a value may take at most, so that no pass can hold a thread for long.
+    `small`: it takes little memory while it is kept for the next time.
     """
 
-    __slots__ = ("max_value_bytes", "steady", "tame")
+    __slots__ = ("max_value_bytes", "small", "steady", "tame")
 
     def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
         calls = [row for row in rows if row[1] in _CALLS]
@@ -124,6 +128,7 @@ class Program:
             and names <= TAME_FUNCTIONS
             and TAME_OPCODES.issuperset([row[1] for row in rows])
         )
+        self.small = len(rows) <= MAX_SMALL_SIZE
         columns = max([row[3] for row in rows if row[1] == "ResultRow"], default=1)
         self.max_value_bytes = min(
             MAX_VALUE_BYTES if self.tame else _value_limit(rows, calls),
