@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from datetime import datetime
 
 import pytest
 
@@ -49,8 +50,8 @@ VALUES = [
     ("1e308", 1e308),
     ("CAST('2026-01-02' AS DATE)", "2026-01-02"),
     ("CAST('0000-00-00' AS DATE)", "0000-00-00"),
-    ("CAST('2026-01-02 03:04:05' AS DATETIME)", "2026-01-02T03:04:05"),
-    ("CAST('2026-01-02 03:04:05.6' AS DATETIME(1))", "2026-01-02T03:04:05.600000"),
+    ("CAST('2026-01-02 03:04:05' AS DATETIME)", datetime(2026, 1, 2, 3, 4, 5)),
+    ("CAST('2026-01-02 03:04:05.6' AS DATETIME(1))", datetime(2026, 1, 2, 3, 4, 5, 600_000)),
     ("CAST('23:59:59.5' AS TIME(1))", "23:59:59.500000"),
     ("CAST('00:00:00' AS TIME)", "00:00:00"),
     ("CAST('838:59:59' AS TIME)", "P34DT82799S"),

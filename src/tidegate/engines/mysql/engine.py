@@ -199,6 +199,7 @@ class MysqlEngine:
         if self._closed:
             return
         self._closed = True
+        self._pool.refuse()
         running = list(self._running)
         for errand in running:
             errand.stop("closed")

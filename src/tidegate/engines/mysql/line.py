@@ -295,7 +295,9 @@ class Line:
 
     async def _packet(self) -> bytes:
         """One packet. Raises: ServerError for one that tells of an error; GateError."""
-        data = await self._raw()
+        data = self._at_hand()
+        if data is None:
+            data = await self._raw()
         if len(data) == MAX_PACKET:
             parts = [data]
             while len(parts[-1]) == MAX_PACKET:
@@ -313,19 +315,34 @@ class Line:
             raise ServerError(number, state, message.decode("utf-8", "replace"))
         return data
 
-    async def _raw(self) -> bytes:
+    def _at_hand(self) -> bytes | None:
+        """The next packet if all of it has arrived."""
         protocol = self._protocol
-        await self._wait(4)
-        at = protocol.pos
-        head = bytes(protocol.buffer[at : at + 4])
-        size = int.from_bytes(head[:3], "little")
-        if head[3] != self._sequence:
+        buffer, at = protocol.buffer, protocol.pos
+        if protocol.length - at < 4:
+            return None
+        end = at + 4 + (buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16)
+        if end > protocol.length:
+            return None
+        if buffer[at + 3] != self._sequence:
             raise self._broken()
-        await self._wait(size + 4)
-        at = protocol.pos + 4
-        protocol.pos = at + size
+        protocol.pos = end
         self._sequence = (self._sequence + 1) & 0xFF
-        return bytes(memoryview(protocol.buffer)[at : at + size])
+        return bytes(memoryview(buffer)[at + 4 : end])
+
+    async def _raw(self) -> bytes:
+        """The next packet, when all of it has arrived."""
+        protocol = self._protocol
+        while (data := self._at_hand()) is None:
+            arrived = protocol.length - protocol.pos
+            need = 4
+            if arrived >= 4:
+                at = protocol.pos
+                need += int.from_bytes(protocol.buffer[at : at + 3], "little")
+                if protocol.buffer[at + 3] != self._sequence:
+                    raise self._broken()
+            await self._wait(need)
+        return data
 
     async def _wait(self, need: int) -> None:
         protocol = self._protocol

@@ -48,13 +48,16 @@ class Pool:
                 session, _ = self._idle.pop()
                 if session.line.open:
                     return session
-                self._count -= 1
-            elif self._count < self._size:
-                return await self._opened()
+                self.drop(session)
+                continue
+            if self._count < self._size:
+                found: Session | None = await self._opened()
             else:
-                passed = await self._next(timeout_s)
-                if passed is not None:
-                    return passed
+                found = await self._next(timeout_s)
+            if found is not None:
+                if not self._closed:
+                    return found
+                self.drop(found)
         raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
 
     def give(self, session: Session) -> None:
@@ -84,14 +87,18 @@ class Pool:
         self._count -= 1
         self._wake(None)
 
-    async def close(self) -> None:
-        """Close every session that is not taken; those that are end when they are given back."""
+    def refuse(self) -> None:
+        """Give no session to anybody from now on."""
         self._closed = True
-        if self._sweep is not None:
-            self._sweep.cancel()
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+    async def close(self) -> None:
+        """Close every session that is not taken; those that are end when they are given back."""
+        self.refuse()
+        if self._sweep is not None:
+            self._sweep.cancel()
         for task in list(self._resetting):
             task.cancel()
         if self._resetting:

@@ -130,7 +130,8 @@ def _readings(
         return _AS_ASCII, (_STRING, False, *_AS_ASCII)
     if code in _TIMES:
         by_text, by_bytes = values.TIMES[code]
-        return (2, "ascii", by_text), (_STRING, False, 0, None, by_bytes)
+        reading = (0, None, by_text) if code == 12 else (2, "ascii", by_text)
+        return reading, (_STRING, False, 0, None, by_bytes)
     if code == 16:
         reading = (0, None, values.bits)
     elif code == 245:

@@ -12,15 +12,22 @@ GEOMETRY                    well-known text: "POINT(1 2)"
 
 from __future__ import annotations
 
+import datetime
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from asyncmy import converters
 from msgspec import Raw
 
 from tidegate.engines.mysql.geometry import well_known_text
 
 DAY_S = 86_400
+
+datetime_value: Callable[[bytes], datetime.datetime | str] = cast(
+    "Any", converters
+).convert_datetime
+"""In C; what is no date stays text."""
 
 
 def datetime_text(text: str) -> str:
@@ -60,9 +67,12 @@ def date_bytes(data: bytes) -> str:
     return f"{year:04}-{month:02}-{day:02}"
 
 
-def datetime_bytes(data: bytes) -> str:
+def datetime_bytes(data: bytes) -> datetime.datetime | str:
     """The same of a date with a time of day."""
-    return datetime_text(_moment(data))
+    try:
+        return datetime.datetime.fromisoformat(_moment(data))
+    except ValueError:
+        return _moment(data)
 
 
 def timestamp_bytes(data: bytes) -> str:
@@ -117,7 +127,7 @@ TIMES: dict[int, tuple[Reading | None, Reading]] = {
     7: (timestamp_text, timestamp_bytes),
     10: (None, date_bytes),
     11: (time_text, time_bytes),
-    12: (datetime_text, datetime_bytes),
+    12: (datetime_value, datetime_bytes),
     14: (None, date_bytes),
 }
 """By the type's code: how it is read from text, and from the binary protocol."""
