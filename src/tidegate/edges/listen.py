@@ -10,9 +10,12 @@ from typing import Any
 
 import uvicorn
 
+from tidegate.edges.patience import Patience
 from tidegate.errors import Code, GateError
 
 GRACE_S = 5
+SWEEP_TICKS = 100
+"""Uvicorn ticks ten times a second."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -84,6 +87,13 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None) -> None:
         super().__init__(config)
         self._ready = ready
+        self._patience = Patience()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % SWEEP_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            self._patience.sweep(list(self.server_state.connections), now)
+        return await super().on_tick(counter)
 
     def capture_signals(self) -> Any:
         import contextlib
