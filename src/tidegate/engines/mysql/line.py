@@ -1,6 +1,7 @@
 """Decides how packets travel between the server and the event loop. Knows no SQL.
 
-asyncmy connects, logs in, and parses rows in C; its insides are touched in this module alone.
+asyncmy connects, logs in, and parses rows in C; its insides are touched here and in
+`login.py` alone.
 Commands may be sent several at a time: the server takes them in order, and so replies are read.
 Reading pauses while nobody wants rows, so that a large result waits in the server.
 """
@@ -8,12 +9,9 @@ Reading pauses while nobody wants rows, so that a large result waits in the serv
 from __future__ import annotations
 
 import asyncio
-import struct
 from typing import Any, cast
 
 from asyncmy import protocol as parsing
-from asyncmy.connection import Connection
-from asyncmy.constants.CLIENT import MULTI_STATEMENTS, SSL
 from asyncmy.constants.COMMAND import (
     COM_INIT_DB,
     COM_QUERY,
@@ -25,6 +23,7 @@ from asyncmy.constants.COMMAND import (
 from asyncmy.errors import MySQLError
 
 from tidegate.engines.mysql.faults import ServerError, lost, unreachable
+from tidegate.engines.mysql.login import log_in
 from tidegate.engines.mysql.target import Target
 from tidegate.errors import Code, GateError
 
@@ -87,7 +86,7 @@ class Line:
         """Connect. Raises: GateError SOURCE_UNREACHABLE, SOURCE_BUSY, within the target's time."""
         try:
             async with asyncio.timeout(target.connect_s):
-                connection = await _logged_in(target)
+                connection = await log_in(target)
         except TimeoutError:
             raise unreachable(f"There was no answer within {target.connect_s:g} s.") from None
         return cls(connection)
@@ -359,47 +358,3 @@ class Line:
         self.unanswered += 1
         self.close()
         return lost()
-
-
-class _Connection(Connection):
-    """A connection that takes one statement at a time, and TLS as the target wants it."""
-
-    def __init__(self, target: Target) -> None:
-        cast("Any", super()).__init__(**target.options())
-        inside = cast("Any", self)
-        inside._client_flag &= ~MULTI_STATEMENTS
-        self._must_hide = target.tls in ("require", "verify")
-
-    async def _request_authentication(self) -> None:
-        inside = cast("Any", self)
-        if inside._ssl_context is not None and not inside.server_capabilities & SSL:
-            if self._must_hide:
-                raise unreachable("The server does not offer TLS.")
-            inside._ssl_context = None
-            inside._client_flag &= ~SSL
-        await cast("Any", super())._request_authentication()
-
-
-async def _logged_in(target: Target) -> Any:
-    """Raises: GateError."""
-    connection = cast("Any", _Connection(target))
-    try:
-        await connection.connect()
-    except MySQLError as error:
-        raise unreachable(*_told(error)) from error
-    except TimeoutError:
-        raise
-    except (OSError, ValueError, IndexError, RuntimeError, struct.error) as error:
-        raise unreachable("The server does not answer as MySQL does.") from error
-    finally:
-        if not connection.connected:
-            connection.close()
-    return connection
-
-
-def _told(error: MySQLError) -> tuple[str, int]:
-    """What the server said and its error number; 0 if it did not come to that."""
-    number, *rest = (*error.args, 0)
-    if isinstance(number, int) and (1000 <= number < 2000 or number >= 3000):
-        return str(rest[0]), number
-    return "The server cannot be reached.", 0
