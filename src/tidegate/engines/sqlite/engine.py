@@ -23,6 +23,7 @@ from tidegate.engines.sqlite.execution import Execution
 from tidegate.engines.sqlite.faults import stopped
 from tidegate.engines.sqlite.plan import Plan, Plans
 from tidegate.engines.sqlite.session import Session
+from tidegate.engines.sqlite.spill import SpillWatch
 from tidegate.engines.sqlite.study import study
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl, parse_file_url
@@ -75,6 +76,7 @@ class SqliteEngine:
         self._writer = writer
         self._plans = Plans()
         self._running: set[Errand] = set()
+        self._spills = SpillWatch(self._running)
         self._closed = False
         self._status = Status(
             database=file.name,
@@ -157,6 +159,8 @@ class SqliteEngine:
         brake = Brake(permit.limits.timeout_s)
         worker = await pool.take(permit.limits.timeout_s)
         cursor = StreamCursor(pool, worker, brake, cancellation, self._running)
+        if not writes:
+            self._spills.wake()
         await cursor.begin(
             lambda session: Execution(
                 session, plan, statement, brake, writes=writes, explain=explain
@@ -206,6 +210,7 @@ class SqliteEngine:
         if self._closed:
             return
         self._closed = True
+        self._spills.close()
         for errand in list(self._running):
             errand.stop("closed")
         await self._readers.close()

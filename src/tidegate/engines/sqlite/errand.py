@@ -47,6 +47,11 @@ class Errand:
         running.add(self)
         cancellation.listen(self._cancelled)
 
+    @property
+    def thread_id(self) -> int | None:
+        """The system's number of the thread at work; None if there is none."""
+        return None if self._worker is None else self._worker.thread.native_id
+
     async def do(self, work: Callable[[Session], Result]) -> Result:
         """Run `work` in the thread. The errand has ended if this raises.
 
