@@ -215,8 +215,12 @@ class _Keeper:
         self.process: subprocess.Popen | None = None
         if os.getuid() == 0:
             os.chown(self.directory, NOBODY, NOBODY)
+        self.tls = tls
         self.more: tuple[str, ...] = ()
-        if tls:
+
+    def prepare(self) -> None:
+        """Fill the data folder."""
+        if self.tls:
             _make_certificate(self.directory)
             self.more = tuple(
                 f"--ssl-{part}={self.directory}/{part}.pem" for part in ("cert", "key")
@@ -280,8 +284,8 @@ class _Keeper:
         self.stop(signal.SIGKILL)
 
     def serve(self) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
+            self.prepare()
             self.start()
             print(json.dumps({"directory": str(self.directory), "port": self.port}), flush=True)
             for line in sys.stdin:
@@ -293,4 +297,6 @@ class _Keeper:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):  # we end when our input does, and tidy up
+        signal.signal(number, lambda *_: None)
     _Keeper(tls="tls" in sys.argv).serve()
