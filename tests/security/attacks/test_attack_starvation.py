@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from attacked import RUNAWAY, make_shop, target
+from attacked import RUNAWAY, Target, make_shop, target
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.engines.sqlite.worker import NICENESS
+from tidegate.engines.sqlite.session import Session
+from tidegate.engines.sqlite.worker import NICENESS, Pool
+from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
 from tidegate.shares import Shares
 from tidegate.types import NEVER, Cancellation, Source
@@ -109,3 +111,40 @@ def test_who_gives_up_waiting_leaves_nothing_behind(how: str) -> None:
         assert shares.enter_now("a")
 
     asyncio.run(play())
+
+
+def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Path) -> None:
+    """An opcode that feels no brake costs a thread: a client must not collect them."""
+    shop = make_shop(tmp_path / "shop.db")
+    gate = threading.Event()
+
+    async def play() -> None:
+        pool = Pool(lambda: Session(FileUrl(str(shop))), 2, "stuck")
+        for _ in range(4):
+            worker = await pool.take(5)
+            worker.submit(lambda _: gate.wait(20))
+            pool.abandon(worker)
+        with pytest.raises(GateError) as caught:
+            await pool.take(0.01)
+        assert caught.value.code is Code.SOURCE_BUSY
+        waiting = asyncio.ensure_future(pool.take(10))
+        await asyncio.sleep(0)
+        gate.set()
+        pool.give(await waiting)
+        await pool.close()
+
+    asyncio.run(play())
+
+
+def polygon(corners: int) -> str:
+    return f"'[' || (SELECT replace(hex(zeroblob({corners})), '00', '[1,2],[3,1],')) || '[1,2]]'"
+
+
+@pytest.mark.parametrize("name", ["geopoly_overlap", "geopoly_within"])
+def test_polygons_are_too_small_to_hold_a_thread(server: Target, name: str) -> None:
+    small, large = polygon(100), polygon(30_000)
+    triangle = "'[[0,0],[1,0],[0,1],[0,0]]'"
+    assert not server.query(f"SELECT {name}({small}, {small})").refused
+    for one, other in ((large, large), (large, triangle), (triangle, large)):
+        text = server.query(f"SELECT {name}({one}, {other})").text
+        assert text.startswith("limit.bytes")

@@ -40,6 +40,9 @@ PATTERN_SEARCH_BYTES = 1_800_000
 SEARCH_SQUARE = 9.0e10
 """`instr` of n bytes in n bytes costs n squared; this many take half a second."""
 
+NOWHERE = 31
+"""No argument: a short one makes nothing cheaper."""
+
 SEARCHES: dict[str, tuple[int, int]] = {
     "instr(2)": (1, 1),
     "replace(3)": (1, 1),
@@ -49,12 +52,15 @@ SEARCHES: dict[str, tuple[int, int]] = {
     "unhex(2)": (41, 1),
     "json_patch(2)": (16, 1),
     "jsonb_patch(2)": (16, 1),
+    "geopoly_overlap(2)": (100, NOWHERE),
+    "geopoly_within(2)": (100, NOWHERE),
     "like(2)": (0, 0),
     "like(3)": (0, 0),
     "glob(2)": (0, 0),
 }
 """Functions whose cost grows with the product of two lengths: (weight relative to `instr`, which
-argument is the needle). Weight 0: the needle is a pattern, whose length SQLite bounds."""
+argument is the needle). Weight 0: the needle is a pattern, whose length SQLite bounds. One polygon
+is enough to take long with the other."""
 
 TAME_FUNCTIONS = _words(
     "abs avg ceil ceiling coalesce count cume_dist current_date current_time current_timestamp date"

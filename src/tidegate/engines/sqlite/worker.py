@@ -106,6 +106,7 @@ class Pool:
         self._name = name
         self._idle: list[Worker] = []
         self._workers: set[Worker] = set()
+        self._lost: set[Worker] = set()
         self._waiting: deque[asyncio.Future[Worker]] = deque()
         self._generation = 0
         self._started = 0
@@ -114,7 +115,7 @@ class Pool:
         """A worker for the caller alone. Raises: GateError SOURCE_BUSY after `timeout_s`."""
         if self._idle:
             return self._idle.pop()
-        if len(self._workers) < self._size:
+        if self._has_room():
             return self._start()
         waiter: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
@@ -145,8 +146,15 @@ class Pool:
         self._idle.append(worker)
 
     def abandon(self, worker: Worker) -> None:
-        """Write off a worker whose thread does not come back; it ends by itself when it does."""
+        """Write off a worker whose thread does not come back; it ends by itself when it does.
+
+        As many as there are workers are replaced; more would take the processor from all others.
+        """
+        if worker not in self._workers:
+            return
         self._forget(worker)
+        self._lost.add(worker)
+        worker.ended.add_done_callback(lambda _: self._found(worker))
         self._serve_next()
 
     def renew(self) -> None:
@@ -177,8 +185,16 @@ class Pool:
         self._workers.add(worker)
         return worker
 
+    def _has_room(self) -> bool:
+        started = len(self._workers)
+        return started < self._size and started + len(self._lost) < 2 * self._size
+
+    def _found(self, worker: Worker) -> None:
+        self._lost.discard(worker)
+        self._serve_next()
+
     def _serve_next(self) -> None:
-        while self._waiting and len(self._workers) < self._size:
+        while self._waiting and self._has_room():
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(self._start())
