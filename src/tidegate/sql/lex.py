@@ -1,19 +1,18 @@
 """Splits a text into tokens as its database would. Decides what is a string, a name, a comment;
 says nothing about meaning.
 
-One compiled expression per dialect does the work; every repetition in it is possessive, so a
-hostile text costs no more than its length. What is not a token of the dialect is refused.
+What is not a token of the dialect is refused. The work is done by one expression, see `pattern.py`.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import NamedTuple
 
 from tidegate.errors import Code
 from tidegate.sql.dialects.model import Lexis, words
 from tidegate.sql.opinion import Refusal
+from tidegate.sql.pattern import pattern
 
 WORD, NAME, STRING, NUMBER, PARAM, OP = "word", "name", "string", "number", "param", "op"
 
@@ -32,8 +31,6 @@ class Token(NamedTuple):
     at: int
 
 
-_IDENT = r"[A-Za-z_\x80-\U0010ffff]"
-_CONT = r"[A-Za-z0-9_$\x80-\U0010ffff]"
 _HIDDEN = re.compile(
     "[\u0085\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180e\u2000-\u200f\u2028\u2029"
     "\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -41,25 +38,23 @@ _HIDDEN = re.compile(
 _LEADING = re.compile("[\u0085\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff \t\r\n\f]*+")
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
-_OPERATOR_CATALOG = (
-    r"(?i:OPERATOR)\s*+\(\s*+(?i:pg_catalog)\s*+\.\s*+(?P<qualified>[^\s()\w]++)\s*+\)"
-)
+_AS_WRITTEN = frozenset({NUMBER, PARAM})
+_NAMING = frozenset({"quotes", "backtick", "bracket"})
+_CONTINUING = frozenset({"string", "escape", "prefixed"})
 _MARKS = words("( ) [ ] { } . , ; : :: := =>")
 _SIGNS_NEED_ONE_OF = frozenset("~!@#%^&|`?")
 
 
 def lex(text: str, lexis: Lexis) -> list[Token]:
     """The tokens of a text, comments left out. Raises: Refusal for what cannot be read."""
-    ascii_only = text.isascii()
     position = 0
-    if not ascii_only:
+    if not text.isascii():
         turning = _TURNING.search(text)
         if turning is not None:
             raise _hidden(turning)
         position = _leading(text)
     tokens: list[Token] = []
-    match = _pattern(lexis).match
-    end = len(text)
+    match = pattern(lexis).match
     escaped = False
     while True:
         found = match(text, position)
@@ -69,60 +64,53 @@ def lex(text: str, lexis: Lexis) -> list[Token]:
         position = found.end()
         if kind == "end":
             return tokens
-        if kind == "comment":
-            if "\r" in found.group(kind).rstrip("\r"):
-                raise Refusal(
-                    Code.SQL_UNREADABLE,
-                    "text.line_end",
-                    "A comment holds a bare carriage return, which databases read differently",
-                    "End lines with a line feed, or leave the comment out.",
-                )
-            continue
-        if kind == "block":
-            position = _skip_comment(text, found.start(kind), lexis)
-            continue
         raw, at = found[kind], found.start(kind)
         if kind == WORD:
-            if not ascii_only and not raw.isascii():
-                hidden = _HIDDEN.search(raw)
-                if hidden is not None:
-                    raise _hidden(hidden, at)
-                tokens.append(Token(WORD, "", raw, at))
-            else:
-                tokens.append(Token(WORD, raw.upper(), raw, at))
+            tokens.append(_word(raw, at))
         elif kind == OP or kind == "qualified":
             _add_operator(tokens, raw, at, lexis)
-        elif kind in LITERALS and kind != STRING:
+        elif kind in _AS_WRITTEN:
             tokens.append(Token(kind, "", raw, at))
+        elif kind == "comment":
+            _check_line_ends(raw)
+            continue
+        elif kind == "block":
+            position = _skip_comment(text, at, lexis)
+            continue
         elif kind == "dollar":
             closing = text.find(raw, position)
             if closing < 0:
                 raise _unterminated("dollar-quoted string", at)
             tokens.append(Token(STRING, "", text[position:closing], at))
             position = closing + len(raw)
-        elif kind == "quotes" or kind == "backtick" or kind == "bracket":
-            tokens.append(_name(raw, at, lexis))
-        elif kind == "unicode":
-            raise Refusal(
-                Code.SQL_UNREADABLE,
-                "text.unicode_escape",
-                "Names and strings with Unicode escapes (U&) are not read",
-                "Write the characters themselves.",
-            )
         else:
-            if escaped and tokens and tokens[-1].kind == STRING:
-                raise Refusal(
-                    Code.SQL_UNREADABLE,
-                    "text.continued_string",
-                    "A string directly after an escape string would continue it",
-                    "Join the strings with ||.",
-                )
-            tokens.append(_string(raw, at, kind, lexis))
-            escaped = kind == "escape"
-            continue
-        escaped = False
-        if position >= end:
-            return tokens
+            if escaped and kind in _CONTINUING:
+                raise _continued()
+            tokens.append(_quoted(raw, at, kind, lexis))
+        escaped = kind == "escape"
+
+
+def _word(raw: str, at: int) -> Token:
+    if raw.isascii():
+        return Token(WORD, raw.upper(), raw, at)
+    hidden = _HIDDEN.search(raw)
+    if hidden is not None:
+        raise _hidden(hidden, at)
+    # No keyword: `upper` would make ASCII of letters that databases leave alone.
+    return Token(WORD, "", raw, at)
+
+
+def _quoted(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
+    if kind in _NAMING:
+        return _name(raw, at, lexis)
+    if kind == "unicode":
+        raise Refusal(
+            Code.SQL_UNREADABLE,
+            "text.unicode_escape",
+            "Names and strings with Unicode escapes (U&) are not read",
+            "Write the characters themselves.",
+        )
+    return _string(raw, at, kind, lexis)
 
 
 def _add_operator(tokens: list[Token], raw: str, at: int, lexis: Lexis) -> None:
@@ -208,6 +196,25 @@ def _skip_comment(text: str, at: int, lexis: Lexis) -> int:
     raise _unterminated("comment", at)
 
 
+def _check_line_ends(comment: str) -> None:
+    if "\r" in comment.rstrip("\r"):
+        raise Refusal(
+            Code.SQL_UNREADABLE,
+            "text.line_end",
+            "A comment holds a bare carriage return, which databases read differently",
+            "End lines with a line feed, or leave the comment out.",
+        )
+
+
+def _continued() -> Refusal:
+    return Refusal(
+        Code.SQL_UNREADABLE,
+        "text.continued_string",
+        "A string directly after an escape string would continue it",
+        "Join the strings with ||.",
+    )
+
+
 def _leading(text: str) -> int:
     """Where the text starts, after what looks like blank."""
     found = _LEADING.match(text)
@@ -246,53 +253,3 @@ def _unreadable(text: str, position: int) -> Refusal:
         f"Cannot read {shown} at character {at + 1}",
         "Correct the syntax there.",
     )
-
-
-@cache
-def _pattern(lexis: Lexis) -> re.Pattern[str]:
-    """The dialect's one expression; the name of the group that matched is the kind."""
-    plain = r"'[^']*+(?:''[^']*+)*+'"
-    escape = r"'(?:[^'\\]++|\\.|'')*+'"
-    quoted = escape if lexis.backslashes == "escape" else plain
-    double = (
-        r'"(?:[^"\\]++|\\.|"")*+"' if lexis.double_quoted == "string" else r'"[^"]*+(?:""[^"]*+)*+"'
-    )
-    parts: list[str] = [r"(?P<end>\Z)"]
-    dash = r"--(?=[\x00-\x20]|\Z)[^\n]*+" if lexis.dash_comment_needs_space else r"--[^\n]*+"
-    hash_mark = r"|#[^\n]*+" if lexis.hash_comments else ""
-    parts.append(rf"(?P<comment>{dash}{hash_mark})")
-    parts.append(r"(?P<block>/\*)")
-    if lexis.escape_strings:
-        parts.append(rf"(?P<escape>[eE]{escape})")
-        parts.append(r"(?P<unicode>[uU]&['\"])")
-    if lexis.string_prefixes:
-        parts.append(rf"(?P<prefixed>[{lexis.string_prefixes}]{quoted})")
-    number = (
-        r"(?:0[xXbBoO][0-9A-Fa-f_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)"
-        rf"(?:[eE][+-]?+[0-9]++)?+)(?!{_CONT})"
-    )
-    parts.append(rf"(?P<number>{number})")
-    if lexis.operator_runs:
-        parts.append(_OPERATOR_CATALOG)
-    parts.append(rf"(?P<word>{_IDENT}{_CONT}*+)")
-    if lexis.dollar_strings:
-        parts.append(rf"(?P<dollar>\$(?:{_IDENT}[A-Za-z0-9_\x80-\U0010ffff]*+)?+\$)")
-    parts.append(rf"(?P<string>{quoted})")
-    parts.append(rf"(?P<quotes>{double})")
-    if lexis.backticks:
-        parts.append(r"(?P<backtick>`[^`]*+(?:``[^`]*+)*+`)")
-    if lexis.bracketed_names:
-        parts.append(r"(?P<bracket>\[[^\]\[]*+\])")
-    if lexis.parameters:
-        parts.append(rf"(?P<param>{lexis.parameters})")
-    parts.append(rf"(?P<op>{_operators(lexis)})")
-    return re.compile(rf"[ \t\n\r\f\v]*+(?:{'|'.join(parts)})", re.DOTALL)
-
-
-def _operators(lexis: Lexis) -> str:
-    marks = "::|:=|=>|[().,;:{}]" if lexis.bracketed_names else r"::|:=|=>|[().,;:{}\[\]]"
-    if lexis.operator_runs:
-        signs = "".join(re.escape(sign) for sign in "+-*/<>=~!@#%^&|`?")
-        return rf"(?:(?!--|/\*)[{signs}])++|{marks}"
-    longest = sorted(lexis.operators, key=len, reverse=True)
-    return "|".join([*(re.escape(operator) for operator in longest), marks])

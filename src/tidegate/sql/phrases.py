@@ -48,7 +48,8 @@ def look(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Words:
             if dialect.attributes and _folded(token, dialect) in dialect.attributes:
                 words.opinions.append(function_refused(token.text.lower()))
         elif token.kind == WORD and reading:
-            if key in VERBS or key in dialect.reserved_verbs:
+            named = previous.key == "AS" and before.key != "."
+            if not named and (key in VERBS or key in dialect.reserved_verbs):
                 _verb(words, tokens, index, previous, dialect)
         elif token.kind == STRING and dialect.reads_files and previous.key in _SOURCES:
             words.opinions.append(_file(token.text))
@@ -107,8 +108,6 @@ def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialec
     """Look at a word that can begin or hide a change, in a statement that promises a read."""
     key = tokens[index].key
     following = tokens[index + 1] if index + 1 < len(tokens) else _NOTHING
-    if previous.key == "AS":
-        return
     if key == "INTO":
         words.opinions.append(
             Opinion(Effect.WRITE, "text.into", "SELECT ... INTO writes its result somewhere")

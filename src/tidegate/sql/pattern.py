@@ -1,0 +1,70 @@
+"""Builds the one regular expression that finds a dialect's tokens. Decides what may follow what
+within a token; says nothing about tokens together.
+
+Every repetition is possessive: nothing is tried twice, so a hostile text costs no more than its
+length.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from tidegate.sql.dialects.model import Lexis
+
+_IDENT = r"[A-Za-z_\x80-\U0010ffff]"
+_CONT = r"[A-Za-z0-9_$\x80-\U0010ffff]"
+_OPERATOR_CATALOG = (
+    r"(?i:OPERATOR)\s*+\(\s*+(?i:pg_catalog)\s*+\.\s*+(?P<qualified>[^\s()\w]++)\s*+\)"
+)
+
+
+@cache
+def pattern(lexis: Lexis) -> re.Pattern[str]:
+    """The expression for one token of the dialect, after any blanks: the name of the group that
+    matched is the token's kind."""
+    plain = r"'[^']*+(?:''[^']*+)*+'"
+    escape = r"'(?:[^'\\]++|\\.|'')*+'"
+    quoted = escape if lexis.backslashes == "escape" else plain
+    double = (
+        r'"(?:[^"\\]++|\\.|"")*+"' if lexis.double_quoted == "string" else r'"[^"]*+(?:""[^"]*+)*+"'
+    )
+    parts: list[str] = [r"(?P<end>\Z)"]
+    dash = r"--(?=[\x00-\x20]|\Z)[^\n]*+" if lexis.dash_comment_needs_space else r"--[^\n]*+"
+    hash_mark = r"|#[^\n]*+" if lexis.hash_comments else ""
+    parts.append(rf"(?P<comment>{dash}{hash_mark})")
+    parts.append(r"(?P<block>/\*)")
+    if lexis.escape_strings:
+        parts.append(rf"(?P<escape>[eE]{escape})")
+        parts.append(r"(?P<unicode>[uU]&['\"])")
+    if lexis.string_prefixes:
+        parts.append(rf"(?P<prefixed>[{lexis.string_prefixes}]{quoted})")
+    number = (
+        r"(?:0[xXbBoO][0-9A-Fa-f_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)"
+        rf"(?:[eE][+-]?+[0-9]++)?+)(?!{_CONT})"
+    )
+    parts.append(rf"(?P<number>{number})")
+    if lexis.operator_runs:
+        parts.append(_OPERATOR_CATALOG)
+    parts.append(rf"(?P<word>{_IDENT}{_CONT}*+)")
+    if lexis.dollar_strings:
+        parts.append(rf"(?P<dollar>\$(?:{_IDENT}[A-Za-z0-9_\x80-\U0010ffff]*+)?+\$)")
+    parts.append(rf"(?P<string>{quoted})")
+    parts.append(rf"(?P<quotes>{double})")
+    if lexis.backticks:
+        parts.append(r"(?P<backtick>`[^`]*+(?:``[^`]*+)*+`)")
+    if lexis.bracketed_names:
+        parts.append(r"(?P<bracket>\[[^\]\[]*+\])")
+    if lexis.parameters:
+        parts.append(rf"(?P<param>{lexis.parameters})")
+    parts.append(rf"(?P<op>{_operators(lexis)})")
+    return re.compile(rf"[ \t\n\r\f\v]*+(?:{'|'.join(parts)})", re.DOTALL)
+
+
+def _operators(lexis: Lexis) -> str:
+    marks = "::|:=|=>|[().,;:{}]" if lexis.bracketed_names else r"::|:=|=>|[().,;:{}\[\]]"
+    if lexis.operator_runs:
+        signs = "".join(re.escape(sign) for sign in "+-*/<>=~!@#%^&|`?")
+        return rf"(?:(?!--|/\*)[{signs}])++|{marks}"
+    longest = sorted(lexis.operators, key=len, reverse=True)
+    return "|".join([*(re.escape(operator) for operator in longest), marks])
