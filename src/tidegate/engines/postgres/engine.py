@@ -171,6 +171,8 @@ class PostgresEngine:
         if self._closed:
             return
         self._closed = True
+        for pool in self._pools.values():
+            pool.refuse()  # first: what begins while others end would be ended by nobody
         running = list(self._running)
         for errand in running:
             errand.stop("closed")

@@ -50,7 +50,9 @@ class Pool:
                 return await self._opened()
             else:
                 passed = await self._next(timeout_s)
-                if passed is not None:
+                if passed is not None and self._closed:
+                    self.drop(passed)
+                elif passed is not None:
                     return passed
         raise _closed()
 
@@ -61,7 +63,13 @@ class Pool:
         elif session.dirty or session.shaken or not session.settle_now():
             task = self._loop.create_task(self._reset(session))
             self._resetting.add(task)
-            task.add_done_callback(self._resetting.discard)
+
+            def ended(task: asyncio.Task[None]) -> None:
+                self._resetting.discard(task)
+                if task.cancelled():  # before it began
+                    self.drop(session)
+
+            task.add_done_callback(ended)
         else:
             self._pass_on(session)
 
@@ -71,14 +79,18 @@ class Pool:
         self._count -= 1
         self._wake(None)
 
-    async def close(self) -> None:
-        """Close every session that is not taken; those that are end when they are given back."""
+    def refuse(self) -> None:
+        """Give out no further session."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+    async def close(self) -> None:
+        """Close every session that is not taken; those that are end when they are given back."""
+        self.refuse()
         for task in list(self._resetting):
             task.cancel()
         if self._resetting:
