@@ -176,14 +176,11 @@ def _pragma(tokens: list[Token], dialect: Dialect) -> Reading:
 
 def _is_argument(tokens: list[Token], dialect: Dialect) -> bool:
     """True for `= value` and `(value)` where the value names something in the database."""
-    if not tokens or [tokens[0].key, *(t.key for t in tokens[2:])] not in (["="], ["(", ")"]):
+    bracketed = len(tokens) == 3 and tokens[0].key == "(" and tokens[2].key == ")"
+    assigned = len(tokens) == 2 and tokens[0].key == "=" and not dialect.reads_files
+    if not (bracketed or assigned) or tokens[1].kind not in (WORD, NAME, STRING, NUMBER):
         return False
-    value = tokens[1]
-    if value.kind not in (WORD, NAME, STRING, NUMBER):
-        return False
-    if not dialect.reads_files:
-        return True
-    return tokens[0].key == "(" and value.text.replace("_", "").replace(".", "").isalnum()
+    return not dialect.reads_files or tokens[1].text.replace("_", "").replace(".", "").isalnum()
 
 
 _FORMS: dict[str, Callable[[list[Token], Dialect], Reading]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tidegate.errors import FATES
+from tidegate.errors import FATES, Code
 from tidegate.sql.dialects import find
 from tidegate.sql.forms import read
 from tidegate.sql.opinion import CODES, READS, Opinion, Refusal, highest
@@ -19,6 +19,10 @@ from tidegate.types import Effect, Judgement
 
 SMALL = 4_096
 """Characters up to which a text is kept by the thousand; of longer ones only a few are."""
+
+TOO_DEEP = Opinion(
+    Effect.UNKNOWN, "tree.depth", "The statement nests too deep to be read", Code.SQL_TOO_DEEP
+)
 
 
 def judge(text: str, dialect: str) -> Judgement:
@@ -34,6 +38,8 @@ def judge_anew(text: str, dialect: str) -> Judgement:
         reading = read(scan(text, tables), tables)
     except Refusal as refusal:
         return _judgement(refusal.opinion)
+    except RecursionError:
+        return _judgement(TOO_DEEP)
     opinion = highest(reading.opinions)
     return _judgement(
         opinion,

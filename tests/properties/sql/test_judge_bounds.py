@@ -30,6 +30,8 @@ DEEP = {
     "lists": ("SELECT ", "[", "1", "]"),
     "lambdas": ("SELECT lower(", "x -> ", "1)", ""),
     "limits": ("SELECT ", "varchar(10) LIMIT json(", "1", ")"),
+    "nested joins": ("SELECT * FROM ", "(SELECT 1 FROM t JOIN ", "t", " ON 1)"),
+    "open joins": ("SELECT * FROM t", " JOIN (SELECT * FROM t", "", " JOIN u)"),
     "comments": ("SELECT 1 ", "/* ", "", " */"),
     "quotes": ("SELECT ", "'", "", ""),
     "dollars": ("SELECT ", "$a$ $b$ ", "", ""),

@@ -59,3 +59,13 @@ def test_any_run_of_words_gets_a_judgement(text: str, dialect: str) -> None:
 def test_any_text_gets_a_judgement(text: str, dialect: str) -> None:
     judge(text, dialect)
     judge(text.removeprefix("SELECT "), dialect)
+
+
+def test_a_statement_cut_off_anywhere_gets_a_judgement() -> None:
+    for case in CASES:
+        words = case.sql.split()
+        for end in range(len(words)):
+            judge_anew(" ".join(words[:end]), case.dialect)
+            judge_anew(" ".join(words[end:]), case.dialect)
+        for end in range(0, len(case.sql), 5):
+            judge_anew(case.sql[:end], case.dialect)
