@@ -7,7 +7,7 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Row, Sink
 from tidegate.engines.postgres.errand import Errand
-from tidegate.engines.postgres.faults import lost
+from tidegate.engines.postgres.faults import lost, stopped
 from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.session import COMMIT
 from tidegate.engines.postgres.values import Reader, Rows
@@ -53,6 +53,10 @@ class PostgresCursor:
             await errand.close()
 
     async def _gathered(self, max_rows: int) -> Rows:
+        errand = self._errand
+        if errand is not None and errand.cause is not None and not errand.writes:
+            # The server may have sent everything before it heard that nobody wants it.
+            raise stopped(errand.cause, errand.timeout_s)
         rows = self._taken(max_rows)
         while len(rows) < max_rows and await self._more():
             rows += self._taken(max_rows - len(rows))
