@@ -58,7 +58,7 @@ async def listen(
     config = uvicorn.Config(
         application,
         loop="none",
-        http=implementation,  # pyright: ignore[reportArgumentType]  a name of uvicorn's
+        http=_parser(implementation),  # pyright: ignore[reportArgumentType]  or a name of uvicorn's
         ws="none",
         lifespan="off",
         log_config=None,
@@ -79,6 +79,20 @@ async def listen(
     server.should_exit = True
     stopped.cancel()
     await serving
+
+
+def _parser(implementation: str) -> Any:
+    """The protocol class for httptools where there is one, else uvicorn's own for h11, which
+    bounds the head by itself."""
+    if implementation != "h11":
+        try:
+            from tidegate.edges.head import BoundedProtocol
+        except ImportError:
+            if implementation != "auto":
+                raise
+        else:
+            return BoundedProtocol
+    return "h11"
 
 
 class _Server(uvicorn.Server):

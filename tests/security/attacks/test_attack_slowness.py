@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attacked import Target
+from attacked import Target, headers_of, tool_call
 from tidegate.edges import listen, patience
 from tidegate.edges.patience import Patience
 
@@ -72,3 +72,33 @@ def test_half_requests_do_not_hold_up_whole_ones(server: Target) -> None:
     assert server.query("SELECT 1").text == '{"columns":["1"],"rows":[[1]]}'
     for connection in connections:
         connection.close()
+
+
+ENDLESS = {
+    "many headers": (b"POST / HTTP/1.1\r\nHost: x\r\n", b"X-Padding: " + b"a" * 1_000 + b"\r\n"),
+    "one header": (b"POST / HTTP/1.1\r\nHost: x\r\nX: ", b"a" * 4_096),
+    "one name": (b"POST / HTTP/1.1\r\nHost: x\r\n", b"a" * 4_096),
+    "an address": (b"POST /", b"a" * 4_096),
+}
+
+
+@pytest.mark.parametrize(("begun", "more"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_a_head_without_end_is_cut_off(server: Target, begun: bytes, more: bytes) -> None:
+    connection = server.connect()
+    connection.connect()
+    sent = 0
+    with pytest.raises(OSError):
+        connection.sock.sendall(begun)
+        while sent < 50_000_000:
+            connection.sock.sendall(more)
+            sent += len(more)
+    assert sent < 20_000_000  # the system's buffers take some of it
+    connection.close()
+    assert server.query("SELECT 1").text == '{"columns":["1"],"rows":[[1]]}'
+
+
+def test_a_head_of_usual_size_is_not(server: Target) -> None:
+    padding = {f"X-{number}": "a" * 1_000 for number in range(40)}
+    frame = tool_call("query", sql="SELECT 1")
+    for _ in range(3):
+        assert server.post(frame, {**headers_of("query"), **padding}).status == 200
