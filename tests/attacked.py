@@ -10,6 +10,7 @@ import hashlib
 import json
 import socket
 import sqlite3
+import time
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
@@ -140,6 +141,22 @@ class Target:
             Path(f"/proc/{self.server.process.pid}/stat").read_text().rpartition(")")[2].split()
         )
         return (int(fields[11]) + int(fields[12])) / 100
+
+    def computes(self, seconds: float) -> None:
+        """Wait until the server has computed for so long."""
+        before = self.processor_s()
+        while self.processor_s() - before < seconds:
+            time.sleep(0.05)
+
+    def rests(self) -> bool:
+        """Whether the server stops computing soon."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            before = self.processor_s()
+            time.sleep(0.4)
+            if self.processor_s() - before < 0.1:
+                return True
+        return False
 
 
 def tool_call(tool: str, id: Any = 1, **arguments: Any) -> dict[str, Any]:

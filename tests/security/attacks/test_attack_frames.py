@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -106,22 +105,9 @@ def test_the_statements_of_a_batch_end_when_its_client_goes(server: Target) -> N
     connection = server.connect()
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     connection.request("POST", "/mcp/workbench", json.dumps(calls), {**sent, **session})
-    before = server.processor_s()
-    while server.processor_s() - before < 0.3:
-        time.sleep(0.05)
+    server.computes(0.3)
     connection.close()
-    assert rests(server)
-
-
-def rests(server: Target) -> bool:
-    """Whether the server stops computing soon."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        before = server.processor_s()
-        time.sleep(0.5)
-        if server.processor_s() - before < 0.1:
-            return True
-    return False
+    assert server.rests()
 
 
 def test_one_actors_sessions_never_push_out_anothers() -> None:
