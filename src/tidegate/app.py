@@ -119,12 +119,13 @@ class App:
     def identify(self, bearer: str | None, address: str) -> Actor:
         """The actor behind a bearer token. Raises: GateError AUTH_*."""
         now = time.time()
-        self._lockout.check(address, now)
         if bearer is None:
             raise GateError(Code.AUTH_MISSING, "This server needs a token")
         try:
             return self.tokens.verify(bearer)
         except GateError:
+            # Who holds a token is let in: behind one address may be many, and one of them stale.
+            self._lockout.check(address, now)
             self._lockout.failed(address, now)
             raise
 

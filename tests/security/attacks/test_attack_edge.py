@@ -83,6 +83,15 @@ def test_a_forwarded_address_does_not_escape_the_lockout(tmp_path) -> None:
     assert statuses == [401] * 5 + [429] * 3
 
 
+def test_a_guesser_does_not_lock_out_who_holds_a_token_at_the_same_address(tmp_path) -> None:
+    with target(tmp_path) as server:
+        token = server.token("mine")
+        for _ in range(6):
+            server.post(BODY, headers_of("query"), token="tg_" + "A" * 43)
+        assert server.post(BODY, headers_of("query"), token=token).status == 200
+        assert server.post(BODY, headers_of("query"), token="tg_" + "B" * 43).status == 429
+
+
 def test_a_token_in_the_address_is_no_token(tmp_path) -> None:
     with target(tmp_path) as server:
         token = server.token("mine")
