@@ -60,10 +60,10 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What happens to a call that cannot be put on record.
 
-    `strict`: nothing runs. `strict_mutations`: reads run. `best_effort`: everything runs.
+    `strict`: nothing that could change data runs, and no read is answered. There is no other yet.
     """
 
-    failure_mode: Literal["strict", "strict_mutations", "best_effort"] = "strict"
+    failure_mode: Literal["strict"] = "strict"
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

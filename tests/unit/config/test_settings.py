@@ -20,11 +20,11 @@ tags = ["demo"]
 [limits]
 max_rows = 2000
 [audit]
-failure_mode = "best_effort"
+failure_mode = "strict"
 """
 JSON = """{"surfaces": ["workbench", "core"], "allow_writes": true,
 "sources": [{"name": "shop", "url": "sqlite:///shop.db", "external_access": "readWrite",
-"tags": ["demo"]}], "limits": {"max_rows": 2000}, "audit": {"failure_mode": "best_effort"}}"""
+"tags": ["demo"]}], "limits": {"max_rows": 2000}, "audit": {"failure_mode": "strict"}}"""
 YAML = """
 surfaces: [workbench, core]
 allow_writes: true
@@ -35,7 +35,7 @@ sources:
     tags: [demo]
 limits: {max_rows: 2000}
 audit:
-  failure_mode: best_effort
+  failure_mode: strict
 """
 
 
