@@ -6,9 +6,9 @@ Everything here is frozen and imports nothing of ours. A value keeps its name on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -60,7 +60,13 @@ class Actor(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A saved or ad-hoc connection. `url` never holds a secret, only references to one."""
+    """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
+
+    `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
+    inbox alone. `unattended` says what happens to what a person should see when the client cannot
+    ask one. `unqualified` is about UPDATE and DELETE without WHERE; `destructive_scope` is the
+    scope that DROP, TRUNCATE and ALTER...DROP need.
+    """
 
     id: str
     name: str
@@ -74,6 +80,10 @@ class Source(msgspec.Struct, frozen=True):
     )
     tags: tuple[str, ...] = ()
     ephemeral: bool = False
+    approval: Literal["any", "inbox"] = "any"
+    unattended: Literal["deny", "allow"] = "deny"
+    unqualified: Literal["confirm", "allow", "deny"] = "confirm"
+    destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -94,8 +104,24 @@ class Limits(msgspec.Struct, frozen=True):
 # What a caller can ask of a source. A surface translates its arguments into one of these.
 
 
+class RowWriter(Protocol):
+    """Takes a result's rows as they come, where they are wanted in another form than a page."""
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        """Called once, before any row."""
+        ...
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take rows of plain Python values, in the order of the columns."""
+        ...
+
+
 class Query(msgspec.Struct, frozen=True):
-    """Run a statement. `cells` says how values are rendered: JSON values or text (or null)."""
+    """Run a statement. `cells` says how values are rendered: JSON values or text (or null).
+
+    With a `writer` the rows go there and the page has none. Without `database` and `schema` it
+    runs where the caller switched to, else where the source's URL says.
+    """
 
     statement: Statement
     limits: Limits = Limits()
@@ -103,6 +129,7 @@ class Query(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
     shelve: bool = False
+    writer: RowWriter | None = None
 
 
 class Explain(msgspec.Struct, frozen=True):
@@ -140,7 +167,61 @@ class Disconnect(msgspec.Struct, frozen=True):
     """Close the source's connections."""
 
 
-Request = Query | Explain | Browse | More | ListSources | Connect | Disconnect
+class Switch(msgspec.Struct, frozen=True):
+    """Run the caller's later statements on this source in another database or schema."""
+
+    database: str | None = None
+    schema: str | None = None
+
+
+class SearchHistory(msgspec.Struct, frozen=True):
+    """Find statements that were run, by words; times are Unix seconds and inclusive."""
+
+    words: str = ""
+    since: float | None = None
+    until: float | None = None
+    limit: int = 50
+
+
+class OpenWindow(msgspec.Struct, frozen=True):
+    """Open a window of the console on the source, or bring the one there is to the front."""
+
+
+class OpenTable(msgspec.Struct, frozen=True):
+    """Open a tab on a table; the same table again is the same tab."""
+
+    table: str
+    database: str | None = None
+    schema: str | None = None
+
+
+class FocusTab(msgspec.Struct, frozen=True):
+    """Bring a tab and its window to the front."""
+
+    tab_id: str
+
+
+class ListTabs(msgspec.Struct, frozen=True):
+    """List the open tabs, the one last in front first."""
+
+    limit: int = 20
+
+
+Request = (
+    Query
+    | Explain
+    | Browse
+    | More
+    | ListSources
+    | Connect
+    | Disconnect
+    | Switch
+    | SearchHistory
+    | OpenWindow
+    | OpenTable
+    | FocusTab
+    | ListTabs
+)
 
 
 class Cancellation:
@@ -198,7 +279,9 @@ class Call(msgspec.Struct, frozen=True):
     """One request as the gate sees it, whatever edge and tool it came through.
 
     `scope` is what the tool itself demands, beside what the statement turns out to need.
-    `source` is the name of the source, None only for `ListSources`.
+    `source` is the name or id of the source; None stands for the actor's only one, and for all
+    that it may see where the request is about several. `confirmed` tells that the caller
+    typed the phrase of confirmation; `can_ask` that its client can show a person a question.
     """
 
     actor: Actor
@@ -210,10 +293,15 @@ class Call(msgspec.Struct, frozen=True):
     client: str = ""
     cancellation: Cancellation = NEVER
     progress: Progress | None = None
+    confirmed: bool = False
+    can_ask: bool = False
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What reading a statement told: its effect and why. Pure; says nothing about permission."""
+    """What reading a statement told: its effect and why. Pure; says nothing about permission.
+
+    `metadata` marks a request that is no statement and shows no data: nobody is asked about it.
+    """
 
     effect: Effect
     rule: str
@@ -224,6 +312,7 @@ class Judgement(msgspec.Struct, frozen=True):
     functions: tuple[str, ...] = ()
     unqualified: bool = False
     returns_rows: bool = True
+    metadata: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -382,7 +471,73 @@ class SourceEntry(msgspec.Struct, frozen=True):
     state: ConnectionState
 
 
-Payload = Page | Description | ConnectionState | tuple[SourceEntry, ...]
+class HistoryEntry(msgspec.Struct, frozen=True):
+    """A statement that was run. `at` is in Unix seconds; `id` is given by the store.
+
+    `text` and `error` hold no secrets: `History.add` sees to it.
+    """
+
+    text: str
+    source: str
+    at: float
+    actor: str = ""
+    surface: str = ""
+    tool: str = ""
+    database: str = ""
+    dialect: str = ""
+    elapsed_ms: float = 0.0
+    row_count: int = 0
+    success: bool = True
+    error: str = ""
+    id: int = 0
+
+
+class HistoryFound(msgspec.Struct, frozen=True):
+    """What a search of the history found, newest first."""
+
+    entries: tuple[HistoryEntry, ...]
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A window of the console. `is_delivered`: a page that shows it is attached now."""
+
+    id: str
+    source: str
+    is_delivered: bool = False
+
+
+class Tab(msgspec.Struct, frozen=True):
+    """A tab in a window; `source` is the source's name. Times are Unix seconds."""
+
+    id: str
+    window_id: str
+    source: str
+    kind: Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
+    title: str
+    is_active: bool
+    focused_at: float
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    is_delivered: bool = False
+
+
+class Tabs(msgspec.Struct, frozen=True):
+    """Open tabs, the one last in front first."""
+
+    tabs: tuple[Tab, ...]
+
+
+Payload = (
+    Page
+    | Description
+    | ConnectionState
+    | tuple[SourceEntry, ...]
+    | HistoryFound
+    | Window
+    | Tab
+    | Tabs
+)
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -11,7 +11,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tidegate.types import Scope, Source
+from tidegate.types import HistoryEntry, Scope, Source
+
+__all__ = ["Area", "HistoryEntry", "Store", "TokenEntry"]
 
 Area = Literal["sources", "tokens"]
 
@@ -31,27 +33,6 @@ class TokenEntry(msgspec.Struct, frozen=True):
     expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
-
-
-class HistoryEntry(msgspec.Struct, frozen=True):
-    """A statement that was run. `at` is in Unix seconds; `id` is given by the store.
-
-    `text` and `error` hold no secrets: `History.add` sees to it.
-    """
-
-    text: str
-    source: str
-    at: float
-    actor: str = ""
-    surface: str = ""
-    tool: str = ""
-    database: str = ""
-    dialect: str = ""
-    elapsed_ms: float = 0.0
-    row_count: int = 0
-    success: bool = True
-    error: str = ""
-    id: int = 0
 
 
 class Store(Protocol):
