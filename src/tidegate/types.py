@@ -47,7 +47,8 @@ _SCOPE_RANK = {Scope.READ_ONLY: 0, Scope.READ_WRITE: 1, Scope.FULL_ACCESS: 2}
 class Actor(msgspec.Struct, frozen=True):
     """Who calls: a token's holder, the person at a stdio server, or nobody in particular.
 
-    `sources` is the allowlist of source names; None means every source.
+    `sources` and `tags` are the allowlist: a source is on it if its name is listed or it carries
+    one of the tags; both None means every source (`policy.allowlist.admits`).
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -57,6 +58,7 @@ class Actor(msgspec.Struct, frozen=True):
     sources: frozenset[str] | None = None
     kind: Literal["agent", "human"] = "agent"
     expires_at: float | None = None
+    tags: frozenset[str] | None = None
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -27,17 +27,20 @@ def test_the_token_is_kept_nowhere(run: Run, state: Path) -> None:
 
 
 def test_tokens_are_listed_without_their_secrets(run: Run) -> None:
-    first = run("token", "create", "a", "--scope", "readWrite", "--source", "shop").out.strip()
+    words = ("token", "create", "a", "--scope", "readWrite", "--source", "shop", "--tag", "eu")
+    first = run(*words).out.strip()
     run("token", "create", "b", "--scope", "fullAccess", "--expires", "30d")
     listed = run("token", "list", "--json")
     assert first not in listed.out
     a, b = listed.json["tokens"]
-    assert (a["name"], a["scope"], a["sources"], a["state"]) == (
-        "a", "readWrite", ["shop"], "active",
+    assert (a["name"], a["scope"], a["sources"], a["tags"], a["state"]) == (
+        "a", "readWrite", ["shop"], ["eu"], "active",
     )  # fmt: skip
-    assert (b["scope"], b["sources"]) == ("fullAccess", None)
+    assert (b["scope"], b["sources"], b["tags"]) == ("fullAccess", None, None)
     assert a["expires_at"] is None and b["expires_at"] > b["created_at"]
-    assert first not in run("token", "list").out
+    table = run("token", "list").out
+    assert first not in table
+    assert "shop, #eu" in table
 
 
 def test_a_revoked_token_is_listed_as_such(run: Run) -> None:

@@ -44,6 +44,7 @@ class _Known:
             scope=entry.scope,
             sources=entry.sources,
             expires_at=entry.expires_at,
+            tags=entry.tags,
         )
         self.expires_at = float("inf") if entry.expires_at is None else entry.expires_at
         self.touched_at = entry.last_used_at or 0.0
@@ -65,8 +66,12 @@ class Tokens:
         scope: Scope,
         sources: Collection[str] | None = None,
         expires_at: float | None = None,
+        tags: Collection[str] | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
+
+        With `sources`, `tags` or both it sees the sources of these names and with these tags;
+        without either it sees every source.
 
         Raises: GateError ARGUMENT_INVALID if the name is unfit or an active token has it, or
         `expires_at` is past; STATE_FAILED.
@@ -89,6 +94,7 @@ class Tokens:
             sources=None if sources is None else frozenset(sources),
             created_at=now,
             expires_at=expires_at,
+            tags=None if tags is None else frozenset(tags),
         )
         self._store.add_token(entry, sha256(plaintext.encode()).digest())
         return plaintext, entry

@@ -8,6 +8,7 @@ statement would do there, and who sends what cannot be read learns that before a
 from __future__ import annotations
 
 from tidegate.errors import FATES, Code
+from tidegate.policy.allowlist import admits
 from tidegate.policy.model import Case, Rule
 from tidegate.types import Effect, Scope, Verdict
 
@@ -39,8 +40,7 @@ def _blocked(case: Case) -> Verdict | None:
 
 
 def _allowlist(case: Case) -> Verdict | None:
-    allowed = case.actor.sources
-    if allowed is not None and case.source.name not in allowed:
+    if not admits(case.actor, case.source):
         return _deny(
             "actor.sources", Code.POLICY_SOURCE, "Token does not have access to this connection"
         )
@@ -136,7 +136,7 @@ def _asking(case: Case) -> Verdict | None:
 RULES: tuple[Rule, ...] = (
     Rule("source.ai_policy", "The source admits agents", _artificial),
     Rule("source.external_access", "The source is open to callers from outside", _blocked),
-    Rule("actor.sources", "The caller's allowlist names the source", _allowlist),
+    Rule("actor.sources", "The caller's allowlist has the source", _allowlist),
     Rule("actor.scope", "The caller's scope covers the tool", _tool_scope),
     Rule("sql.readable", "The statement can be read", _unreadable),
     Rule("sql.effect", "The statement at most changes data", _beyond_writing),

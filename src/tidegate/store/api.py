@@ -21,7 +21,8 @@ Area = Literal["sources", "tokens"]
 class TokenEntry(msgspec.Struct, frozen=True):
     """A token without its secret. `prefix` is the start of the plaintext, to tell tokens apart.
 
-    Times are Unix seconds. `sources` None means every source; `revoked_at` is never taken back.
+    Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source;
+    `revoked_at` is never taken back.
     """
 
     id: str
@@ -33,6 +34,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
+    tags: frozenset[str] | None = None
 
 
 class Store(Protocol):

@@ -24,7 +24,9 @@ from tidegate.store.database import connect, prepare, transaction
 from tidegate.types import Scope, Source
 
 _OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags"
-_OF_TOKEN = "id, name, prefix, scope, sources, created_at, expires_at, last_used_at, revoked_at"  # noqa: S105 - names of columns
+_OF_TOKEN = (
+    "id, name, prefix, scope, sources, created_at, expires_at, last_used_at, revoked_at, tags"  # noqa: S105 - names of columns
+)
 _HISTORY_FIELDS = tuple(name for name in HistoryEntry.__struct_fields__ if name != "id")
 _OF_HISTORY = ", ".join(f'"{name}"' for name in _HISTORY_FIELDS)
 # One statement for a whole group: SQLite works through it without taking Python's lock back for
@@ -128,12 +130,10 @@ class SqliteStore:
             return tuple(_token(row) for row in rows)
 
     def add_token(self, entry: TokenEntry, digest: bytes) -> None:
-        sources = None
-        if entry.sources is not None:
-            sources = msgspec.json.encode(sorted(entry.sources)).decode()
         values = (
-            entry.id, entry.name, entry.prefix, entry.scope.value, sources, entry.created_at,
-            entry.expires_at, entry.last_used_at, entry.revoked_at, digest,
+            entry.id, entry.name, entry.prefix, entry.scope.value, _names(entry.sources),
+            entry.created_at, entry.expires_at, entry.last_used_at, entry.revoked_at,
+            _names(entry.tags), digest,
         )  # fmt: skip
         with self._changing() as connection:
             connection.execute(
@@ -144,7 +144,7 @@ class SqliteStore:
             try:
                 connection.execute(
                     f"INSERT INTO tokens ({_OF_TOKEN}, digest)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     values,
                 )
             except apsw.ConstraintError:
@@ -293,9 +293,16 @@ def _source(row: tuple[Any, ...]) -> Source:
 
 
 def _token(row: tuple[Any, ...]) -> TokenEntry:
-    token_id, name, prefix, scope, sources, *times = row
-    allowed = None if sources is None else frozenset(msgspec.json.decode(sources, type=list[str]))
-    return TokenEntry(token_id, name, prefix, Scope(scope), allowed, *times)
+    token_id, name, prefix, scope, sources, *times, tags = row
+    return TokenEntry(token_id, name, prefix, Scope(scope), _set(sources), *times, tags=_set(tags))
+
+
+def _names(names: frozenset[str] | None) -> str | None:
+    return None if names is None else msgspec.json.encode(sorted(names)).decode()
+
+
+def _set(names: str | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(msgspec.json.decode(names, type=list[str]))
 
 
 def _entry(row: tuple[Any, ...]) -> HistoryEntry:

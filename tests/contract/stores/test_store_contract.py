@@ -128,7 +128,12 @@ def test_history_and_use_are_no_change_of_rights(store, other):
 
 
 def test_a_token_is_found_by_digest_alone_and_comes_back_as_it_was(store, other):
-    kept = token(scope=Scope.FULL_ACCESS, sources=frozenset({"b", "a"}), expires_at=500.5)
+    kept = token(
+        scope=Scope.FULL_ACCESS,
+        sources=frozenset({"b", "a"}),
+        expires_at=500.5,
+        tags=frozenset({"prod"}),
+    )
     store.add_token(kept, b"d" * 32)
     for handle in (store, other):
         assert handle.token_by_digest(b"d" * 32) == kept

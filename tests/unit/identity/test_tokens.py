@@ -46,11 +46,12 @@ def refusal(tokens, plaintext):
 
 
 def test_a_token_verifies_as_the_actor_it_was_made_for(tokens, clock):
-    plaintext, entry = tokens.create("claude", Scope.READ_WRITE, ["shop"], clock.now + 60)
+    plaintext, entry = tokens.create("claude", Scope.READ_WRITE, ["shop"], clock.now + 60, ["eu"])
     for _ in range(2):
         actor = tokens.verify(plaintext)
         assert (actor.id, actor.name, actor.scope) == (entry.id, "claude", Scope.READ_WRITE)
         assert actor.sources == frozenset({"shop"})
+        assert actor.tags == frozenset({"eu"})
         assert actor.expires_at == clock.now + 60
         assert actor.kind == "agent"
 

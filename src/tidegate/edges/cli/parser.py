@@ -193,6 +193,13 @@ def _token(commands: _Commands) -> None:
         help="a source it may see (default: every source); may be repeated",
     )
     create.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="it may see the sources with this tag too; may be repeated",
+    )
+    create.add_argument(
         "--expires",
         default="never",
         metavar="TIME",

@@ -32,24 +32,27 @@ def _create(app: Application, arguments: argparse.Namespace) -> None:
     known = {source.name for source in app.store.sources()}
     expires_at = parse_expiry(arguments.expires, time.time())
     sources = frozenset(arguments.source) or None
+    tags = frozenset(arguments.tag) or None
     plaintext, entry = app.tokens.create(
-        arguments.name, Scope(arguments.scope), sources, expires_at
+        arguments.name, Scope(arguments.scope), sources, expires_at, tags
     )
     print(plaintext)
-    say(f"token {entry.name}: {entry.scope.value}, {_sources(entry)}, {_until(entry.expires_at)}")
+    sees = allowlist_words(entry.sources, entry.tags)
+    say(f"token {entry.name}: {entry.scope.value}, {sees}, {_until(entry.expires_at)}")
     for name in sorted((sources or frozenset()) - known):
         say(f"note: no source {name} is saved yet")
 
 
 def _list(app: Application, arguments: argparse.Namespace) -> None:
     now = time.time()
-    rows = [_described(entry, now) for entry in app.tokens.list()]
+    entries = app.tokens.list()
+    rows = [_described(entry, now) for entry in entries]
     if arguments.json:
         show_json({"tokens": rows})
         return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
-    for row in rows:
-        row["sources"] = ", ".join(row["sources"]) if row["sources"] is not None else "every"
+    for row, entry in zip(rows, entries, strict=True):
+        row["sources"] = allowlist_words(entry.sources, entry.tags)
         row["expires_at"] = row["expires_at"] or "never"
     show_table(columns, [[row[name] for name in columns] for row in rows])
 
@@ -69,6 +72,7 @@ def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
         "name": entry.name,
         "scope": entry.scope.value,
         "sources": None if entry.sources is None else sorted(entry.sources),
+        "tags": None if entry.tags is None else sorted(entry.tags),
         "state": state,
         "prefix": entry.prefix,
         "created_at": _moment(entry.created_at),
@@ -85,8 +89,12 @@ def _moment(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _sources(entry: TokenEntry) -> str:
-    return "every source" if entry.sources is None else ", ".join(sorted(entry.sources))
+def allowlist_words(sources: frozenset[str] | None, tags: frozenset[str] | None) -> str:
+    """An allowlist for people: names first, then tags with a `#`."""
+    if sources is None and tags is None:
+        return "every source"
+    words = [*sorted(sources or ()), *(f"#{tag}" for tag in sorted(tags or ()))]
+    return ", ".join(words) or "no source"
 
 
 def _until(expires_at: float | None) -> str:
