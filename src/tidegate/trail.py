@@ -40,6 +40,7 @@ class Trail:
         "_call",
         "_history",
         "_permitted",
+        "approval",
         "call_id",
         "judgement",
         "source",
@@ -61,6 +62,7 @@ class Trail:
         self._began = time.perf_counter()
         self._permitted = False
         self.call_id = call_id
+        self.approval = ""
         self.source: Source | None = None
         self.judgement: Judgement | None = None
         self.verdict: Verdict | None = None
@@ -139,6 +141,7 @@ class Trail:
                 bytes=size,
                 elapsed_ms=elapsed_ms,
                 error=error,
+                approval=self.approval,
             )
         )
 

@@ -5,7 +5,6 @@ Decides what of a call is recorded. Result rows and parameters never are.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -13,13 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.audit.text import one_line, word
 from tidegate.secrets import redact
 
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024
-MAX_WORD_CHARS = 256
-
-_UNSEEN = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -30,7 +27,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     `intent`: will run, and could change data. `outcome`: ran; for a read, the only event.
     `refusal`: did not run, for `code`. `request` is the kind of request (`query`, `browse`, ...),
     `statement` the text as it came, `client` the caller's software, `code` a refusal's or
-    failure's. Sizes and times are those of the result: rows, encoded bytes, milliseconds.
+    failure's, `approval` the id of the grant that was asked for or used. Sizes and times are those
+    of the result: rows, encoded bytes, milliseconds.
     """
 
     call_id: str
@@ -52,6 +50,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     elapsed_ms: float | None = None
     error: str = ""
+    approval: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,6 +83,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes: int | None = None
     elapsed_ms: float | None = None
     error: str = ""
+    approval: str = ""
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -132,30 +132,17 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         error = redact(error[:MAX_ERROR_CHARS])
     entry = Entry(
         seq, datetime.fromtimestamp(now, UTC), event.phase,
-        event.call_id, event.actor, event.actor_name, _word(event.client), event.surface,
-        _word(event.tool), _word(event.source), event.request, event.effect, event.verdict,
+        event.call_id, event.actor, event.actor_name, word(event.client), event.surface,
+        word(event.tool), word(event.source), event.request, event.effect, event.verdict,
         event.rule, event.code, digest, statement, length, event.rows, event.bytes,
-        event.elapsed_ms, error,
+        event.elapsed_ms, error, event.approval,
     )  # fmt: skip
-    line = _encode(entry)
-    return line if line.isascii() else _visible(line)
+    return one_line(_encode(entry))
 
 
 def encode_opening(opening: Opening) -> bytes:
     """The body of an opening's line."""
     return _encode(opening)
-
-
-def _visible(line: bytes) -> bytes:
-    """The JSON with what could move a reader's cursor, or turn a line around, escaped."""
-    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", line.decode()).encode()
-
-
-def _word(text: str) -> str:
-    """A name that came from outside, cut to size and fit for UTF-8."""
-    if len(text) > MAX_WORD_CHARS:
-        text = text[:MAX_WORD_CHARS]
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:

@@ -17,8 +17,10 @@ from threading import Lock
 from tidegate import __version__
 from tidegate.audit import chain
 from tidegate.audit.event import Event, Opening, encode, encode_opening
+from tidegate.audit.happening import Happening, Tally, encode_happening
 from tidegate.audit.segment import claim
 from tidegate.audit.sync import GroupSync, unavailable
+from tidegate.errors import GateError
 
 
 class AuditLog:
@@ -34,6 +36,7 @@ class AuditLog:
         self._lock = Lock()
         self._closed = False
         self._torn = False
+        self._tallied = Tally()
         self.failing = False
         """Whether the last line could not be written."""
         try:
@@ -73,6 +76,29 @@ class AuditLog:
         with self._lock:
             return self._write(encode(event, self._seq + 1, self._clock()))
 
+    def note(self, happening: Happening) -> int:
+        """Put on record what a person or the server does, and return its number, for `durable`.
+
+        For what is done on somebody's authority (`token.created`, `approval.decided`): call it
+        first, and do it only if this returns. Raises: GateError AUDIT_UNAVAILABLE.
+        """
+        with self._lock:
+            return self._write(encode_happening(happening, self._seq + 1, self._clock()))
+
+    def tally(self, happening: Happening) -> None:
+        """Put on record what needs no token to cause (`login.failed`): the first few of a name in
+        a minute each, then how many there were. Never raises: what it tells was refused anyway.
+        """
+        now = self._clock()
+        with self._lock, suppress(GateError):
+            self._tell(now)
+            if self._tallied.admits(happening, now):
+                self._write(encode_happening(happening, self._seq + 1, now))
+
+    def _tell(self, now: float, *, all_of_them: bool = False) -> None:
+        for happening, count in self._tallied.over(now, all_of_them=all_of_them):
+            self._write(encode_happening(happening, self._seq + 1, now, count))
+
     async def durable(self, seq: int) -> None:
         """Return when the event `seq` and all before it outlive a power cut.
 
@@ -85,6 +111,8 @@ class AuditLog:
         with self._lock:
             if self._closed:
                 return
+            with suppress(GateError):
+                self._tell(self._clock(), all_of_them=True)
             self._closed = True
             self._sync.close()
             os.close(self._descriptor)

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from tidegate.audit.event import MAX_STATEMENT_CHARS, MAX_WORD_CHARS, Event, encode
+from tidegate.audit.event import MAX_STATEMENT_CHARS, Event, encode
+from tidegate.audit.text import MAX_WORD_CHARS
 
 
 def line(**fields):
@@ -36,7 +37,7 @@ def test_every_field_of_an_event_reaches_the_line():
         "actor_name": "claude", "client": "cc/1", "surface": "core", "tool": "run",
         "source": "shop", "request": "query", "effect": "read", "verdict": "allow", "rule": "r",
         "code": "sql.failed", "statement": "SELECT 1", "rows": 1, "bytes": 2, "elapsed_ms": 1.5,
-        "error": "no such table",
+        "error": "no such table", "approval": "ap_1",
     }  # fmt: skip
     written = line(dialect="sqlite", **fields)
     assert {name: written[name] for name in fields} == fields
