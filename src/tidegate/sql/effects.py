@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tidegate.errors import Code
 from tidegate.sql.dialects.common import SYNTAX
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.dialects.nodes import CHANGING, READING
+from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.opinion import Opinion
 from tidegate.sql.phrases import function_refused
 from tidegate.sql.plain import TEXT
@@ -49,7 +49,7 @@ def study(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
         elif kind == "Table":
             tables.append(node)
         elif kind == "CTE":
-            ctes.add(node.alias)
+            ctes.add(_name_of(node, names, dialect))
         if kind in READING:
             continue
         change = CHANGING.get(kind)
@@ -93,8 +93,56 @@ def _table(
                 hint="Name a table of this database.",
             )
         )
-    if len(parts) > 1 or name not in ctes:
+    kind = type(node.this).__name__
+    if kind in FUNCTIONS:
+        if node.this.name.lower() in dialect.table_functions:
+            grammar.tables.update((argument.name, None) for argument in node.this.expressions)
+    elif kind != "Identifier" or len(parts) > 1 or not _is_query(node, ctes, names, dialect):
         grammar.tables[name] = None
+
+
+def _is_query(table: Any, ctes: set[str], names: dict[str, str], dialect: Dialect) -> bool:
+    """True if a bare name in a table's place is that of a common table expression in sight there:
+    one of a query around it, or named before the one that it is in."""
+    name = _known_as(table.this, names, dialect)
+    if name not in ctes or _is_target(table):
+        return False
+    within, node = table, table.parent
+    while node is not None:
+        kind = type(node).__name__
+        with_ = node if kind == "With" else node.args.get("with_")
+        if with_ is not None and with_ is not within:
+            # SQLite alone lets a query refer to itself, and to later ones, without RECURSIVE.
+            everywhere = kind != "With" or node.args.get("recursive") or dialect.name == "sqlite"
+            for cte in with_.expressions:
+                if cte is within and not everywhere:
+                    break
+                if _name_of(cte, names, dialect) == name:
+                    return True
+        within, node = node, node.parent
+    return False
+
+
+def _is_target(table: Any) -> bool:
+    """True for the table that a change is of: it is a table of the database in any case."""
+    parent = table.parent
+    if type(parent).__name__ == "Schema":
+        table, parent = parent, parent.parent
+    return type(parent).__name__ in CHANGING and parent.this is table
+
+
+def _name_of(cte: Any, names: dict[str, str], dialect: Dialect) -> str:
+    alias = cte.args.get("alias")
+    identifier = alias.this if alias is not None else None
+    return "" if identifier is None else _known_as(identifier, names, dialect)
+
+
+def _known_as(identifier: Any, names: dict[str, str], dialect: Dialect) -> str:
+    """What a name is compared as: quoted ones as they stand, where the dialect has it so."""
+    name: str = identifier.name
+    written = names.get(name, name)
+    quoted = identifier.args.get("quoted") and not dialect.lexis.names_fold
+    return written if quoted else written.lower()
 
 
 def _parts(node: Any) -> list[str]:

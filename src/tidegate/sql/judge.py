@@ -23,6 +23,13 @@ SMALL = 4_096
 TOO_DEEP = Opinion(
     Effect.UNKNOWN, "tree.depth", "The statement nests too deep to be read", Code.SQL_TOO_DEEP
 )
+FAILED = Opinion(
+    Effect.UNKNOWN,
+    "judge.failed",
+    "The judge failed on the statement, which is a fault of its own",
+    Code.SQL_UNREADABLE,
+    "Say it with plainer SQL, and report the statement.",
+)
 
 
 def judge(text: str, dialect: str) -> Judgement:
@@ -40,6 +47,8 @@ def judge_anew(text: str, dialect: str) -> Judgement:
         return _judgement(refusal.opinion)
     except RecursionError:
         return _judgement(TOO_DEEP)
+    except Exception:  # noqa: BLE001 - a fault of ours must not let a statement pass, nor tell more
+        return _judgement(FAILED)
     opinion = highest(reading.opinions)
     return _judgement(
         opinion,

@@ -205,3 +205,26 @@ def test_an_unknown_dialect_gets_the_conservative_tables() -> None:
 def test_a_repeated_text_is_judged_once() -> None:
     text = "SELECT 'judged once' FROM t"
     assert judge(text, "sqlite") is judge(text, "sqlite")
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("SELECT * FROM a, s.b, c.s.b x", {"a", "s.b", "c.s.b"}),
+        ("WITH X AS (SELECT * FROM a) SELECT * FROM x", {"a"}),
+        ('WITH x AS (SELECT 1) SELECT * FROM "X"', {"X"}),
+        ("WITH a AS (SELECT * FROM a) SELECT * FROM a", {"a"}),
+        ("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a) SELECT * FROM a", set()),
+        ("WITH b AS (SELECT * FROM a), a AS (SELECT 1) SELECT * FROM b", {"a"}),
+        ("SELECT * FROM a WHERE x IN (WITH a AS (SELECT 1 x) SELECT x FROM a)", {"a"}),
+        ("WITH a AS (SELECT 1) DELETE FROM a", {"a"}),
+        ("WITH a AS (SELECT 1) INSERT INTO a (x) SELECT * FROM a", {"a"}),
+        ("SELECT * FROM t, generate_series(1, 2), jsonb_to_recordset('[]') AS x(a int)", {"t"}),
+    ],
+)
+def test_the_tables_are_those_of_the_database(text: str, tables: set[str]) -> None:
+    assert set(judge(text, "postgres").tables) == tables
+
+
+def test_the_table_that_a_function_reads_by_name_is_told() -> None:
+    assert judge("FROM query_table('t')", "duckdb").tables == ("t",)

@@ -29,7 +29,7 @@ _OPERATORS = words("""
     NullSafeNEQ Operator Overlaps SimilarTo Sub
     """)
 
-_FUNCTIONS = words("""
+FUNCTIONS = words("""
     Abs Acos Acosh AddMonths AggFunc And Anonymous AnonymousAggFunc AnyValue ApproxDistinct
     ApproxPercentileAccumulate ApproxPercentileCombine ApproxPercentileEstimate ApproxQuantile
     ApproxQuantiles ApproxTopK ApproxTopKAccumulate ApproxTopKCombine ApproxTopKEstimate
@@ -95,7 +95,7 @@ by the dialect's list; these are here because they can also come about without a
 _CHANGE_PARTS = words("OnConflict When Whens")
 """Nodes that occur only within a change, and add nothing to it."""
 
-READING = _CHANGE_PARTS | _STRUCTURE | _OPERATORS | _FUNCTIONS
+READING = _CHANGE_PARTS | _STRUCTURE | _OPERATORS | FUNCTIONS
 
 CHANGING: dict[str, str] = {
     "Alter": "write",
