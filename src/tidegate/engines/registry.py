@@ -10,25 +10,32 @@ import difflib
 from importlib import import_module
 from typing import NamedTuple, cast
 
+from msgspec import structs
+
 from tidegate.engines.api import Engine
+from tidegate.engines.route import Route, parse_route
 from tidegate.engines.url import scheme_of
 from tidegate.errors import Code, GateError
 from tidegate.types import Source
 
 
 class Entry(NamedTuple):
-    """Where an engine lives; `extra` is what to install when its driver is missing."""
+    """Where an engine lives; `extra` is what to install when its driver is missing, `port` where
+    its servers listen, which may be reached through a tunnel."""
 
     engine: str
     dialect: str
     module: str
     attribute: str
     extra: str | None = None
+    port: int | None = None
 
 
-POSTGRES = Entry("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres")
+POSTGRES = Entry(
+    "postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432
+)
 
-MYSQL = Entry("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql")
+MYSQL = Entry("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306)
 
 ENGINES: dict[str, Entry] = {
     "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
@@ -44,9 +51,10 @@ ENGINES: dict[str, Entry] = {
 def engine_of(url: str) -> tuple[str, str]:
     """(engine name, SQL dialect) for a source's URL, without importing the engine.
 
-    Raises: GateError SOURCE_URL if no engine reads such a URL.
+    Raises: GateError SOURCE_URL if no engine reads such a URL, or if it names no way to a tunnel.
     """
     entry = _entry(url)
+    _route(entry, url)
     return entry.engine, entry.dialect
 
 
@@ -68,7 +76,31 @@ async def open_engine(source: Source) -> Engine:
             hint=f"Run: pip install 'tidegate{extra}'",
         ) from missing
     engine = cast("type[Engine]", getattr(module, entry.attribute))
+    route = _route(entry, source.url)
+    if route is not None:
+        return await _open_through(engine, source, route)
     return await engine.open(source)
+
+
+async def _open_through(engine: type[Engine], source: Source, route: Route) -> Engine:
+    """Open the tunnel, and the engine on the near end of it. Raises: GateError."""
+    from tidegate.engines.tunnel import Tunnel, TunnelledEngine
+
+    tunnel = await Tunnel.open(route)
+    try:
+        near = structs.replace(source, url=route.url_at(tunnel.port))
+        return cast("Engine", TunnelledEngine(await engine.open(near), tunnel))
+    except GateError as error:
+        failure = tunnel.explained(error)
+        await tunnel.close()
+        raise failure from error
+    except BaseException:
+        await tunnel.close()
+        raise
+
+
+def _route(entry: Entry, url: str) -> Route | None:
+    return None if entry.port is None else parse_route(url, entry.port)
 
 
 def _entry(url: str) -> Entry:

@@ -52,7 +52,7 @@ def parse_file_url(url: str, known_options: Iterable[str]) -> FileUrl:
     """
     rest = url.partition("://")[2]
     rest, _, query = rest.partition("?")
-    options = _options(query, known_options)
+    options = read_options(query, known_options)
     host, slash, path = rest.partition("/")
     if host:
         raise GateError(
@@ -100,7 +100,8 @@ def _existing(path: str) -> str:
     )
 
 
-def _options(query: str, known: Iterable[str]) -> dict[str, str]:
+def read_options(query: str, known: Iterable[str]) -> dict[str, str]:
+    """The options behind a URL's `?`. Raises: GateError SOURCE_URL if one is unknown or twice."""
     options: dict[str, str] = {}
     names = sorted(known)
     for name, value in parse_qsl(query, keep_blank_values=True):

@@ -20,6 +20,7 @@ class _Connection(Connection):
         cast("Any", super()).__init__(**target.options())
         inside = cast("Any", self)
         inside._client_flag &= ~MULTI_STATEMENTS
+        self._host_named = target.host
         self._must_hide = target.tls in ("require", "verify")
 
     async def _request_authentication(self) -> None:
@@ -29,6 +30,7 @@ class _Connection(Connection):
                 raise unreachable("The server does not offer TLS.")
             inside._ssl_context = None
             inside._client_flag &= ~SSL
+        inside._host = self._host_named  # which TLS verifies, whatever was dialled
         await cast("Any", super())._request_authentication()
 
 

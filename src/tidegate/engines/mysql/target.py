@@ -3,9 +3,10 @@
     mysql://user:${ENV:PASSWORD}@host:3306/database?tls=verify&tls_ca=/etc/ca.pem
     mariadb://user@/database?socket=/run/mysqld/mysqld.sock
 
-Options: `socket`; `connect_timeout` in seconds; `pool`: the most connections; `tls`: `prefer` (the
-default by TCP: if the server offers it, whoever it is), `require`, `verify` (the certificate must
-be signed by a known authority and name the host), `off`; `tls_ca`, `tls_cert`, `tls_key`: files.
+Options: `socket`; `hostaddr`: an address to dial in place of the host, which TLS still verifies;
+`connect_timeout` in seconds; `pool`: the most connections; `tls`: `prefer` (the default by TCP: if
+the server offers it, whoever it is), `require`, `verify` (the certificate must be signed by a known
+authority and name the host), `off`; `tls_ca`, `tls_cert`, `tls_key`: files.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ PORT = 3306
 
 Tls = Literal["off", "prefer", "require", "verify"]
 
-_OPTIONS = ("connect_timeout", "pool", "socket", "tls", "tls_ca", "tls_cert", "tls_key")
+_OPTIONS = (
+    *("connect_timeout", "hostaddr", "pool", "socket"),
+    *("tls", "tls_ca", "tls_cert", "tls_key"),
+)
 _AUTHORITY = re.compile(r"(?:([^:@]*)(?::([^@]*))?@)?(\[[^\]]*\]|[^:@\[\]]*)(?::(\d*))?")
 
 
@@ -42,12 +46,13 @@ class Target(msgspec.Struct, frozen=True):
     socket: str | None
     tls: Tls
     files: dict[str, str]
+    hostaddr: str | None = None
     pool: int = POOL
     connect_s: float = CONNECT_S
 
     def options(self) -> dict[str, Any]:
         """What the driver is called with. Raises: GateError SOURCE_URL if a file cannot be read."""
-        where: dict[str, Any] = {"host": self.host, "port": self.port}
+        where: dict[str, Any] = {"host": self.hostaddr or self.host, "port": self.port}
         if self.socket is not None:
             where = {"unix_socket": self.socket}
         return {
@@ -104,6 +109,7 @@ def parse_target(url: str) -> Target:
         files={
             name: options[name] for name in _OPTIONS if name.startswith("tls_") and name in options
         },
+        hostaddr=options.get("hostaddr"),
         pool=_number(options.get("pool", str(POOL)), "pool", 1000),
         connect_s=float(
             _number(options.get("connect_timeout", str(round(CONNECT_S))), "connect_timeout", 1000)
