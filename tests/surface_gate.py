@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connections
@@ -17,8 +18,14 @@ from tidegate.types import Call, Reply, Source
 SHOP_ID = "9f1f0c3e-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
 
-def sqlite_source(path: Path, name: str = "shop", id: str = SHOP_ID) -> Source:
-    return Source(id=id, name=name, url=f"sqlite:///{path}", engine="sqlite", dialect="sqlite")
+def sqlite_source(
+    path: Path,
+    name: str = "shop",
+    id: str = SHOP_ID,
+    access: Literal["readOnly", "readWrite"] = "readOnly",
+) -> Source:
+    url = f"sqlite:///{path}"
+    return Source(id, name, url, "sqlite", "sqlite", external_access=access)
 
 
 class SqliteGate:
@@ -27,10 +34,9 @@ class SqliteGate:
     `calls` keeps what came through, also from one opening to the next.
     """
 
-    def __init__(self, directory: Path, *sources: Source, writes: bool = False) -> None:
+    def __init__(self, directory: Path, *sources: Source) -> None:
         self._directory = directory
         self._sources = sources
-        self._writes = writes
         self._gateway: Gateway | None = None
         self.calls: list[Call] = []
 
@@ -45,7 +51,7 @@ class SqliteGate:
         history = History(store)
         audit = AuditLog(self._directory / "audit")
         connections = Connections(store, open_engine, self._sources)
-        self._gateway = Gateway(connections, audit, history, writes_open=self._writes)
+        self._gateway = Gateway(connections, audit, history)
         try:
             yield self
         finally:

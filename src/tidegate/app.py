@@ -45,9 +45,7 @@ class App:
         self.history = History(self.store)
         self.audit = AuditLog(directory / "audit")
         self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
-        self.gateway = Gateway(
-            self.connections, self.audit, self.history, writes_open=config.allow_writes
-        )
+        self.gateway = Gateway(self.connections, self.audit, self.history)
         self._lockout = Lockout()
 
     @classmethod

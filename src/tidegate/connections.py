@@ -11,16 +11,36 @@ import difflib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+import msgspec
+
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
+from tidegate.policy.decide import is_visible
 from tidegate.shares import Shares
 from tidegate.store.api import Store
-from tidegate.types import Actor, Catalog, ConnectionState, Source, SourceEntry
+from tidegate.types import Actor, Catalog, ConnectionState, Query, Source, SourceEntry, Switch
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500
+_MOST_PLACES = 10_000
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a caller's statements run on a source; None: where the source's URL says."""
+
+    database: str | None = None
+    schema: str | None = None
+
+    def applied(self, query: Query) -> Query:
+        """The query, here unless it names a place itself."""
+        if query.database is not None or query.schema is not None:
+            return query
+        return msgspec.structs.replace(query, database=self.database, schema=self.schema)
+
+
+_HERE = Place()
 
 
 class Connection:
@@ -33,6 +53,7 @@ class Connection:
         "error",
         "last_active_at",
         "opening",
+        "places",
         "shares",
         "source",
     )
@@ -45,11 +66,32 @@ class Connection:
         self.last_active_at: float | None = None
         self.error: str | None = None
         self.catalog: Catalog | None = None
+        self.places: dict[str, Place] = {}
         self.shares = Shares()
 
-    def state(self) -> ConnectionState:
+    def place(self, actor: Actor) -> Place:
+        """Where the actor's statements run."""
+        return self.places.get(actor.id, _HERE)
+
+    def switch(self, actor: Actor, switch: Switch) -> None:
+        """Run the actor's later statements elsewhere. Another database has schemas of its own."""
+        schema = switch.schema
+        database = switch.database or self.place(actor).database
+        if len(self.places) >= _MOST_PLACES:
+            del self.places[next(iter(self.places))]
+        self.places[actor.id] = Place(database, schema)
+
+    def state(self, actor: Actor) -> ConnectionState:
+        """As the actor sees it, who may have switched to another database or schema."""
         if self.engine is not None:
             status, current = "connected", self.engine.status
+            place = self.place(actor)
+            if place is not _HERE:
+                current = msgspec.structs.replace(
+                    current,
+                    database=place.database or current.database,
+                    schema=place.schema or (None if place.database else current.schema),
+                )
         else:
             current = None
             status = "connecting" if self.opening else "error" if self.error else "disconnected"
@@ -79,9 +121,9 @@ class Connections:
         """What the actor may see of the sources, and where their connections stand."""
         self._refresh()
         return tuple(
-            SourceEntry(source, self._connections[source.name].state())
+            SourceEntry(source, self._connections[source.name].state(actor))
             for source in self._ordered
-            if _is_visible(source, actor)
+            if is_visible(actor, source)
         )
 
     def find(self, key: str | None, actor: Actor) -> Connection:
@@ -94,7 +136,7 @@ class Connections:
             connection = self._connections.get(key)
             if connection is not None:
                 return connection
-        visible = [source.name for source in self._ordered if _is_visible(source, actor)]
+        visible = [source.name for source in self._ordered if is_visible(actor, source)]
         if key is None and len(visible) == 1:
             return self._connections[visible[0]]
         raise _unknown(key, visible)
@@ -170,12 +212,6 @@ class Connections:
                 task = asyncio.ensure_future(connection.engine.close())
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
-
-
-def _is_visible(source: Source, actor: Actor) -> bool:
-    if source.external_access == "blocked":
-        return False
-    return actor.sources is None or source.name in actor.sources
 
 
 def _unknown(key: str | None, visible: Sequence[str]) -> GateError:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import structs
 
+from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.petition import Petition
 from tidegate.audit.log import AuditLog
-from tidegate.connections import Connection, Connections
+from tidegate.connections import Connection, Connections, Place
 from tidegate.engines.api import Cursor, Engine, Row
 from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
+from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.results.page import PageBuilder
+from tidegate.results.transcript import Transcript
 from tidegate.shelf import SHELVED_ROWS, Rest, Shelf, Shelved
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
@@ -27,10 +31,10 @@ from tidegate.types import (
     Call,
     Catalog,
     Connect,
-    ConnectionState,
     Disconnect,
     Effect,
     Explain,
+    HistoryFound,
     Judgement,
     Limits,
     ListSources,
@@ -40,28 +44,23 @@ from tidegate.types import (
     Permit,
     Query,
     Reply,
+    Request,
     Source,
+    Statement,
+    Switch,
+    Tabs,
     Truncation,
     Verdict,
 )
 
-METADATA = Judgement(Effect.READ, "request.metadata", "reads names, not data")
-SHELVED = Judgement(Effect.READ, "request.more", "shows rows that were read under a permit")
-CONNECTING = Judgement(Effect.READ, "request.connect", "opens a connection")
-DISCONNECTING = Judgement(Effect.READ, "request.disconnect", "closes a connection")
+Keeper = Callable[[Call, tuple[Source, ...]], Awaitable[Payload]]
+"""Answers a request about state of our own, within the sources it is given."""
 
-_FIXED = {
-    Browse: METADATA,
-    More: SHELVED,
-    Connect: CONNECTING,
-    Disconnect: DISCONNECTING,
-    ListSources: METADATA,
-}
 _METADATA_LIMITS = Limits()
 
 
 class Gateway:
-    """The gate. `writes_open` is the operator's word that writes may be decided on at all."""
+    """The gate. `keepers` answer, by kind of request, what no engine is needed for."""
 
     def __init__(
         self,
@@ -69,14 +68,16 @@ class Gateway:
         audit: AuditLog,
         history: History,
         *,
-        writes_open: bool = False,
+        approvals: Approvals | None = None,
+        keepers: Mapping[type[Request], Keeper] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._connections = connections
         self._audit = audit
         self._history = history
+        self._approvals = approvals or Approvals()
+        self._keepers = keepers or {}
         self._shelf = Shelf()
-        self._writes_open = writes_open
         self._clock = clock
         self._calls = 0
         self._run_id = f"{int(clock()):x}"
@@ -109,15 +110,12 @@ class Gateway:
         Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
         """
         connection = self._connections.find(call.source, call.actor)
-        source = connection.source
-        judgement = self._judge(call, source)
-        verdict = self._weigh(call, source, judgement)
-        if verdict.kind == "allow" and isinstance(call.request, Query):
+        judgement = self._judge(call, connection.source)
+        verdict = _weigh(call, connection.source, judgement)
+        if verdict.kind != "deny" and isinstance(call.request, Query):
             engine = await self._connections.engine(connection)
-            opinion = await engine.inspect(call.request.statement)
-            if opinion is not None and opinion.effect > judgement.effect:
-                judgement = opinion
-                verdict = self._weigh(call, source, judgement)
+            judgement = await _inspect(engine, call.request, judgement)
+            verdict = _weigh(call, connection.source, judgement)
         return judgement, verdict
 
     async def _answer(self, call: Call, trail: Trail) -> Payload:
@@ -127,24 +125,30 @@ class Gateway:
             trail.judgement = METADATA
             await trail.succeed(rows=len(entries))
             return entries
+        if call.source is None and type(request) in self._keepers:
+            trail.judgement = JUDGEMENTS[type(request)]
+            entries = self._connections.entries(call.actor)
+            return await self._keep(call, tuple(entry.source for entry in entries), trail)
         connection = self._connections.find(call.source, call.actor)
         trail.source = source = connection.source
         judgement = self._judge(call, source)
-        self._decide(call, source, judgement, trail)
-        if isinstance(request, (Connect, Disconnect)):
-            return await self._switch(call, connection, trail)
-        if isinstance(request, More):
-            return await self._more(call, request, source, trail)
+        verdict = self._decide(call, source, judgement, trail)
+        if not isinstance(request, (Query, Explain, Browse)):
+            return await self._serve(call, connection, trail)
         if isinstance(request, Browse) and request.aspect == "status":
             await trail.succeed()
-            return connection.state()
+            return connection.state(call.actor)
         _report(call, 0.0, "Connecting")
         engine = connection.engine or await self._connections.engine(connection)
         if isinstance(request, Query):
-            opinion = await engine.inspect(request.statement)
-            if opinion is not None and opinion.effect > judgement.effect:
+            opinion = await _inspect(engine, request, judgement)
+            if opinion is not judgement:
                 judgement = opinion
-                self._decide(call, source, judgement, trail)
+                verdict = self._decide(call, source, judgement, trail)
+        if isinstance(request, Query) and connection.places:
+            request = connection.place(call.actor).applied(request)
+        if verdict.kind == "ask" and not isinstance(request, Browse):
+            self._approve(call, request, source, trail)
         if call.cancellation.cancelled:
             raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
         await trail.permit()
@@ -175,16 +179,16 @@ class Gateway:
         if isinstance(request, Explain):
             # Judged as what will run: what follows could turn an EXPLAIN into an execution.
             return judge(f"EXPLAIN {request.statement.text}", source.dialect)
-        return _FIXED[type(request)]
+        return JUDGEMENTS[type(request)]
 
-    def _weigh(self, call: Call, source: Source, judgement: Judgement) -> Verdict:
-        return decide(call.actor, source, call.scope, judgement, writes_open=self._writes_open)
+    def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> Verdict:
+        """The verdict, if it is allow or ask.
 
-    def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> None:
-        """Raises: GateError with the code and the rule, unless the verdict is allow."""
-        verdict = self._weigh(call, source, judgement)
+        Raises: GateError with the code and the rule of any other.
+        """
+        verdict = _weigh(call, source, judgement)
         trail.judgement, trail.verdict = judgement, verdict
-        if verdict.kind != "allow":
+        if verdict.kind in ("deny", "confirm"):
             code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED
             raise GateError(
                 code,
@@ -192,6 +196,50 @@ class Gateway:
                 hint=verdict.hint,
                 details={"rule": verdict.rule, "effect": judgement.effect.label},
             )
+        return verdict
+
+    def _approve(self, call: Call, request: Query | Explain, source: Source, trail: Trail) -> None:
+        """Return if a person approved exactly this, or nobody can be asked and need not be.
+
+        Raises: GateError APPROVAL_NEEDED, APPROVAL_DECLINED.
+        """
+        judgement, verdict = trail.judgement, trail.verdict
+        assert judgement is not None and verdict is not None  # noqa: S101 - decided before
+        statement = request.statement
+        if isinstance(request, Explain):
+            statement = Statement(f"EXPLAIN {statement.text}", statement.params)
+        place = Place(request.database, request.schema) if isinstance(request, Query) else Place()
+        petition = Petition(
+            call.actor, source, statement, judgement, verdict, place.database, place.schema,
+            call.surface, call.tool, call.client,
+        )  # fmt: skip
+        grant = self._approvals.redeem(petition)
+        if grant is None and (call.can_ask or source.unattended != "allow"):
+            raise self._approvals.ask(petition)
+
+    async def _serve(self, call: Call, connection: Connection, trail: Trail) -> Payload:
+        """Answer what is about a source and is no statement."""
+        request = call.request
+        if isinstance(request, More):
+            return await self._more(call, request, connection.source, trail)
+        if type(request) in self._keepers:
+            return await self._keep(call, (connection.source,), trail)
+        if isinstance(request, Connect):
+            await self._connections.engine(connection)
+        elif isinstance(request, Disconnect):
+            await self._connections.disconnect(connection)
+        elif isinstance(request, Switch):
+            connection.switch(call.actor, request)
+        else:
+            raise GateError(Code.UNSUPPORTED, f"Nobody here answers {type(request).__name__}")
+        await trail.succeed()
+        return connection.state(call.actor)
+
+    async def _keep(self, call: Call, sources: tuple[Source, ...], trail: Trail) -> Payload:
+        """Let the keeper of our own state answer, within the sources that the caller may see."""
+        payload = await self._keepers[type(call.request)](call, sources)
+        await trail.succeed(rows=_size(payload))
+        return payload
 
     async def _describe(
         self,
@@ -219,20 +267,25 @@ class Gateway:
         _report(call, 0.2, "Executing")
         began = time.perf_counter()
         cursor = await engine.run(permit, call.cancellation)
+        more = None
         try:
-            cells = request.cells if isinstance(request, Query) else "json"
-            builder = PageBuilder(cursor.columns, permit.limits, cells)
-            await cursor.pour(builder)
+            if isinstance(request, Query) and request.writer is not None:
+                sheet = Transcript(cursor.columns, permit.limits, request.writer)
+            else:
+                cells = request.cells if isinstance(request, Query) else "json"
+                sheet = PageBuilder(cursor.columns, permit.limits, cells)
+            await cursor.pour(sheet)
             _report(call, 0.8, "Formatting result")
-            more = None
-            if isinstance(request, Query) and request.shelve and builder.rest:
-                more = await self._shelve(permit, request, cursor, builder)
+            if isinstance(sheet, PageBuilder) and isinstance(request, Query) and request.shelve:
+                more = await self._shelve(permit, request, cursor, sheet)
             if permit.effect > Effect.READ:
                 await _drain(cursor)
         finally:
             await cursor.close()
         elapsed_ms = (time.perf_counter() - began) * 1000
-        page = builder.page(affected=cursor.affected, elapsed_ms=elapsed_ms, more=more)
+        page = sheet.page(affected=cursor.affected, elapsed_ms=elapsed_ms)
+        if more is not None:
+            page = structs.replace(page, more=more)
         await trail.succeed(page)
         _report(call, 1.0, "Done")
         return page
@@ -240,7 +293,9 @@ class Gateway:
     async def _shelve(
         self, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
     ) -> str | None:
-        """Read on, within bounds, and keep what was not shown."""
+        """Read on, within bounds, and keep what was not shown; None if everything was."""
+        if not builder.rest:
+            return None
         rest = Rest(request, builder.rest)
         await cursor.pour(rest)
         if not rest.chunks:
@@ -265,14 +320,21 @@ class Gateway:
         await trail.succeed(page)
         return page
 
-    async def _switch(self, call: Call, connection: Connection, trail: Trail) -> ConnectionState:
-        """Open or close the source's connection."""
-        if isinstance(call.request, Connect):
-            await self._connections.engine(connection)
-        else:
-            await self._connections.disconnect(connection)
-        await trail.succeed()
-        return connection.state()
+
+def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:
+    return decide(call.actor, source, call.scope, judgement, confirmed=call.confirmed)
+
+
+async def _inspect(engine: Engine, request: Query, judgement: Judgement) -> Judgement:
+    """The judgement, or the database's own if that is the graver."""
+    opinion = await engine.inspect(request.statement)
+    return judgement if opinion is None or opinion.effect <= judgement.effect else opinion
+
+
+def _size(payload: Payload) -> int | None:
+    if isinstance(payload, HistoryFound):
+        return len(payload.entries)
+    return len(payload.tabs) if isinstance(payload, Tabs) else None
 
 
 async def _drain(cursor: Cursor) -> None:

@@ -1,0 +1,1 @@
+"""A person's word on a call: questions, answers, grants that are used once."""

@@ -5,6 +5,7 @@ statement would do; knows neither its text nor the database.
 from __future__ import annotations
 
 from tidegate.policy.model import Case
+from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
 from tidegate.types import Actor, Judgement, Scope, Source, Verdict
 
@@ -19,16 +20,21 @@ def decide(
     scope: Scope,
     judgement: Judgement,
     *,
-    writes_open: bool = False,
+    confirmed: bool = False,
 ) -> Verdict:
     """The verdict of the first rule that has one, else `ALLOWED`. Raises nothing.
 
-    `scope` is what the tool demands whatever the statement does. Writes are refused unless
-    `writes_open`; then destructive and unqualified ones are `confirm`.
+    `scope` is what the tool demands whatever the statement does. Destructive and unqualified
+    changes are `confirm` until they are `confirmed`, and then `ask`.
     """
-    case = Case(actor, source, scope, judgement, writes_open)
+    case = Case(actor, source, scope, judgement, confirmed)
     for look in _LOOKS:
         verdict = look(case)
         if verdict is not None:
             return verdict
     return ALLOWED
+
+
+def is_visible(actor: Actor, source: Source) -> bool:
+    """Whether the actor may know of the source: whether it may read its names."""
+    return decide(actor, source, Scope.READ_ONLY, METADATA).kind != "deny"

@@ -33,10 +33,10 @@ def explain(
     scope: Scope,
     judgement: Judgement,
     *,
-    writes_open: bool = False,
+    confirmed: bool = False,
 ) -> Explanation:
     """The verdict that `decide` gives for the same arguments, with its findings."""
-    case = Case(actor, source, scope, judgement, writes_open)
+    case = Case(actor, source, scope, judgement, confirmed)
     findings: list[Finding] = []
     for rule in RULES:
         verdict = rule.look(case)

@@ -12,15 +12,15 @@ from tidegate.types import Actor, Judgement, Scope, Source, Verdict
 class Case(msgspec.Struct, frozen=True):
     """One question put to the rules.
 
-    `scope` is what the tool demands whatever the statement does; `writes_open` is the operator's
-    word that statements which change something may be decided on at all.
+    `scope` is what the tool demands whatever the statement does; `confirmed` tells that the
+    phrase of confirmation was typed.
     """
 
     actor: Actor
     source: Source
     scope: Scope
     judgement: Judgement
-    writes_open: bool
+    confirmed: bool = False
 
 
 class Rule(msgspec.Struct, frozen=True):

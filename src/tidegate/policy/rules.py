@@ -58,6 +58,16 @@ def _tool_scope(case: Case) -> Verdict | None:
     return None
 
 
+def _tool_access(case: Case) -> Verdict | None:
+    if case.scope is Scope.READ_ONLY or case.source.external_access == "readWrite":
+        return None
+    return _deny(
+        "source.external_access",
+        Code.POLICY_READ_ONLY,
+        "Connection is read-only for external clients",
+    )
+
+
 def _unreadable(case: Case) -> Verdict | None:
     judgement = case.judgement
     if judgement.effect is not Effect.UNKNOWN:
@@ -78,7 +88,7 @@ def _beyond_writing(case: Case) -> Verdict | None:
 def _external_access(case: Case) -> Verdict | None:
     if case.judgement.effect is Effect.READ:
         return None
-    if case.source.external_access != "readWrite" or not case.writes_open:
+    if case.source.external_access != "readWrite":
         return _deny(
             "source.external_access",
             Code.POLICY_READ_ONLY,
@@ -107,26 +117,61 @@ def _write_scope(case: Case) -> Verdict | None:
     )
 
 
+def _destructive_scope(case: Case) -> Verdict | None:
+    if case.judgement.effect is not Effect.DESTRUCTIVE:
+        return None
+    needed = Scope(case.source.destructive_scope)
+    if case.actor.scope.covers(needed):
+        return None
+    return _deny(
+        "actor.scope",
+        Code.POLICY_SCOPE,
+        f"Destructive queries on this connection need the scope {needed.value}; the caller has"
+        f" {case.actor.scope.value}",
+    )
+
+
+def _unqualified(case: Case) -> Verdict | None:
+    if not case.judgement.unqualified or case.source.unqualified != "deny":
+        return None
+    return _deny(
+        "source.unqualified",
+        Code.POLICY_DENIED,
+        "This connection admits no UPDATE or DELETE without WHERE",
+        "Add a WHERE that names the rows.",
+    )
+
+
 def _irreversible(case: Case) -> Verdict | None:
-    judgement = case.judgement
-    if judgement.effect is Effect.DESTRUCTIVE:
-        reason = "Destructive queries (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
-    elif judgement.unqualified:
-        reason = "The statement has no WHERE and changes every row: it needs a confirmation"
-    else:
+    reason = _must_confirm(case)
+    if reason is None or case.confirmed:
         return None
     code = Code.POLICY_CONFIRM
-    return Verdict("confirm", judgement.rule, reason, code.value, FATES[code].hint)
+    return Verdict("confirm", case.judgement.rule, reason, code.value, FATES[code].hint)
+
+
+def _must_confirm(case: Case) -> str | None:
+    """Why the call needs the phrase of confirmation and a person; None if it needs neither."""
+    judgement = case.judgement
+    if judgement.effect is Effect.DESTRUCTIVE:
+        return "Destructive queries (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
+    if judgement.unqualified and case.source.unqualified == "confirm":
+        return "The statement has no WHERE and changes every row: it needs a confirmation"
+    return None
 
 
 def _asking(case: Case) -> Verdict | None:
-    source = case.source
+    source, judgement = case.source, case.judgement
+    if judgement.metadata:
+        return None
     if source.ai_policy == "askEachTime" and case.actor.kind == "agent":
         rule = "source.ai_policy"
     elif source.safe_mode in _ASK_ABOUT_ALL or (
-        source.safe_mode in _ASK_ABOUT_CHANGES and case.judgement.effect is not Effect.READ
+        source.safe_mode in _ASK_ABOUT_CHANGES and judgement.effect is not Effect.READ
     ):
         rule = "source.safe_mode"
+    elif _must_confirm(case) is not None:
+        rule = "sql.irreversible"
     else:
         return None
     code = Code.APPROVAL_NEEDED
@@ -138,11 +183,16 @@ RULES: tuple[Rule, ...] = (
     Rule("source.external_access", "The source is open to callers from outside", _blocked),
     Rule("actor.sources", "The caller's allowlist has the source", _allowlist),
     Rule("actor.scope", "The caller's scope covers the tool", _tool_scope),
+    Rule("source.access", "The source admits what the tool is for", _tool_access),
     Rule("sql.readable", "The statement can be read", _unreadable),
     Rule("sql.effect", "The statement at most changes data", _beyond_writing),
     Rule("source.writes", "The source admits what the statement changes", _external_access),
     Rule("source.safe_mode", "The source's safe mode admits it", _safe_mode),
     Rule("actor.writes", "The caller's scope covers what the statement changes", _write_scope),
+    Rule(
+        "actor.destructive", "The caller's scope covers what cannot be undone", _destructive_scope
+    ),
+    Rule("source.unqualified", "The source admits changes of every row", _unqualified),
     Rule("sql.irreversible", "The statement needs no confirmation", _irreversible),
     Rule("source.approval", "No person needs to be asked", _asking),
 )

@@ -164,7 +164,9 @@ def test_what_is_not_there_is_invalid_params(
     assert error["message"] == f"Invalid params: {words}"
 
 
-def test_closing_a_closed_connection_is_an_error(gate: SqliteGate) -> None:
+def test_closing_a_closed_connection_is_an_error(tmp_path: Path) -> None:
+    shop = build_shop(tmp_path / "shop.db")
+    gate = SqliteGate(tmp_path, sqlite_source(shop, access="readWrite"))
     error, status = refuse(gate, "disconnect", {"connection_id": SHOP_ID}, actor=WRITER)
     assert (error["code"], status) == (-32602, 200)
     assert error["message"] == "Invalid params: Connection is not open"

@@ -22,7 +22,8 @@ ResultT = TypeVar("ResultT")
 
 @pytest.fixture
 def gate(tmp_path: Path) -> SqliteGate:
-    return SqliteGate(tmp_path, sqlite_source(build_shop(tmp_path / "shop.db")))
+    shop = build_shop(tmp_path / "shop.db")
+    return SqliteGate(tmp_path, sqlite_source(shop, access="readWrite"))
 
 
 def converse(

@@ -67,6 +67,15 @@ stranger    source   source    blocked blocked source   source   source
 anonymous   ok       ok        blocked blocked approval ok       ok
 person      ok       ok        blocked ok      ok       ok       ok
 """
+NAMES = """
+            readOnly readWrite blocked never   asks     locked   alert
+reader      ok       ok        blocked blocked ok       ok       ok
+writer      ok       ok        blocked blocked ok       ok       ok
+owner       ok       ok        blocked blocked ok       ok       ok
+stranger    source   source    blocked blocked source   source   source
+anonymous   ok       ok        blocked blocked ok       ok       ok
+person      ok       ok        blocked ok      ok       ok       ok
+"""
 WRITES = """
             readOnly readWrite blocked never   asks     locked   alert
 reader      readonly scope     blocked blocked scope    readonly scope
@@ -85,15 +94,6 @@ stranger    source   source    blocked blocked source   source   source
 anonymous   readonly scope     blocked blocked scope    readonly scope
 person      readonly scope     blocked scope   scope    readonly scope
 """
-WRITES_CLOSED = """
-            readOnly readWrite blocked never    asks     locked   alert
-reader      readonly readonly  blocked blocked  readonly readonly readonly
-writer      readonly readonly  blocked blocked  readonly readonly readonly
-owner       readonly readonly  blocked blocked  readonly readonly readonly
-stranger    source   source    blocked blocked  source   source   source
-anonymous   readonly readonly  blocked blocked  readonly readonly readonly
-person      readonly readonly  blocked readonly readonly readonly readonly
-"""
 NEVER = """
             readOnly readWrite blocked never   asks     locked   alert
 reader      denied   denied    blocked blocked denied   denied   denied
@@ -106,8 +106,8 @@ person      denied   denied    blocked denied  denied   denied   denied
 WRITE_SCOPE = """
             readOnly readWrite blocked never   asks     locked   alert
 reader      scope    scope     blocked blocked scope    scope    scope
-writer      ok       ok        blocked blocked approval ok       ok
-owner       ok       ok        blocked blocked approval ok       ok
+writer      readonly ok        blocked blocked ok       ok       ok
+owner       readonly ok        blocked blocked ok       ok       ok
 stranger    source   source    blocked blocked source   source   source
 anonymous   scope    scope     blocked blocked scope    scope    scope
 person      scope    scope     blocked scope   scope    scope    scope
@@ -122,9 +122,6 @@ STATEMENT_GRIDS = {
     "unknown": NEVER,
     "several": NEVER,
 }
-CLOSED_GRIDS = STATEMENT_GRIDS | dict.fromkeys(
-    ("write", "unqualified", "destructive"), WRITES_CLOSED
-)
 
 
 class Row(NamedTuple):
@@ -135,7 +132,7 @@ class Row(NamedTuple):
 
     takes: str | None
     arguments: dict[str, Any]
-    grid: str = READS
+    grid: str = NAMES
     text: str | None = None
 
 
@@ -145,7 +142,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("core", "search"): Row(NAME, {"words": "orders"}),
     ("core", "describe"): Row(NAME, {"tables": ["orders"]}),
     ("core", "query"): Row(NAME, {}, text="sql"),
-    ("core", "explain"): Row(NAME, {"sql": STATEMENTS["read"]}),
+    ("core", "explain"): Row(NAME, {"sql": STATEMENTS["read"]}, READS),
     ("core", "more"): Row("handle", {}),
     ("workbench", "list_connections"): Row(None, {}),
     ("workbench", "connect"): Row(ID, {}),
@@ -159,11 +156,11 @@ ROWS: dict[tuple[str, str], Row] = {
     ("workbench", "execute_query"): Row(ID, {}, text="query"),
 }
 VISIBLE = {
-    "reader": set(SETTINGS) - {"blocked"},
-    "writer": set(SETTINGS) - {"blocked"},
-    "owner": set(SETTINGS) - {"blocked"},
+    "reader": set(SETTINGS) - {"blocked", "never"},
+    "writer": set(SETTINGS) - {"blocked", "never"},
+    "owner": set(SETTINGS) - {"blocked", "never"},
     "stranger": set[str](),
-    "anonymous": set(SETTINGS) - {"blocked"},
+    "anonymous": set(SETTINGS) - {"blocked", "never"},
     "person": set(SETTINGS) - {"blocked"},
 }
 
@@ -188,7 +185,7 @@ LISTINGS = [
 class House:
     """A server over one database per setting, and a watch on each of them."""
 
-    def __init__(self, directory: Path, *, writes: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         template = build_shop(directory / "template.db")
         for name in SETTINGS:
@@ -197,7 +194,7 @@ class House:
             SourceSettings(name=name, url=f"sqlite:///{directory / name}.db", **setting)
             for name, setting in SETTINGS.items()
         )
-        config = Config(sources=sources, allow_writes=writes, state=str(directory / "state"))
+        config = Config(sources=sources, allow_writes=True, state=str(directory / "state"))
         self.app = App.open(config)
         self.ids = {source.name: source.id for source in self.app.connections.sources()}
         self._watches = {name: sqlite3.connect(directory / f"{name}.db") for name in SETTINGS}
@@ -290,15 +287,12 @@ async def _mismatches(house: House, tool_row: tuple[str, str], grids: dict[str, 
     return wrong
 
 
-def run(directory: Path, tool_row: tuple[str, str], *, writes: bool) -> list[str]:
+def run(directory: Path, tool_row: tuple[str, str]) -> list[str]:
     row = ROWS[tool_row]
-    if row.text is None:
-        grids = {"read": row.grid}
-    else:
-        grids = STATEMENT_GRIDS if writes else CLOSED_GRIDS
+    grids = {"read": row.grid} if row.text is None else STATEMENT_GRIDS
 
     async def whole() -> list[str]:
-        house = House(directory, writes=writes)
+        house = House(directory)
         try:
             return await _mismatches(house, tool_row, grids)
         finally:
@@ -309,7 +303,7 @@ def run(directory: Path, tool_row: tuple[str, str], *, writes: bool) -> list[str
 
 def test_every_tool_and_resource_of_every_surface_has_a_row(tmp_path: Path) -> None:
     async def names() -> set[tuple[str, str]]:
-        house = House(tmp_path, writes=False)
+        house = House(tmp_path)
         found: set[tuple[str, str]] = set()
         for name in SURFACES:
             surface = house.app.surface(name)
@@ -324,16 +318,13 @@ def test_every_tool_and_resource_of_every_surface_has_a_row(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row not in LISTINGS and row[1] != "disconnect"]
 )
-@pytest.mark.parametrize("writes", [True, False], ids=["writes", "no-writes"])
-def test_every_cell_is_as_the_table_says(
-    tmp_path: Path, row: tuple[str, str], writes: bool
-) -> None:
-    assert run(tmp_path, row, writes=writes) == []
+def test_every_cell_is_as_the_table_says(tmp_path: Path, row: tuple[str, str]) -> None:
+    assert run(tmp_path, row) == []
 
 
 def test_disconnect_needs_the_write_scope(tmp_path: Path) -> None:
     async def whole() -> list[str]:
-        house = House(tmp_path, writes=False)
+        house = House(tmp_path)
         surface = house.app.surface("workbench")
         wrong: list[str] = []
         for actor, setting, expected in cells(WRITE_SCOPE):
@@ -352,7 +343,7 @@ def test_disconnect_needs_the_write_scope(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", [row for row in ROWS if ROWS[row].takes is None])
 def test_a_listing_shows_only_what_its_reader_may_see(tmp_path: Path, row: tuple[str, str]) -> None:
     async def whole() -> dict[str, set[str]]:
-        house = House(tmp_path, writes=False)
+        house = House(tmp_path)
         surface = house.app.surface(row[0])
         seen = {
             actor: await (await Caller(house, surface, actor).open()).visible(row[1])

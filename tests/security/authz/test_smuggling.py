@@ -64,7 +64,7 @@ def converse(
     """Run `talk` with a maker of peers on one open server; the database must stay as it was."""
 
     async def whole() -> ResultT:
-        async with SqliteGate(shop.parent, sqlite_source(shop), writes=True).opened() as gate:
+        async with SqliteGate(shop.parent, sqlite_source(shop)).opened() as gate:
             surface = make(gate)
 
             async def peer(actor: Actor) -> Peer:

@@ -18,7 +18,7 @@ READER = Actor("t1", "reader", Scope.READ_ONLY)
 def test_a_reader_gets_the_expected_verdict(case: Case) -> None:
     source = Source("s1", "shop", "", case.dialect, case.dialect)
     judgement = judge(case.sql, case.dialect)
-    verdict = decide(READER, source, Scope.READ_ONLY, judgement, writes_open=True)
+    verdict = decide(READER, source, Scope.READ_ONLY, judgement)
     if case.expected != "limit":
         assert verdict.kind == case.expected, judgement
 

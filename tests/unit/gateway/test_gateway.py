@@ -63,7 +63,7 @@ class House:
             external_access="readWrite" if writable else "readOnly",
         )
         self.connections = Connections(self.store, open_engine, [self.source])
-        self.gateway = Gateway(self.connections, self.audit, self.history, writes_open=writable)
+        self.gateway = Gateway(self.connections, self.audit, self.history)
 
     async def ask(self, request: Request, actor: Actor = READER, **fields: Any) -> Any:
         scope = fields.pop("scope", Scope.READ_ONLY)

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from tidegate.errors import Code
-from tidegate.policy.decide import decide
+from tidegate.policy.decide import decide, is_visible
 from tidegate.policy.explain import explain
+from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
 from tidegate.types import Actor, Effect, Judgement, Scope, Source, Verdict
 
@@ -31,11 +32,11 @@ def verdict(
     *,
     actor: Actor = ACTOR,
     scope: Scope = Scope.READ_ONLY,
-    writes_open: bool = True,
+    confirmed: bool = False,
     **source: Any,
 ) -> Verdict:
     changed = msgspec.structs.replace(SOURCE, **source)
-    return decide(actor, changed, scope, judgement, writes_open=writes_open)
+    return decide(actor, changed, scope, judgement, confirmed=confirmed)
 
 
 def reader() -> Actor:
@@ -50,12 +51,6 @@ def test_a_read_is_allowed() -> None:
 
 def test_a_write_is_allowed_where_everything_admits_it() -> None:
     assert verdict(WRITE).kind == "allow"
-
-
-def test_a_write_is_refused_until_the_operator_opens_writes() -> None:
-    refused = verdict(WRITE, writes_open=False)
-    assert (refused.kind, refused.code) == ("deny", Code.POLICY_READ_ONLY.value)
-    assert refused.reason == "Connection is read-only for external clients"
 
 
 def test_a_write_is_refused_on_a_source_that_is_read_only() -> None:
@@ -78,6 +73,40 @@ def test_a_write_needs_the_scope_for_writing() -> None:
 def test_what_cannot_be_undone_needs_a_confirmation(judgement: Judgement) -> None:
     asked = verdict(judgement)
     assert (asked.kind, asked.code) == ("confirm", Code.POLICY_CONFIRM.value)
+
+
+@pytest.mark.parametrize("judgement", [DROP, EVERY_ROW])
+def test_what_was_confirmed_still_needs_a_person(judgement: Judgement) -> None:
+    asked = verdict(judgement, confirmed=True)
+    assert (asked.kind, asked.rule) == ("ask", "sql.irreversible")
+
+
+def test_a_change_of_every_row_follows_the_source_s_setting() -> None:
+    assert verdict(EVERY_ROW, unqualified="allow").kind == "allow"
+    assert verdict(EVERY_ROW, unqualified="deny", confirmed=True).rule == "source.unqualified"
+
+
+def test_what_cannot_be_undone_needs_the_scope_that_the_source_names() -> None:
+    refused = verdict(DROP, destructive_scope="fullAccess", confirmed=True)
+    assert (refused.kind, refused.code) == ("deny", Code.POLICY_SCOPE.value)
+    full = msgspec.structs.replace(ACTOR, scope=Scope.FULL_ACCESS)
+    assert verdict(DROP, actor=full, destructive_scope="fullAccess", confirmed=True).kind == "ask"
+
+
+def test_a_tool_for_writing_is_refused_on_a_source_that_is_read_only() -> None:
+    refused = verdict(READ, scope=Scope.READ_WRITE, external_access="readOnly")
+    assert (refused.kind, refused.code) == ("deny", Code.POLICY_READ_ONLY.value)
+
+
+@pytest.mark.parametrize("settings", [{"ai_policy": "askEachTime"}, {"safe_mode": "safeModeFull"}])
+def test_nobody_is_asked_about_names(settings: dict[str, str]) -> None:
+    assert verdict(METADATA, **settings).kind == "allow"
+
+
+def test_a_source_is_visible_to_whom_it_admits() -> None:
+    for settings in ({"external_access": "blocked"}, {"ai_policy": "never"}):
+        assert not is_visible(ACTOR, msgspec.structs.replace(SOURCE, **settings))
+    assert is_visible(reader(), SOURCE)
 
 
 @pytest.mark.parametrize("judgement", [ADMIN, SESSION, GARBLED])
@@ -113,7 +142,7 @@ def test_the_scope_of_the_tool_refuses_before_the_statement_is_looked_at() -> No
 
 
 def test_an_unreadable_statement_keeps_its_own_code() -> None:
-    refused = verdict(GARBLED, actor=reader(), external_access="readOnly", writes_open=False)
+    refused = verdict(GARBLED, actor=reader(), external_access="readOnly")
     assert (refused.code, refused.hint) == ("sql.unreadable", "Mend it.")
 
 
@@ -144,14 +173,14 @@ def test_a_person_is_asked_where_the_source_says_so(
 def test_every_verdict_but_allow_has_a_code_and_a_hint() -> None:
     for judgement in (WRITE, EVERY_ROW, DROP, ADMIN, SESSION, GARBLED):
         for actor in (ACTOR, reader()):
-            for writes_open in (True, False):
-                given = verdict(judgement, actor=actor, writes_open=writes_open)
+            for confirmed in (True, False):
+                given = verdict(judgement, actor=actor, confirmed=confirmed)
                 assert given.kind == "allow" or (Code(given.code) and given.hint)
 
 
 @pytest.mark.parametrize("judgement", [READ, WRITE, EVERY_ROW, DROP, ADMIN, GARBLED])
 def test_explaining_gives_the_same_verdict_with_the_rules_looked_at(judgement: Judgement) -> None:
-    explanation = explain(ACTOR, SOURCE, Scope.READ_ONLY, judgement, writes_open=True)
+    explanation = explain(ACTOR, SOURCE, Scope.READ_ONLY, judgement)
     assert explanation.verdict == verdict(judgement)
     assert [found.rule for found in explanation.findings] == [
         rule.name for rule in RULES[: len(explanation.findings)]

@@ -57,8 +57,7 @@ def _judge(line: Line, scope: Scope) -> tuple[Judgement, Verdict]:
     source = Source("judge", "judge", "", line.dialect, line.dialect, external_access=access)
     judgement = judge(line.sql, line.dialect)
     actor = Actor("judge", "judge", scope)
-    writes_open = scope is not Scope.READ_ONLY
-    verdict = decide(actor, source, Scope.READ_ONLY, judgement, writes_open=writes_open)
+    verdict = decide(actor, source, Scope.READ_ONLY, judgement)
     return judgement, verdict
 
 
