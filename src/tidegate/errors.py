@@ -23,6 +23,7 @@ class Code(Enum):
     POLICY_READ_ONLY = "policy.read_only"
     POLICY_DENIED = "policy.denied"
     POLICY_CONFIRM = "policy.confirm"
+    POLICY_MASKED = "policy.masked"
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
     ARGUMENT_INVALID = "argument.invalid"
@@ -76,6 +77,9 @@ FATES: dict[Code, Fate] = {
     ),
     Code.POLICY_DENIED: Fate(-32007, 403, "42501", 77, "Send a statement that only reads."),
     Code.POLICY_CONFIRM: Fate(-32007, 403, "42501", 77, "Use the tool that confirms it."),
+    Code.POLICY_MASKED: Fate(
+        -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."
+    ),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry it unasked."),
     Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),

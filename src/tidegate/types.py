@@ -61,6 +61,34 @@ class Actor(msgspec.Struct, frozen=True):
     tags: frozenset[str] | None = None
 
 
+class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides one column. `column` is `table.column` or `schema.table.column`.
+
+    `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
+    `partial` (its ends). It binds every actor, or those named in `tokens`, less those in
+    `except_tokens`; with a `tag`, on sources of that tag only.
+    """
+
+    column: str
+    show: Literal["nothing", "hash", "partial"] = "nothing"
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    tag: str | None = None
+
+
+class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides the rows of a table for which `where` is not true. Binds whom a `Mask` binds.
+
+    `{actor.name}` and `{actor.id}` in `where` stand for literals.
+    """
+
+    table: str
+    where: str
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    tag: str | None = None
+
+
 class Source(msgspec.Struct, frozen=True):
     """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
 
@@ -86,6 +114,8 @@ class Source(msgspec.Struct, frozen=True):
     unattended: Literal["deny", "allow"] = "deny"
     unqualified: Literal["confirm", "allow", "deny"] = "confirm"
     destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
+    masks: tuple[Mask, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -408,7 +438,11 @@ class ForeignKey(msgspec.Struct, frozen=True):
 
 class Table(msgspec.Struct, frozen=True):
     """A table or view: kind is `table`, `view`, `materialized view`, `foreign table`,
-    `virtual table` or `system table`."""
+    `virtual table` or `system table`.
+
+    `definition` is the query behind a view, None if it is not told. `reads` are tables (schema,
+    name) of which it holds rows itself: those that it inherits from or is a partition of.
+    """
 
     schema: str
     name: str
@@ -418,6 +452,8 @@ class Table(msgspec.Struct, frozen=True):
     foreign_keys: tuple[ForeignKey, ...] = ()
     comment: str | None = None
     approximate_rows: int | None = None
+    definition: str | None = None
+    reads: tuple[tuple[str, str], ...] = ()
 
 
 class Catalog(msgspec.Struct, frozen=True):

@@ -23,7 +23,9 @@ from tidegate.store.api import Area, HistoryEntry, TokenEntry
 from tidegate.store.database import connect, prepare, transaction
 from tidegate.types import Scope, Source
 
-_OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags"
+_OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags, rules"
+_RULES = ("approval", "unattended", "unqualified", "destructive_scope", "masks", "filters")
+_PLAIN = msgspec.structs.asdict(Source("", "", "", "", ""))
 _OF_TOKEN = (
     "id, name, prefix, scope, sources, created_at, expires_at, last_used_at, revoked_at, tags"  # noqa: S105 - names of columns
 )
@@ -104,12 +106,12 @@ class SqliteStore:
         values = (
             source.id, source.name, source.url, source.engine, source.dialect,
             source.external_access, source.ai_policy, source.safe_mode,
-            msgspec.json.encode(source.tags).decode(),
+            msgspec.json.encode(source.tags).decode(), _rules(source),
         )  # fmt: skip
         with self._changing() as connection:
             try:
                 connection.execute(
-                    f"INSERT INTO sources ({_OF_SOURCE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    f"INSERT INTO sources ({_OF_SOURCE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     values,
                 )
             except apsw.ConstraintError:
@@ -288,8 +290,20 @@ def _failed(error: Exception) -> GateError:
 
 
 def _source(row: tuple[Any, ...]) -> Source:
-    *columns, tags = row
-    return Source(*columns, tags=msgspec.json.decode(tags, type=tuple[str, ...]))
+    *columns, tags, rules = row
+    source = Source(*columns, tags=msgspec.json.decode(tags, type=tuple[str, ...]))
+    if rules == "{}":
+        return source
+    fields = msgspec.structs.asdict(source) | msgspec.json.decode(rules)
+    return msgspec.convert(fields, Source)
+
+
+def _rules(source: Source) -> str:
+    """What the operator set of the fields that have no column of their own."""
+    set_here = {
+        name: getattr(source, name) for name in _RULES if getattr(source, name) != _PLAIN[name]
+    }
+    return msgspec.json.encode(set_here).decode()
 
 
 def _token(row: tuple[Any, ...]) -> TokenEntry:

@@ -11,3 +11,6 @@ AFTER UPDATE OF name, digest, scope, sources, tags, expires_at, revoked_at ON to
 END;
 
 -- Pairing: codes that an operator approved and a client has yet to exchange.
+
+-- Sources: what an operator set beside the settings that have columns (masks, row filters).
+ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '{}';
