@@ -18,7 +18,17 @@ from tidegate.errors import Code, GateError
 from tidegate.policy.decide import is_visible
 from tidegate.shares import Shares
 from tidegate.store.api import Store
-from tidegate.types import Actor, Catalog, ConnectionState, Query, Source, SourceEntry, Switch
+from tidegate.types import (
+    Actor,
+    Browse,
+    Catalog,
+    ConnectionState,
+    Explain,
+    Query,
+    Source,
+    SourceEntry,
+    Switch,
+)
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500
@@ -33,11 +43,13 @@ class Place(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
 
-    def applied(self, query: Query) -> Query:
-        """The query, here unless it names a place itself."""
-        if query.database is not None or query.schema is not None:
-            return query
-        return msgspec.structs.replace(query, database=self.database, schema=self.schema)
+    def applied(self, request: Query | Explain | Browse) -> Query | Explain | Browse:
+        """The request, here unless it names a place itself."""
+        if request.database is not None or request.schema is not None:
+            return request
+        if isinstance(request, Browse):
+            return msgspec.structs.replace(request, database=self.database)
+        return msgspec.structs.replace(request, database=self.database, schema=self.schema)
 
 
 _HERE = Place()

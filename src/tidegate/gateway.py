@@ -15,7 +15,7 @@ from msgspec import structs
 from tidegate.approvals.approvals import Approvals
 from tidegate.approvals.petition import Petition
 from tidegate.audit.log import AuditLog
-from tidegate.connections import Connection, Connections, Place
+from tidegate.connections import Connection, Connections
 from tidegate.engines.api import Cursor, Engine, Row
 from tidegate.errors import Code, GateError
 from tidegate.history import History
@@ -145,7 +145,7 @@ class Gateway:
             if opinion is not judgement:
                 judgement = opinion
                 verdict = self._decide(call, source, judgement, trail)
-        if isinstance(request, Query) and connection.places:
+        if connection.places:
             request = connection.place(call.actor).applied(request)
         if verdict.kind == "ask" and not isinstance(request, Browse):
             self._approve(call, request, source, trail)
@@ -208,9 +208,8 @@ class Gateway:
         statement = request.statement
         if isinstance(request, Explain):
             statement = Statement(f"EXPLAIN {statement.text}", statement.params)
-        place = Place(request.database, request.schema) if isinstance(request, Query) else Place()
         petition = Petition(
-            call.actor, source, statement, judgement, verdict, place.database, place.schema,
+            call.actor, source, statement, judgement, verdict, request.database, request.schema,
             call.surface, call.tool, call.client,
         )  # fmt: skip
         grant = self._approvals.redeem(petition)
@@ -250,14 +249,18 @@ class Gateway:
         connection: Connection,
         trail: Trail,
     ) -> Payload:
-        kept = connection.catalog
+        kept = connection.catalog if request.database is None else None
         if request.aspect != "catalog":
             description: Payload = await engine.describe(permit, call.cancellation)
         elif kept is not None and kept.stamp == await engine.stamp():
             description = kept
         else:
             description = await engine.describe(permit, call.cancellation)
-            connection.catalog = description if isinstance(description, Catalog) else None
+            if request.database is None and isinstance(description, Catalog):
+                connection.catalog = description
+        schema = connection.place(call.actor).schema
+        if schema is not None and isinstance(description, Catalog):
+            description = structs.replace(description, default_schema=schema)
         await trail.succeed()
         return description
 

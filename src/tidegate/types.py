@@ -165,10 +165,12 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Explain(msgspec.Struct, frozen=True):
-    """Show how the database would run a statement, without running it."""
+    """Show how the database would run a statement, without running it; where is as for a `Query`."""
 
     statement: Statement
     limits: Limits = Limits()
+    database: str | None = None
+    schema: str | None = None
 
 
 class Browse(msgspec.Struct, frozen=True):
