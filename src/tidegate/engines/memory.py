@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from tidegate.engines.api import Capabilities, Row, Sink
+from tidegate.engines.faults import closed
 from tidegate.engines.url import parse_file_url
 from tidegate.errors import Code, GateError
 from tidegate.types import (
@@ -206,7 +207,7 @@ class MemoryEngine:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+            raise closed()
 
     def _table(self, name: str) -> Table:
         for table in TABLES:

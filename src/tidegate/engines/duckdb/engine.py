@@ -16,7 +16,8 @@ from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
 from tidegate.engines.duckdb.source import DuckUrl
 from tidegate.engines.duckdb.turns import Turns
-from tidegate.engines.worker.errand import Errand, stopped
+from tidegate.engines.faults import closed, stopped
+from tidegate.engines.worker.errand import Errand
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
@@ -228,4 +229,4 @@ class DuckdbEngine:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+            raise closed()

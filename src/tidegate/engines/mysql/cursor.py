@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.engines.api import Row, Sink
-from tidegate.engines.mysql.errand import Errand
-from tidegate.engines.mysql.faults import ServerError, lost
+from tidegate.engines.errand import Errand
+from tidegate.engines.faults import lost
 from tidegate.engines.mysql.line import Done, Fields, Rows
-from tidegate.engines.mysql.session import COMMIT, ROLLBACK
+from tidegate.engines.mysql.session import COMMIT, ROLLBACK, Session
 from tidegate.engines.mysql.types import read_fields, single_places
 from tidegate.engines.mysql.values import single
 from tidegate.errors import Code, GateError
@@ -16,11 +16,15 @@ from tidegate.types import Column
 
 
 class MysqlCursor:
-    """A statement that has begun. Its session is free again as soon as the last row is read."""
+    """A statement that has begun. Its session is free again as soon as the last row is read.
+
+    `keeps`: whether a change is committed at its end; an explanation is not.
+    """
 
     __slots__ = (
         "_binary",
         "_errand",
+        "_keeps",
         "_next",
         "_ready",
         "_singles",
@@ -29,9 +33,12 @@ class MysqlCursor:
         "columns",
     )
 
-    def __init__(self, errand: Errand, head: Done | Fields, *, binary: bool) -> None:
+    def __init__(
+        self, errand: Errand[Session], head: Done | Fields, *, binary: bool, keeps: bool = True
+    ) -> None:
         self.affected = 0
-        self._errand: Errand | None = errand
+        self._errand: Errand[Session] | None = errand
+        self._keeps = keeps
         self._binary = binary
         self._ready: Rows = []
         self._next = 0
@@ -89,26 +96,18 @@ class MysqlCursor:
         errand = self._errand
         if errand is None:
             return False
-        try:
-            rows = await errand.held().line.rows(self._specs, binary=self._binary)
+        async with errand:
+            try:
+                rows = await errand.held().line.rows(self._specs, binary=self._binary)
+            except UnicodeDecodeError as error:
+                raise not_utf8() from error
+            except (IndexError, ValueError) as error:
+                raise lost() from error
             if rows is None:
                 await self._finish()
                 return False
             self._ready, self._next = self._mended(rows), 0
             return True
-        except UnicodeDecodeError as error:
-            await self._fail()
-            raise not_utf8() from error
-        except (IndexError, ValueError) as error:
-            await self._fail()
-            raise lost() from error
-        except (GateError, ServerError) as error:
-            failure = errand.failure(error)
-            await self._fail()
-            raise failure from error
-        except BaseException:
-            await self._fail()
-            raise
 
     def _mended(self, rows: Rows) -> Rows:
         if not self._singles:
@@ -127,15 +126,10 @@ class MysqlCursor:
         session = errand.held()
         if errand.writes:
             affected = session.line.affected
-            await session.end(COMMIT if errand.keeps else ROLLBACK)
-            self.affected = affected if errand.keeps else 0
+            await session.end(COMMIT if self._keeps else ROLLBACK)
+            self.affected = affected if self._keeps else 0
         self._errand = None
         errand.done()
-
-    async def _fail(self) -> None:
-        errand, self._errand = self._errand, None
-        if errand is not None:
-            await errand.close()
 
 
 def not_utf8() -> GateError:

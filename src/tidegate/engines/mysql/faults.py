@@ -17,6 +17,7 @@ _CODES: dict[int, Code] = {
     1213: Code.SOURCE_BUSY,
     1226: Code.SOURCE_BUSY,
     1290: Code.POLICY_READ_ONLY,
+    1317: Code.CALL_CANCELLED,
     1436: Code.SQL_TOO_DEEP,
     1792: Code.POLICY_READ_ONLY,
     1836: Code.POLICY_READ_ONLY,
@@ -42,56 +43,22 @@ _HINTS = {
     1064: "Correct the syntax; placeholders are `?`.",
 }
 
-INTERRUPTED = frozenset({1317, 1969, 3024})
-"""The statement was told to end, or its time was over."""
-
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`]+){2,}/?|\.{1,2}(?:/[^\s/'\"`]+)+")
 _ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
 
 
-class ServerError(Exception):
-    """What the server answered instead of a result."""
+class ServerError(GateError):
+    """What the server answered instead of a result, with its error number."""
 
     def __init__(self, number: int, state: str, message: str) -> None:
-        super().__init__(number, message)
-        self.number = number
-        self.state = state
-        self.message = message
-
-
-def stopped(cause: str, timeout_s: float | None = None) -> GateError:
-    """The error of a statement that was told to end: `time`, `closed`, or the caller's reason."""
-    if cause == "time":
-        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
-        return GateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
-    if cause == "closed":
-        return GateError(
-            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
+        super().__init__(
+            _CODES.get(number, Code.SQL_FAILED),
+            clean(message),
+            hint=_HINTS.get(number),
+            details={"mysql": number, "sqlstate": state},
         )
-    return GateError(Code.CALL_CANCELLED, "The call was cancelled.")
-
-
-def lost(writing: bool = False) -> GateError:
-    """The error of a connection that broke while it was used."""
-    hint = (
-        "Check what was changed before you retry: the server may have gone on."
-        if writing
-        else "Retry; the gate connects anew."
-    )
-    return GateError(
-        Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint
-    )
-
-
-def translate(error: ServerError) -> GateError:
-    """The coded error of what the server refused."""
-    code = _CODES.get(error.number, Code.SQL_FAILED)
-    return GateError(
-        code,
-        clean(error.message),
-        hint=_HINTS.get(error.number),
-        details={"mysql": error.number, "sqlstate": error.state},
-    )
+        self.number = number
+        self.said = message
 
 
 def unreachable(message: str, number: int = 0) -> GateError:

@@ -22,7 +22,8 @@ from asyncmy.constants.COMMAND import (
 )
 from asyncmy.errors import MySQLError
 
-from tidegate.engines.mysql.faults import ServerError, lost, unreachable
+from tidegate.engines.faults import lost
+from tidegate.engines.mysql.faults import ServerError, unreachable
 from tidegate.engines.mysql.login import log_in
 from tidegate.engines.mysql.target import Target
 from tidegate.errors import Code, GateError
@@ -96,6 +97,10 @@ class Line:
         """Whether the line still stands, as far as can be seen without asking the server."""
         protocol = self._protocol
         return not (protocol.eof or protocol.exc is not None or self._transport.is_closing())
+
+    def check(self) -> bool:
+        """The same: the event loop has seen at once if the server hung up."""
+        return self.open
 
     def send(self, *commands: tuple[int, bytes]) -> None:
         """Send commands. Raises: GateError SQL_TOO_LONG, SOURCE_UNREACHABLE."""

@@ -10,11 +10,13 @@ the connection is reset.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from tidegate.engines.mysql.faults import ServerError, lost, unreachable
+from tidegate.engines.faults import lost
+from tidegate.engines.mysql.faults import ServerError, unreachable
 from tidegate.engines.mysql.line import COM_INIT_DB, COM_RESET_CONNECTION, Fields, Line, Rows
 from tidegate.engines.mysql.params import pack
 from tidegate.engines.mysql.target import Target
@@ -54,7 +56,16 @@ class Session:
     """One connection with our settings. `dirty`: a statement may have changed more than data;
     `shaken`: a request to end a statement was sent, and may still be on its way."""
 
-    __slots__ = ("_database", "_target", "_timeout_ms", "dirty", "line", "setting", "shaken")
+    __slots__ = (
+        "_changes",
+        "_database",
+        "_target",
+        "_timeout_ms",
+        "dirty",
+        "line",
+        "setting",
+        "shaken",
+    )
 
     def __init__(self, target: Target, line: Line, setting: Setting) -> None:
         self._target = target
@@ -64,6 +75,7 @@ class Session:
         self.shaken = False
         self._database = setting.database
         self._timeout_ms = 0
+        self._changes = False
 
     @classmethod
     async def open(cls, target: Target) -> Session:
@@ -80,7 +92,7 @@ class Session:
             await session._pin()
         except ServerError as error:
             line.close()
-            raise unreachable(error.message, error.number) from error
+            raise unreachable(error.said, error.number) from error
         except BaseException:
             line.close()
             raise
@@ -173,7 +185,7 @@ class Session:
 
     async def open_transaction(self) -> None:
         """Begin a transaction in which changes are allowed. Raises: ServerError, GateError."""
-        self.dirty = True
+        self.dirty = self._changes = True
         self.line.query(READ_WRITE, BEGIN)
         await self.line.done()
         await self.line.done()
@@ -181,8 +193,21 @@ class Session:
     async def end(self, how: bytes) -> None:
         """COMMIT or ROLLBACK. Raises: ServerError, GateError."""
         await self.line.settle()
+        self._changes = False
         self.line.query(how)
         await self.line.done()
+
+    def settle_now(self) -> bool:
+        """Whether nothing is left to read and no transaction is open."""
+        return not self.line.unanswered and not self._changes
+
+    async def settle(self) -> None:
+        """Read the rest of the last reply and leave no transaction open. Raises: GateError."""
+        await self.line.settle()
+        if self._changes:
+            with suppress(ServerError):
+                await self.end(ROLLBACK)
+            await self.line.settle()
 
     async def interrupt(self) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises GateError."""
@@ -200,7 +225,7 @@ class Session:
     async def reset(self) -> None:
         """Forget whatever statements have set or made. Raises: GateError."""
         line = self.line
-        await line.settle()
+        await self.settle()
         try:
             if self.shaken:
                 line.query(b"DO 0")  # feels a request that came too late

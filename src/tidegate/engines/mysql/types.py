@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import msgspec
 
+from tidegate.engines.faults import lost
 from tidegate.engines.mysql import values
-from tidegate.engines.mysql.faults import lost
 from tidegate.engines.mysql.line import Specs
 from tidegate.types import Column
 

@@ -6,10 +6,11 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Row, Sink
-from tidegate.engines.postgres.errand import Errand
-from tidegate.engines.postgres.faults import lost, stopped
+from tidegate.engines.errand import Errand
+from tidegate.engines.faults import lost, stopped
+from tidegate.engines.postgres.faults import translate
 from tidegate.engines.postgres.line import FAILED
-from tidegate.engines.postgres.session import COMMIT
+from tidegate.engines.postgres.session import COMMIT, Session
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.errors import Code, GateError
 from tidegate.types import Column
@@ -23,11 +24,15 @@ class PostgresCursor:
     __slots__ = ("_errand", "_next", "_reader", "_ready", "affected", "columns")
 
     def __init__(
-        self, errand: Errand, first: PGresult, columns: tuple[Column, ...], reader: Reader
+        self,
+        errand: Errand[Session],
+        first: PGresult,
+        columns: tuple[Column, ...],
+        reader: Reader,
     ) -> None:
         self.columns = columns
         self.affected = 0
-        self._errand: Errand | None = errand
+        self._errand: Errand[Session] | None = errand
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
         self._next = 0
@@ -78,24 +83,14 @@ class PostgresCursor:
         errand = self._errand
         if errand is None:
             return False
-        try:
+        async with errand:
             result = await errand.held().line.result()
             if result is None:
-                raise lost(errand.writes)
+                raise lost()
             if result.status in _CHUNKS:
                 self._ready, self._next = self._reader.read(result), 0
                 return True
             await self._finish(result)
-        except UnicodeDecodeError as error:
-            await self._fail()
-            raise not_utf8() from error
-        except GateError as error:
-            failure = errand.failure(error)
-            await self._fail()
-            raise failure from error
-        except BaseException:
-            await self._fail()
-            raise
         return False
 
     async def _look_for_end(self) -> None:
@@ -117,23 +112,18 @@ class PostgresCursor:
         if errand is None:
             return
         if last.status in FAILED:
-            raise errand.failure(last)
+            raise translate(last)
         if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             raise _unfit(last)
         if errand.writes:
             session = errand.held()
             committed = await session.end(COMMIT)
             if committed.status in FAILED or committed.command_status != COMMIT:
-                raise errand.failure(committed)
+                raise translate(committed)
             if not _is_read(last):
                 self.affected = last.command_tuples or 0
         self._errand = None
         errand.done()
-
-    async def _fail(self) -> None:
-        errand, self._errand = self._errand, None
-        if errand is not None:
-            await errand.close()
 
 
 def _is_read(last: PGresult) -> bool:
@@ -147,13 +137,4 @@ def _unfit(result: PGresult) -> GateError:
         Code.UNSUPPORTED,
         "COPY to or from the client is not offered here.",
         hint="Use SELECT to read and INSERT to write.",
-    )
-
-
-def not_utf8() -> GateError:
-    """The error of a text that is not what it should be."""
-    return GateError(
-        Code.SQL_FAILED,
-        "A text value is not valid UTF-8.",
-        hint="Select it with convert_to(column, 'SQL_ASCII') or as bytea.",
     )

@@ -1,28 +1,28 @@
 """Decides in which order things happen to a statement: what it may be, a session, rows.
 
 Everything that runs does so in a transaction of its own: `session.py` has the fence, `hazards.py`
-what the catalogue says, `errand.py` how a statement is told to end.
+what the catalogue says, `engines/errand.py` how a statement is told to end.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.errand import Borrowed, Errand, end_all
+from tidegate.engines.faults import closed, stopped
+from tidegate.engines.pool import Pool
 from tidegate.engines.postgres import catalog, queries
-from tidegate.engines.postgres.cursor import PostgresCursor, not_utf8
-from tidegate.engines.postgres.errand import Errand
-from tidegate.engines.postgres.faults import stopped, translate
+from tidegate.engines.postgres.cursor import PostgresCursor
+from tidegate.engines.postgres.faults import translate
 from tidegate.engines.postgres.hazards import CATALOG_RULE
 from tidegate.engines.postgres.kinds import Kinds
 from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.params import dump, encode_statement
-from tidegate.engines.postgres.pool import Pool
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
 from tidegate.engines.postgres.watch import Watch
@@ -56,10 +56,10 @@ class PostgresEngine:
     def __init__(self, target: Target, first: Session) -> None:
         self._target = target
         self._setting = first.setting
-        self._pools: dict[str, Pool] = {}
+        self._pools: dict[str, Pool[Session]] = {}
         self._kinds = Kinds(lambda: Session.open(target))
         self._watch = Watch()
-        self._running: set[Errand] = set()
+        self._running: set[Errand[Session]] = set()
         self._closed = False
         self._stamp: tuple[str, str] | None = None
         self._server_version = first.line.server_version
@@ -116,28 +116,19 @@ class PostgresEngine:
         session = await pool.take(timeout_s)
         errand = Errand(pool, session, timeout_s, cancellation, self._running, writes=writes)
         try:
-            session.dirty = writes
-            first = await session.begin(
-                encoded, params, max(1, round(timeout_s * 1000)), schema, writes=writes
-            )
-            if first.status in FAILED:
-                raise errand.failure(first)
-            return await self._cursor(errand, first)
-        except UnicodeDecodeError as error:
-            await errand.close()
-            raise not_utf8() from error
-        except GateError as error:
-            failure = errand.failure(error)
-            await errand.close()
-            raise failure from error
-        except BaseException:
-            await errand.close()
-            raise
+            async with errand:
+                session.dirty = writes
+                first = await session.begin(
+                    encoded, params, max(1, round(timeout_s * 1000)), schema, writes=writes
+                )
+                if first.status in FAILED:
+                    raise translate(first)
+                return await self._cursor(errand, first)
         finally:
             if writes:
                 self._watch.wake()
 
-    async def _cursor(self, errand: Errand, first: PGresult) -> PostgresCursor:
+    async def _cursor(self, errand: Errand[Session], first: PGresult) -> PostgresCursor:
         columns, reader = await self._kinds.columns(first)
         cursor = PostgresCursor(errand, first, columns, reader)
         await cursor.begin(first)
@@ -171,26 +162,18 @@ class PostgresEngine:
         if self._closed:
             return
         self._closed = True
-        for pool in self._pools.values():
-            pool.refuse()  # first: what begins while others end would be ended by nobody
-        running = list(self._running)
-        for errand in running:
-            errand.stop("closed")
-        if running:
-            await asyncio.gather(*[errand.end() for errand in running])
-        for pool in self._pools.values():
-            await pool.close()
+        await end_all(self._pools.values(), self._running)
 
     def _borrowed(
         self,
         timeout_s: float = OWN_S,
         cancellation: Cancellation = NEVER,
         database: str | None = None,
-    ) -> _Borrowed:
+    ) -> Borrowed[Session]:
         pool = self._pool if database is None else self._pool_of(database)
-        return _Borrowed(pool, timeout_s, cancellation, self._running)
+        return Borrowed(pool, timeout_s, cancellation, self._running)
 
-    def _pool_of(self, database: str, first: Session | None = None) -> Pool:
+    def _pool_of(self, database: str, first: Session | None = None) -> Pool[Session]:
         pool = self._pools.get(database)
         if pool is None:
             others = {} if database == self._setting.database else {"dbname": database}
@@ -228,41 +211,4 @@ class PostgresEngine:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
-
-
-class _Borrowed:
-    """A session for questions of ours: `async with`. Errors are told by what caused them."""
-
-    def __init__(
-        self, pool: Pool, timeout_s: float, cancellation: Cancellation, running: set[Errand]
-    ) -> None:
-        self._pool = pool
-        self._timeout_s = timeout_s
-        self._cancellation = cancellation
-        self._running = running
-        self._errand: Errand | None = None
-
-    async def __aenter__(self) -> Session:
-        session = await self._pool.take(self._timeout_s)
-        self._errand = Errand(
-            self._pool, session, self._timeout_s, self._cancellation, self._running
-        )
-        return session
-
-    async def __aexit__(
-        self, kind: object, error: BaseException | None, _: object
-    ) -> Literal[False]:
-        errand, self._errand = self._errand, None
-        if errand is None:
-            return False
-        if error is None:
-            errand.done()
-            return False
-        failure = errand.failure(error) if isinstance(error, GateError) else None
-        await errand.close()
-        if failure is not None and failure is not error:
-            if failure.code is Code.CALL_CANCELLED and errand.cause is None:
-                failure = stopped("time", self._timeout_s)
-            raise failure from error
-        return False
+            raise closed()

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
+from tidegate.engines.faults import lost, stopped
 from tidegate.errors import Code, GateError
 
 _CODES: dict[str, Code] = {
@@ -34,6 +35,7 @@ _HINTS = {
     "42501": "Ask the operator: the account of this source may not do that.",
     "08P01": "Give as many parameters as there are placeholders ($1, $2, ...).",
     "42P18": "Give the placeholder a type, like $1::text.",
+    "22021": "Select a text that is not valid as bytes: convert_to(column, 'SQL_ASCII').",
     "25001": "PostgreSQL runs this only outside a transaction; the gate always uses one.",
     "53300": "The server has no free connection; retry in a moment.",
 }
@@ -45,42 +47,19 @@ _USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
 CANCELED = "57014"
 
 
-def stopped(cause: str, timeout_s: float | None = None) -> GateError:
-    """The error of a statement that was told to end: `time`, `closed`, or the caller's reason."""
-    if cause == "time":
-        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
-        return GateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
-    if cause == "closed":
-        return GateError(
-            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
-        )
-    return GateError(Code.CALL_CANCELLED, "The call was cancelled.")
-
-
-def lost(writing: bool = False) -> GateError:
-    """The error of a connection that broke while it was used."""
-    hint = (
-        "Check what was changed before you retry: the server may have gone on."
-        if writing
-        else "Retry; the gate connects anew."
-    )
-    return GateError(
-        Code.SOURCE_UNREACHABLE, "The connection to PostgreSQL was lost meanwhile.", hint=hint
-    )
-
-
 def sqlstate_of(result: PGresult) -> str:
     """The five letters; empty if libpq itself made the error."""
     return (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
 
 
-def translate(result: PGresult, *, writing: bool = False) -> GateError:
-    """The coded error of a failed result."""
+def translate(result: PGresult) -> GateError:
+    """The coded error of a failed result. PostgreSQL says the same of a statement that ran out of
+    time and of one that it was asked to end; whoever asked knows (`Errand.failure`)."""
     sqlstate = sqlstate_of(result)
     if not sqlstate:
-        return lost(writing)
+        return lost()
     if sqlstate == CANCELED:
-        return stopped("cancelled")
+        return stopped("time")
     if sqlstate == "42601" and _from(result) == "exec_parse_message":
         return GateError(
             Code.SQL_MULTIPLE, "The text holds more than one statement.", details=_details(result)

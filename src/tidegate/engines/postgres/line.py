@@ -14,7 +14,8 @@ import psycopg
 from psycopg import pq
 from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
 
-from tidegate.engines.postgres.faults import lost, unreachable
+from tidegate.engines.faults import lost
+from tidegate.engines.postgres.faults import unreachable
 from tidegate.engines.postgres.target import Target
 from tidegate.errors import GateError
 
@@ -221,6 +222,14 @@ class Line:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(lost())
         self._connection.finish()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the socket is closed: libpq closes it at once."""
+        return not self.open
+
+    async def closed(self) -> None:
+        """Wait until the socket is closed."""
 
     async def _fill(self) -> None:
         """Wait until the next result has arrived."""

@@ -13,7 +13,8 @@ import msgspec
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.postgres.faults import lost, translate
+from tidegate.engines.faults import lost
+from tidegate.engines.postgres.faults import translate
 from tidegate.engines.postgres.line import FAILED, Line, Params
 from tidegate.engines.postgres.target import Target
 from tidegate.engines.postgres.values import Reader, Rows
@@ -194,6 +195,10 @@ class Session:
                 return
             await self.end(ROLLBACK)
         raise lost()
+
+    async def interrupt(self) -> None:
+        """Ask the server, on a connection of its own, to end what runs. Never raises GateError."""
+        await self.line.cancel()
 
     async def reset(self) -> None:
         """Forget whatever statements have set or made. Raises: GateError."""

@@ -19,6 +19,7 @@ from psycopg.types.bool import BoolLoader
 from psycopg.types.numeric import FloatLoader, IntLoader
 from psycopg.types.string import ByteaLoader, TextLoader
 
+from tidegate.engines.faults import lost
 from tidegate.engines.postgres.types import BUILT_IN, Kind, Type
 
 Rows = list[tuple[Any, ...]]
@@ -72,11 +73,14 @@ class Reader:
         return cls([BUILT_IN.get(oid, _OTHER) for oid in oids])
 
     def read(self, result: PGresult) -> Rows:
-        """The rows of one chunk, not yet mended. Raises: UnicodeDecodeError."""
+        """The rows of one chunk, not yet mended. Raises: GateError SOURCE_UNREACHABLE."""
         transformer = self._transformer
         transformer.set_pgresult(result, set_loaders=not self._ready, format=pq.Format.TEXT)
         self._ready = True
-        return transformer.load_rows(0, result.ntuples, tuple)
+        try:
+            return transformer.load_rows(0, result.ntuples, tuple)
+        except UnicodeDecodeError as error:  # the server checks what it sends: the line spoilt it
+            raise lost() from error
 
     def mended(self, rows: Rows) -> Rows:
         """The rows with every value as it is to be. Many at once are cheaper."""
@@ -88,7 +92,7 @@ class Reader:
         return list(zip(*columns, strict=True))
 
     def rows(self, result: PGresult) -> Rows:
-        """The rows of a whole result, mended. Raises: UnicodeDecodeError."""
+        """The rows of a whole result, mended. Raises: GateError SOURCE_UNREACHABLE."""
         return self.mended(self.read(result))
 
 

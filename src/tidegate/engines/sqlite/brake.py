@@ -5,8 +5,8 @@ from __future__ import annotations
 from threading import Lock
 from time import monotonic
 
+from tidegate.engines.faults import stopped
 from tidegate.engines.sqlite.driver import Connection
-from tidegate.engines.sqlite.faults import stopped
 
 
 class Brake:

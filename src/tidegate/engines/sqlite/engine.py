@@ -15,12 +15,12 @@ from typing import ClassVar, TypeVar
 import apsw
 
 from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.faults import closed, stopped
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.errand import Errand
 from tidegate.engines.sqlite.execution import Execution
-from tidegate.engines.sqlite.faults import stopped
 from tidegate.engines.sqlite.plan import Plan, Plans
 from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.spill import SpillWatch
@@ -302,7 +302,7 @@ class SqliteEngine:
     def _check_open(self) -> None:
         """See that the file is still the one that was opened; open a new one in its place."""
         if self._closed:
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+            raise closed()
         identity = _identity(self._file)
         if identity == self._identity and (self._lane is not None or self._renewing):
             return

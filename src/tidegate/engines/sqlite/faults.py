@@ -74,25 +74,6 @@ _HINTS = (
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 
 
-def stopped(cause: str, timeout_s: float | None = None) -> GateError:
-    """The error of a statement that was told to end: `time`, `space`, `closed`, or the caller's
-    reason."""
-    if cause == "time":
-        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
-        return GateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
-    if cause == "space":
-        return GateError(
-            Code.LIMIT_BYTES,
-            "The statement needs too much temporary space.",
-            hint="Sort, group or join fewer rows at once.",
-        )
-    if cause == "closed":
-        return GateError(
-            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
-        )
-    return GateError(Code.CALL_CANCELLED, "The call was cancelled.")
-
-
 def translate(
     error: Exception, *, refused: str | None = None, max_value_bytes: int | None = None
 ) -> GateError:

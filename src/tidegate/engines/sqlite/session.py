@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 import apsw
 
+from tidegate.engines.faults import stopped
 from tidegate.engines.sqlite.authorizer import Authorizer, Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Connection, Cursor, Rows, connect
-from tidegate.engines.sqlite.faults import stopped, translate
+from tidegate.engines.sqlite.faults import translate
 from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.program import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.url import FileUrl

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tidegate.engines.faults import stopped
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
@@ -163,15 +164,3 @@ def _unsendable(error: Exception) -> GateError:
         "A parameter has a type that cannot be sent.",
         hint="Send null, true, false, numbers or text.",
     )
-
-
-def stopped(cause: str, timeout_s: float | None = None) -> GateError:
-    """The error of a statement that was told to end: `time`, `closed`, or the caller's reason."""
-    if cause == "time":
-        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
-        return GateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
-    if cause == "closed":
-        return GateError(
-            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
-        )
-    return GateError(Code.CALL_CANCELLED, "The call was cancelled.")

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from tidegate.engines.faults import closed
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
 
@@ -43,7 +44,7 @@ class Pool:
             if self._count < self._size:
                 return await self._start_one()
             await self._wait(deadline)
-        raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+        raise closed()
 
     def give(self, worker: WorkerProcess) -> None:
         """Take a worker back, or its death."""
@@ -81,7 +82,7 @@ class Pool:
         self._workers.add(worker)
         if self._closed:
             await worker.end()
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+            raise closed()
         return worker
 
     async def _wait(self, deadline: float) -> None:
