@@ -92,6 +92,12 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _descendants(number: int) -> list[int]:
+    """A connection has two processes, and either would hold the line."""
+    children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    return [each for child in children for each in (int(child), *_descendants(int(child)))]
+
+
 class _Keeper:
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="tidegate-sshd-"))
@@ -138,20 +144,19 @@ class _Keeper:
             **_drop_rights(),
         )
         while self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                with socket.create_connection(("127.0.0.1", self.port), 1) as probe:
-                    if probe.recv(1):
-                        return
+            where = ("127.0.0.1", self.port)
+            with contextlib.suppress(OSError), socket.create_connection(where, 1) as probe:
+                if probe.recv(1):
+                    return
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.02)
         raise SystemExit((self.directory / "log").read_text())
 
     def cut(self) -> None:
         assert self.process is not None
-        number = self.process.pid
-        for child in Path(f"/proc/{number}/task/{number}/children").read_text().split():
+        for child in _descendants(self.process.pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
 
     def stop(self) -> None:
         if self.process is not None:

@@ -1,21 +1,33 @@
 #!/usr/bin/env bash
-# Installs the database servers of Debian that the tests use, if we may; else says what is missing.
-# Quick when all is there. Tests of a server that is missing are not run.
+# Installs the servers of Debian that the tests use, if we may; else says what is missing.
+# Quick when all is there. Tests of a server that is missing are not run. None is started here, nor
+# when the machine starts: the tests start servers of their own.
 set -euo pipefail
 
 missing=()
 compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
 PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-server-core mariadb-client-core)
+PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server openssh-client)
 
 [ ${#missing[@]} = 0 ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     export DEBIAN_FRONTEND=noninteractive
     if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-        mkdir -p /etc/postgresql-common  # the tests start servers of their own
+        mkdir -p /etc/postgresql-common
         echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf
     fi
-    apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" > /dev/null \
-        && exit 0
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+        chmod 755 /usr/sbin/policy-rc.d
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    fi
+    if apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" > /dev/null
+    then
+        if [[ "${missing[*]}" = *openssh-server* ]] && command -v systemctl > /dev/null; then
+            systemctl disable -q ssh 2> /dev/null || true
+        fi
+        exit 0
+    fi
 fi
 printf 'tests: not installed here: %s (apt-get install %s); their tests are left out\n' \
     "${missing[*]}" "${missing[*]}" >&2

@@ -10,21 +10,26 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from tidegate.errors import GateError
 
 CHUNK_BYTES = 262_144
 LOOPBACK = "127.0.0.1"
 KERNEL_TABLE = Path("/proc/net/tcp")
 
 
-class Relay:
-    """A port of loopback that leads to a Unix socket. Used on the event loop only."""
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+
+class Relay:
+    """A port of loopback that leads where `dial` gets. Used on the event loop only."""
+
+    def __init__(self, dial: Callable[[], Awaitable[Streams]]) -> None:
+        self._dial = dial
         self._server: asyncio.Server | None = None
         self._carried: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -35,8 +40,8 @@ class Relay:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def drop(self) -> None:
-        """Hang up on everybody."""
-        carried = list(self._carried)
+        """Hang up on everybody, but for who asks."""
+        carried = self._carried - {asyncio.current_task()}
         for task in carried:
             task.cancel()
         if carried:
@@ -59,14 +64,14 @@ class Relay:
         try:
             if not is_ours(writer.get_extra_info("peername")[1], self.port):
                 return
-            back, onward = await asyncio.open_unix_connection(self._path, limit=CHUNK_BYTES)
+            back, onward = await self._dial()
             writers.append(onward)
             await _first(_pass(reader, onward), _pass(back, writer))
         except asyncio.CancelledError:
             for each in writers:
                 each.transport.abort()
             raise
-        except OSError:
+        except (OSError, GateError):
             pass  # who dialled sees the line end
         finally:
             for each in writers:

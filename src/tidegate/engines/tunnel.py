@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidegate.engines.api import Capabilities, Cursor, Engine
-from tidegate.engines.relay import Relay
+from tidegate.engines.faults import closed
+from tidegate.engines.relay import CHUNK_BYTES, Relay, Streams
 from tidegate.engines.route import Route
 from tidegate.errors import Code, GateError
 from tidegate.types import (
@@ -97,7 +98,7 @@ class Tunnel:
         self._directory = Path(tempfile.mkdtemp(prefix="tidegate-ssh-"))
         self._socket = self._directory / "database"
         self._said = self._directory / "said"
-        self._relay = Relay(str(self._socket))
+        self._relay = Relay(self._dial)
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._closed = False
@@ -107,13 +108,16 @@ class Tunnel:
         """Log in to the SSH server. Raises: GateError SOURCE_UNREACHABLE, SOURCE_URL,
         ENGINE_MISSING, within the route's time."""
         _check_files(route)
-        tunnel = cls(route)
         try:
-            await tunnel._relay.start()
-            await tunnel.mend()
-        except BaseException:
-            await tunnel.close()
-            raise
+            tunnel = cls(route)
+            try:
+                await tunnel._relay.start()
+                await tunnel.mend()
+            except BaseException:
+                await tunnel.close()
+                raise
+        except OSError as error:
+            raise _no_room() from error
         return tunnel
 
     @property
@@ -126,13 +130,17 @@ class Tunnel:
         """Whether `ssh` runs, as far as can be seen without asking the server."""
         return self._process is not None and self._process.returncode is None
 
-    async def mend(self) -> None:
-        """Open the tunnel if it does not stand. Raises: GateError, as `open`."""
+    async def mend(self, dead: asyncio.subprocess.Process | None = None) -> None:
+        """Open the tunnel if it does not stand, or if `dead` still seems to hold it.
+
+        Raises: GateError, as `open`.
+        """
         async with self._turn:
             if self._closed:
-                raise GateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
-            if self.stands:
+                raise closed()
+            if self.stands and self._process is not dead:
                 return
+            await self._end()
             await self._relay.drop()
             self._heard()  # what the last one said is no reason for anything now
             with suppress(FileNotFoundError):
@@ -147,8 +155,10 @@ class Tunnel:
                     f"The SSH server did not let us in within {self._route.connect_s:g} s.",
                     hint="Check the SSH server's host and port, and that it runs.",
                 ) from None
-            except BaseException:
+            except BaseException as error:
                 await self._end()
+                if isinstance(error, OSError):
+                    raise _no_room() from error
                 raise
 
     def explained(self, error: GateError) -> GateError:
@@ -163,6 +173,15 @@ class Tunnel:
         await self._relay.close()
         await self._end()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    async def _dial(self) -> Streams:
+        """The near end of `ssh`. Raises: OSError, GateError."""
+        process = self._process
+        try:
+            return await asyncio.open_unix_connection(self._socket, limit=CHUNK_BYTES)
+        except OSError:
+            await self.mend(process)  # it has died just now
+            return await asyncio.open_unix_connection(self._socket, limit=CHUNK_BYTES)
 
     async def _start(self) -> None:
         if len(os.fsencode(self._socket)) > _LONGEST_SOCKET:
@@ -181,6 +200,8 @@ class Tunnel:
                 env={**os.environ, "SHELL": "/bin/sh"},
                 start_new_session=True,
             )
+        if self._closed:
+            raise closed()
         out = process.stdout
         if out is None or await out.readline() != _READY:
             await process.wait()
@@ -293,6 +314,14 @@ def _dies_with_us() -> list[str]:
 def _quoted(path: str) -> str:
     escaped = path.replace("%", "%%")
     return f'"{escaped}"'
+
+
+def _no_room() -> GateError:
+    return GateError(
+        Code.SOURCE_UNREACHABLE,
+        "This machine did not let us open a tunnel.",
+        hint="Check its room for temporary files, and its limits on processes and files.",
+    )
 
 
 def _check_files(route: Route) -> None:
