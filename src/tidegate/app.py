@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 import signal
-import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.config import Config, state_directory
 from tidegate.connections import Connections
@@ -23,8 +23,9 @@ from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.identity.actors import ANONYMOUS, stdio
-from tidegate.identity.lockout import Lockout
+from tidegate.identity.door import Door
 from tidegate.identity.tokens import Tokens
+from tidegate.identity.vigil import Vigil
 from tidegate.protocol.kernel import Kernel
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
@@ -41,12 +42,12 @@ class App:
         self.config = config
         self.directory = directory
         self.store = SqliteStore(directory / "state.db")
-        self.tokens = Tokens(self.store)
         self.history = History(self.store)
         self.audit = AuditLog(directory / "audit")
+        self.tokens = Tokens(self.store, note=self.note)
+        self.door = Door(self.tokens, self.tell)
         self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
         self.gateway = Gateway(self.connections, self.audit, self.history)
-        self._lockout = Lockout()
 
     @classmethod
     def open(cls, config: Config) -> App:
@@ -98,11 +99,12 @@ class App:
         hosts = {*config.allowed_hosts, host}
         edge = HttpEdge(
             self._kernels(),
-            self.identify if config.auth else _identify_nobody,
+            self.door.identify if config.auth else _identify_nobody,
             guard=Guard(hosts, config.allowed_origins),
             body_limit=config.body_limit_bytes,
         )
         address = address_of(listener)
+        vigil = asyncio.ensure_future(Vigil(self.tokens, edge).keep())
         try:
             await listen(
                 edge,
@@ -112,20 +114,16 @@ class App:
                 ending=edge.close,
             )
         finally:
+            vigil.cancel()
             await self.close()
 
-    def identify(self, bearer: str | None, address: str) -> Actor:
-        """The actor behind a bearer token. Raises: GateError AUTH_*."""
-        now = time.time()
-        if bearer is None:
-            raise GateError(Code.AUTH_MISSING, "This server needs a token")
-        try:
-            return self.tokens.verify(bearer)
-        except GateError:
-            # Who holds a token is let in: behind one address may be many, and one of them stale.
-            self._lockout.check(address, now)
-            self._lockout.failed(address, now)
-            raise
+    def note(self, name: str, details: Mapping[str, str]) -> None:
+        """Put on record what the operator is about to do. Raises: GateError AUDIT_UNAVAILABLE."""
+        self.audit.note(Happening(name=name, actor="cli", details=dict(details)))
+
+    def tell(self, name: str, details: Mapping[str, str]) -> None:
+        """Put on record what callers without a token cause."""
+        self.audit.tally(Happening(name=name, details=dict(details)))
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""

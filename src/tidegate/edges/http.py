@@ -7,7 +7,7 @@ cancels its call. Source: specification, `basic/transports`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from tidegate.edges.admission import check_media, refuse_twice
@@ -25,7 +25,7 @@ from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
 from tidegate.types import Actor
 
-Identify = Callable[[str | None, str], Actor]
+Identify = Callable[[str | None, str], Actor | Awaitable[Actor]]
 """Turns (bearer token or None, client address) into an actor. Raises: GateError AUTH_*."""
 
 BODY_LIMIT = 10 * 1024 * 1024
@@ -53,7 +53,7 @@ class HttpEdge:
         self._body_limit = body_limit
         self._health = health
         self._realm = realm
-        self._watched: set[Presence] = set()
+        self._present: set[Presence] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -73,8 +73,33 @@ class HttpEdge:
         """End sessions and streams; running calls are cancelled."""
         for kernel in self._kernels.values():
             kernel.close()
-        for call in list(self._watched):
+        for call in list(self._present):
             call.cancel("the server is stopping")
+
+    def actors(self) -> Iterator[Actor]:
+        """Who has a session, a stream or a running call; one may come more than once."""
+        for kernel in self._each_kernel():
+            yield from kernel.sessions.actors()
+        for call in self._present:
+            yield call.actor
+
+    def end_actors(self, ids: Collection[str], reason: str) -> None:
+        """End the sessions, streams and running calls of these actors."""
+        for call in list(self._present):
+            if call.actor.id in ids:
+                call.cancel(reason)
+        for kernel in self._each_kernel():
+            kernel.sessions.end_of(ids)
+
+    def end_expired(self, now: float, reason: str) -> None:
+        """End the streams and running calls of tokens whose time is over."""
+        for call in list(self._present):
+            expires_at = call.actor.expires_at
+            if expires_at is not None and now >= expires_at:
+                call.cancel(reason)
+
+    def _each_kernel(self) -> set[Kernel]:
+        return set(self._kernels.values())
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -104,7 +129,7 @@ class HttpEdge:
         if method == "OPTIONS":
             await send_json(send, 204, None, [*self._cors(headers), *PREFLIGHT])
             return
-        actor = self._identify_actor(scope, headers)
+        actor = await self._identify_actor(scope, headers)
         modern = headers.get(b"mcp-protocol-version") in _MODERN
         if method == "POST":
             await self._post(kernel, actor, headers, receive, send, modern)
@@ -122,14 +147,15 @@ class HttpEdge:
             return 200, self._health()
         return 404, {"error": "not_found", "message": f"Nothing is served at {path}"}
 
-    def _identify_actor(
+    async def _identify_actor(
         self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]
     ) -> Actor:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
         client = scope.get("client")
         try:
-            return self._identify(bearer, client[0] if client else "")
+            found = self._identify(bearer, client[0] if client else "")
+            return found if isinstance(found, Actor) else await found
         except GateError as error:
             raise self._challenge(error) from None
 
@@ -159,12 +185,28 @@ class HttpEdge:
         modern: bool,
     ) -> None:
         takes_events = check_media(headers)
-        frame = await self._read_body(headers, receive)
-        session = None
+        # From here on, and not after the body has come: a token may be revoked while it does.
+        call = Presence(receive, actor, self._present)
+        try:
+            frame = await self._read_body(headers, receive)
+            await self._serve(kernel, call, frame, headers, send, modern, takes_events)
+        finally:
+            call.end()
+
+    async def _serve(
+        self,
+        kernel: Kernel,
+        call: Presence,
+        frame: bytes,
+        headers: dict[bytes, bytes],
+        send: Send,
+        modern: bool,
+        takes_events: bool,
+    ) -> None:
+        actor, session = call.actor, None
         if not modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
         cors = self._cors(headers)
-        call = Presence(receive, self._watched)
         events = EventStream(send, cors, allowed=takes_events, started=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
@@ -176,14 +218,11 @@ class HttpEdge:
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
         )
-        try:
-            answer = await kernel.serve(frame, link)
-            if events.started:
-                await finish(events, answer, session)
-            else:
-                await reply(send, answer, cors + _session_header(session, link))
-        finally:
-            call.end()
+        answer = await kernel.serve(frame, link)
+        if events.started:
+            await finish(events, answer, session)
+        else:
+            await reply(send, answer, cors + _session_header(session, link))
 
     async def _read_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         declared = headers.get(b"content-length")
@@ -223,7 +262,7 @@ class HttpEdge:
             raise Refusal(406, INVALID_REQUEST, "Accept must include text/event-stream")
         session = self._session(kernel, actor, headers)
         events = EventStream(send, self._cors(headers))
-        call = Presence(receive, self._watched)
+        call = Presence(receive, actor, self._present)
         call.listen(events.stop)
         last_seen = headers.get(b"last-event-id")
         if last_seen is not None:

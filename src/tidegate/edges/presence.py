@@ -1,4 +1,7 @@
-"""Is the client of a request still there? Looked at only for calls that run for longer."""
+"""A request that is being answered: whose it is, and whether its client is still there.
+
+Whether the client has gone is looked at only for calls that run for longer.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tidegate.types import Cancellation
+from tidegate.types import Actor, Cancellation
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -14,22 +17,23 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 class Presence(Cancellation):
     """Watches whether the client of one request is still there, once somebody wants to know.
 
-    `watched` holds the calls that are watched: those that run for longer.
+    It is among the `present` until `end`, so that others can cancel it.
     """
 
-    __slots__ = ("_receive", "_task", "_watched", "detached")
+    __slots__ = ("_present", "_receive", "_task", "actor", "detached")
 
-    def __init__(self, receive: Receive, watched: set[Presence]) -> None:
+    def __init__(self, receive: Receive, actor: Actor, present: set[Presence]) -> None:
         super().__init__()
         self._receive = receive
-        self._watched = watched
+        self._present = present
         self._task: asyncio.Task[None] | None = None
+        self.actor = actor
         self.detached = False
+        present.add(self)
 
     def watch(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._wait_for_end())
-            self._watched.add(self)
 
     async def _wait_for_end(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -38,7 +42,7 @@ class Presence(Cancellation):
             self.cancel("the client disconnected")
 
     def end(self) -> None:
+        self._present.discard(self)
         if self._task is not None:
             self._task.cancel()
             self._task = None
-            self._watched.discard(self)

@@ -20,9 +20,17 @@ Value = TypeVar("Value")
 
 
 class Lockout:
-    """Failures by address. Keeps `ADDRESSES` at most; the longest quiet is forgotten first."""
+    """Failures by address: `failures` of them within `window_s` lock it for `lock_s` seconds.
 
-    def __init__(self) -> None:
+    Keeps `ADDRESSES` at most; the longest quiet is forgotten first.
+    """
+
+    def __init__(
+        self, failures: int = FAILURES, window_s: float = WINDOW_S, lock_s: float = LOCK_S
+    ) -> None:
+        self._most = failures
+        self._window_s = window_s
+        self._lock_s = lock_s
         self._failures: dict[str, list[float]] = {}
         self._locked_until: dict[str, float] = {}
 
@@ -43,17 +51,18 @@ class Lockout:
             retry_after_s=until - now,
         )
 
-    def failed(self, address: str, now: float) -> None:
-        """Count a failed attempt; the fifth within a minute locks the address for five minutes."""
+    def failed(self, address: str, now: float) -> bool:
+        """Count a failed attempt; True if it locks the address."""
         key = _key(address)
         # Taken out and put back, so that the dict's order is that of the last failure.
-        recent = [at for at in self._failures.pop(key, ()) if now - at < WINDOW_S]
+        recent = [at for at in self._failures.pop(key, ()) if now - at < self._window_s]
         recent.append(now)
-        if len(recent) < FAILURES:
+        if len(recent) < self._most:
             _put(self._failures, key, recent)
-        else:
-            self._locked_until.pop(key, None)
-            _put(self._locked_until, key, now + LOCK_S)
+            return False
+        self._locked_until.pop(key, None)
+        _put(self._locked_until, key, now + self._lock_s)
+        return True
 
 
 def _put(table: dict[str, Value], key: str, value: Value) -> None:

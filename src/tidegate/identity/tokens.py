@@ -12,7 +12,7 @@ import os
 import re
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
 from tidegate.errors import Code, GateError
@@ -22,10 +22,16 @@ from tidegate.types import Actor, Scope
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
 
-_PLAINTEXT = r"tg_[A-Za-z0-9_-]{43}"
+PREFIX = "tg_"
+"""What every token of ours starts with."""
+
+_PLAINTEXT = PREFIX + r"[A-Za-z0-9_-]{43}"
 _NAME = r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?"
 _EXPIRY = r"(\d{1,6})([smhdw])"
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+Note = Callable[[str, Mapping[str, str]], None]
+"""Puts on record what is about to be done: (name, details). Raises: GateError."""
+
 _PREFIX_CHARS = 8
 _TOUCH_S = 60.0
 _TOUCH_DELAY_S = 2.0
@@ -46,16 +52,23 @@ class _Known:
             expires_at=entry.expires_at,
             tags=entry.tags,
         )
-        self.expires_at = float("inf") if entry.expires_at is None else entry.expires_at
+        self.expires_at = _end(entry)
         self.touched_at = entry.last_used_at or 0.0
 
 
 class Tokens:
     """The tokens in `store`. `verify` is for one thread; the rest may be called from any."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        *,
+        note: Note = lambda name, details: None,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._note = note
         self._known: dict[bytes, _Known] = {}
         self._generation = -1
         self._uses: Deferred[tuple[str, float]] = Deferred(self._note_uses, delay_s=_TOUCH_DELAY_S)
@@ -85,7 +98,7 @@ class Tokens:
             )
         if expires_at is not None and expires_at <= now:
             raise GateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
-        plaintext = "tg_" + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+        plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
         entry = TokenEntry(
             id=f"tok_{os.urandom(8).hex()}",
             name=name,
@@ -96,8 +109,21 @@ class Tokens:
             expires_at=expires_at,
             tags=None if tags is None else frozenset(tags),
         )
+        self.refuse_taken(name)
+        self._note("token.created", described(entry))
         self._store.add_token(entry, sha256(plaintext.encode()).digest())
         return plaintext, entry
+
+    def refuse_taken(self, name: str) -> None:
+        """Raises: GateError ARGUMENT_INVALID if an active token has the name."""
+        now = self._clock()
+        for entry in self._store.tokens():
+            if entry.name == name and entry.revoked_at is None and now < _end(entry):
+                raise GateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already an active token `{name}`.",
+                    hint="Revoke it first, or use another name.",
+                )
 
     def list(self) -> tuple[TokenEntry, ...]:
         """Every token, also expired and revoked ones, oldest first. Raises: GateError
@@ -116,7 +142,18 @@ class Tokens:
                 f"There is no active token `{name}`.",
                 hint="List the tokens to see their names.",
             )
+        # Afterwards, unlike what gives a right: nothing may keep a right from being taken away.
+        self._note("token.revoked", {"id": entry.id, "name": entry.name})
         return entry
+
+    def generation(self) -> int:
+        """A number that differs after any change of tokens, whoever made it. Raises: GateError
+        STATE_FAILED."""
+        return self._store.generation("tokens")
+
+    def revoked(self, ids: Collection[str]) -> frozenset[str]:
+        """Those of `ids` that are tokens and revoked. Raises: GateError STATE_FAILED."""
+        return self._store.revoked_tokens(ids)
 
     def verify(self, plaintext: str) -> Actor:
         """The actor that holds this token. Microseconds if the token was seen before.
@@ -159,6 +196,22 @@ class Tokens:
 
     def _note_uses(self, uses: list[tuple[str, float]]) -> None:
         self._store.touch_tokens(dict(uses))
+
+
+def _end(entry: TokenEntry) -> float:
+    return float("inf") if entry.expires_at is None else entry.expires_at
+
+
+def described(entry: TokenEntry) -> dict[str, str]:
+    """A token's rights as few words for the record."""
+    details = {"id": entry.id, "name": entry.name, "scope": entry.scope.value}
+    if entry.sources is not None:
+        details["sources"] = " ".join(sorted(entry.sources))
+    if entry.tags is not None:
+        details["tags"] = " ".join(sorted(entry.tags))
+    if entry.expires_at is not None:
+        details["expires_at"] = str(round(entry.expires_at))
+    return details
 
 
 def parse_expiry(text: str, now: float) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator
 
 from tidegate.protocol.session import Session
 from tidegate.types import Actor
@@ -58,6 +59,16 @@ class Sessions:
             if not self._of_actor[session.actor.id]:
                 del self._of_actor[session.actor.id]
             session.close()
+
+    def actors(self) -> Iterator[Actor]:
+        """Whose the sessions are; one with several comes several times."""
+        return (session.actor for session in self._sessions.values())
+
+    def end_of(self, ids: Collection[str]) -> None:
+        """End the sessions of these actors."""
+        for session in list(self._sessions.values()):
+            if session.actor.id in ids:
+                self.end(session)
 
     def close(self) -> None:
         """End every session."""

@@ -86,6 +86,10 @@ class Store(Protocol):
         """Revoke the active token of that name for good; None if there is none."""
         ...
 
+    def revoked_tokens(self, ids: Collection[str]) -> frozenset[str]:
+        """Those of `ids` that are tokens and revoked."""
+        ...
+
     def touch_tokens(self, uses: Mapping[str, float]) -> None:
         """Note when tokens, by id, were last used. Never moves a time back."""
         ...

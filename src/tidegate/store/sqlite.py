@@ -172,6 +172,15 @@ class SqliteStore:
             ).fetchone()
             return None if row is None else _token(row)
 
+    def revoked_tokens(self, ids: Collection[str]) -> frozenset[str]:
+        with self._lock, _failures():
+            rows = self._execute(
+                "SELECT id FROM tokens WHERE revoked_at IS NOT NULL"
+                " AND id IN (SELECT value FROM json_each(?))",
+                (msgspec.json.encode(list(ids)).decode(),),
+            )
+            return frozenset(row[0] for row in rows)
+
     def touch_tokens(self, uses: Mapping[str, float]) -> None:
         with self._writing_history() as connection:
             connection.executemany(

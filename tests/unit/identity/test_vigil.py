@@ -1,0 +1,85 @@
+"""The vigil: what a revoked or expired token holds open ends, whoever revoked it."""
+
+import pytest
+
+from tidegate.identity.tokens import Tokens
+from tidegate.identity.vigil import Vigil
+from tidegate.store.sqlite import SqliteStore
+from tidegate.types import Scope
+
+
+class Ward:
+    """Holds things open for actors; those that were ended are gone."""
+
+    def __init__(self, *actors):
+        self.open = list(actors)
+
+    def actors(self):
+        return self.open
+
+    def end_actors(self, ids, reason):
+        self.open = [actor for actor in self.open if actor.id not in ids]
+
+    def end_expired(self, now, reason):
+        self.open = [a for a in self.open if a.expires_at is None or now < a.expires_at]
+
+
+@pytest.fixture
+def opened(tmp_path):
+    made = []
+
+    def open_tokens(clock=lambda: 1000.0):
+        store = SqliteStore(tmp_path / "state.db")
+        tokens = Tokens(store, clock)
+        made.append((tokens, store))
+        return tokens
+
+    yield open_tokens
+    for tokens, store in made:
+        tokens.close()
+        store.close()
+
+
+def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
+    here, elsewhere = opened(), opened()
+    kept = here.verify(here.create("kept", Scope.READ_ONLY)[0])
+    lost = here.verify(here.create("lost", Scope.READ_ONLY)[0])
+    ward = Ward(kept, lost, lost)
+    vigil = Vigil(here, ward, lambda: 1000.0)
+    vigil.look()
+    assert ward.open == [kept, lost, lost]
+    elsewhere.revoke("lost")
+    vigil.look()
+    assert ward.open == [kept]
+
+
+def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
+    tokens = opened()
+    lost = tokens.verify(tokens.create("lost", Scope.READ_ONLY)[0])
+    tokens.revoke("lost")
+    ward = Ward(lost)
+    Vigil(tokens, ward, lambda: 1000.0).look()
+    assert ward.open == []
+
+
+def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
+    now = [1000.0]
+    tokens = opened(lambda: now[0])
+    brief = tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0])
+    ward = Ward(brief)
+    vigil = Vigil(tokens, ward, lambda: now[0])
+    now[0] = 1059.9
+    vigil.look()
+    assert ward.open == [brief]
+    now[0] = 1060.0
+    vigil.look()
+    assert ward.open == []
+
+
+def test_a_store_that_fails_does_not_end_the_vigil(opened):
+    tokens = opened()
+    ward = Ward(tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0]))
+    vigil = Vigil(tokens, ward, lambda: 1060.0)
+    tokens._store.close()
+    vigil.look()
+    assert ward.open == []

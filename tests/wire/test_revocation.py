@@ -1,0 +1,92 @@
+"""A token that is revoked by another process: what it had open ends, and it opens nothing more."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import serving, tidegate
+from wire.test_gate import ENDLESS, SELECT, Place, _port, place  # noqa: F401
+from wire.wires import MODERN, HttpPeer
+
+PATIENCE_S = 10.0
+
+
+class TokenPeer(HttpPeer):
+    """A peer that sends a token."""
+
+    def __init__(self, port: int, revision: str, token: str, **more: Any) -> None:
+        super().__init__(port, revision, **more)
+        self._token = token
+
+    def headers(self, message: Any) -> dict[str, str]:
+        return {**super().headers(message), "Authorization": f"Bearer {self._token}"}
+
+
+def make(state: Path, name: str) -> str:
+    return tidegate("token", "create", name, "--scope", "readOnly", state=state).out.strip()
+
+
+def start_endless(peer: HttpPeer) -> http.client.HTTPConnection:
+    params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
+    message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
+    return connection
+
+
+def wait_for(place: Place, **wanted: str) -> dict[str, Any]:  # noqa: F811
+    """The first record with these values, once it is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        for record in place.records():
+            if all(record.get(name) == value for name, value in wanted.items()):
+                return record
+        assert time.monotonic() < deadline, f"no record of {wanted}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_calls_streams_and_sessions_of_a_revoked_token_end_and_others_go_on(
+    place: Place,  # noqa: F811
+    revision: str,
+) -> None:
+    lost, kept = make(place.state, "lost"), make(place.state, "kept")
+    words = [*place.words("core"), "--http", "127.0.0.1:0"]
+    with serving(words, place.state) as server:
+        port = _port(server)
+        path = "/mcp/core"
+        with (
+            TokenPeer(port, revision, lost, path=path) as loser,
+            TokenPeer(port, revision, kept, path=path) as keeper,
+        ):
+            loser.connect()
+            keeper.connect()
+            running = start_endless(loser)
+            assert loser.call("query", {"sql": SELECT}).text
+            if revision == MODERN:
+                params = loser.dress({"notifications": {"toolsListChanged": True}})
+                listen = {"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen"}
+                stream = loser.post({**listen, "params": params})
+            else:
+                stream = loser.listen()
+            assert stream.status == 200
+            assert tidegate("token", "revoke", "lost", state=place.state).status == 0
+            assert wait_for(place, statement=ENDLESS, phase="outcome")["code"] == "call.cancelled"
+            list(stream.messages())  # ends
+            stream.close()
+            running.close()
+            message = {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}
+            refused = loser.post({**message, "params": loser.dress({})})
+            assert refused.status == 401
+            assert "invalid_token" in refused.headers["www-authenticate"]
+            refused.close()
+            assert keeper.call("query", {"sql": SELECT}).text
+            loser.session = None
+    names = sorted(each["name"] for each in place.records() if each["phase"] == "event")
+    assert names == ["login.failed", "token.created", "token.created", "token.revoked"]
