@@ -223,7 +223,8 @@ class _Keeper:
         if self.tls:
             _make_certificate(self.directory)
             self.more = tuple(
-                f"--ssl-{part}={self.directory}/{part}.pem" for part in ("cert", "key")
+                f"--ssl-{part}={self.directory}/{file}.pem"
+                for part, file in (("cert", "cert"), ("key", "key"), ("ca", "cert"))
             )
         self._run(
             *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
