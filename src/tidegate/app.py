@@ -29,7 +29,7 @@ from tidegate.identity.vigil import Vigil
 from tidegate.protocol.kernel import Kernel
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
-from tidegate.types import Actor, Source
+from tidegate.types import Actor, SearchHistory, Source
 
 SURFACES = ("core", "workbench")
 FILE_ENGINES = ("sqlite", "duckdb")
@@ -43,11 +43,18 @@ class App:
         self.directory = directory
         self.store = SqliteStore(directory / "state.db")
         self.history = History(self.store)
-        self.audit = AuditLog(directory / "audit")
+        self.audit = AuditLog(
+            directory / "audit", settings=config.audit, keys=directory / "audit-key"
+        )
         self.tokens = Tokens(self.store, note=self.note)
         self.door = Door(self.tokens, self.tell)
         self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
-        self.gateway = Gateway(self.connections, self.audit, self.history)
+        self.gateway = Gateway(
+            self.connections,
+            self.audit,
+            self.history,
+            keepers={SearchHistory: self.history.recall},
+        )
 
     @classmethod
     def open(cls, config: Config) -> App:

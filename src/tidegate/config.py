@@ -58,18 +58,32 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happens to a call that cannot be put on record.
+    """How calls are put on record, and what happens to one that cannot be.
 
-    `strict`: nothing that could change data runs, and no read is answered. There is no other yet.
+    `failure_mode`: while the log cannot be written, `strict` runs nothing that could change data
+    and answers no read; `strict_mutations` answers reads and refuses the rest; `best_effort` goes
+    on. How many events are missing is put on record when the log can be written again.
+    A checkpoint is signed after `checkpoint_lines`, after `checkpoint_s`, and at the end. `anchor`
+    is a file, best on another disk, that gets each of them as well. A segment is full at
+    `segment_bytes` or at `segment_age_s`; one whose last line is older than `keep_days` is
+    removed, if that is set.
     """
 
-    failure_mode: Literal["strict"] = "strict"
+    failure_mode: Literal["strict", "strict_mutations", "best_effort"] = "strict"
+    checkpoint_lines: Count = 10_000
+    checkpoint_s: Seconds = 10.0
+    anchor: str | None = None
+    segment_bytes: Count = 67_108_864
+    segment_age_s: Seconds = 604_800.0
+    keep_days: Count | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
 
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
+    `export_directory` None means the user's Downloads; `extended` offers the workbench's newer
+    tools beside the 19 of its document.
     """
 
     sources: tuple[SourceSettings, ...] = ()
@@ -82,6 +96,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     http_error_status: Literal["auto", "seed", "compat"] = "auto"
+    export_directory: str | None = None
+    extended: bool = False
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
 

@@ -30,11 +30,13 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The outcome of reading a chain: how many lines hold, their hashes (32 bytes each), and the
-    first fault. Lines after a fault are not looked at."""
+    """The outcome of reading a chain: how many lines hold, the hash of the last of them, the
+    hashes at the numbers that were asked for, and the first fault. Lines after a fault are not
+    looked at."""
 
     lines: int
-    hashes: bytes
+    end: bytes
+    hashes: dict[int, bytes]
     fault: Fault | None
 
 
@@ -67,26 +69,36 @@ def follows(line: bytes, previous: bytes) -> bool:
     return unsealed is not None and sha256(previous + unsealed[0]).digest() == unsealed[1]
 
 
-def check(lines: Iterable[bytes]) -> Checked:
-    """Read a chain from its first line, and stop at the first one that is wrong."""
-    hashes = bytearray()
-    previous = START
+def check(
+    lines: Iterable[bytes],
+    previous: bytes = START,
+    first: int = 1,
+    wanted: frozenset[int] = frozenset(),
+) -> Checked:
+    """Read a chain, and stop at the first line that is wrong.
+
+    It begins with number `first` after the hash `previous`; the hashes of `wanted` numbers are
+    kept.
+    """
+    hashes: dict[int, bytes] = {}
     index = 0
     for line in lines:
         index += 1
+        expected = first + index - 1
         unsealed = unseal(line)
+        seq = None if unsealed is None else sequence(line)
+        reason = None
         if unsealed is None:
-            return Checked(index - 1, bytes(hashes), Fault(index, "the line has no hash"))
-        body, stated = unsealed
-        seq = sequence(body)
-        if seq is None:
-            return Checked(index - 1, bytes(hashes), Fault(index, "the line has no number"))
-        if seq != index:
-            reason = f"line {seq} stands where line {index} belongs"
-            return Checked(index - 1, bytes(hashes), Fault(index, reason))
-        if sha256(previous + body).digest() != stated:
+            reason = "the line has no hash"
+        elif seq is None:
+            reason = "the line has no number"
+        elif seq != expected:
+            reason = f"line {seq} stands where line {expected} belongs"
+        elif sha256(previous + unsealed[0]).digest() != unsealed[1]:
             reason = "the line was changed, or the one before it"
-            return Checked(index - 1, bytes(hashes), Fault(index, reason))
-        hashes += stated
-        previous = stated
-    return Checked(index, bytes(hashes), None)
+        if unsealed is None or reason is not None:
+            return Checked(index - 1, previous, hashes, Fault(index, reason or ""))
+        previous = unsealed[1]
+        if expected in wanted:
+            hashes[expected] = previous
+    return Checked(index, previous, hashes, None)

@@ -86,39 +86,6 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     approval: str = ""
 
 
-class Witness(msgspec.Struct, frozen=True):
-    """How far another segment had come: what it held at `seq` must still be there."""
-
-    segment: str
-    seq: int
-    hash: str
-
-
-class Torn(msgspec.Struct, frozen=True):
-    """A line that a crash cut short, kept in a file of its own beside the segment."""
-
-    file: str
-    bytes: int
-    digest: str
-
-
-class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The line that a process writes when it begins to append to a segment.
-
-    `unreadable` names segments whose end does not verify.
-    """
-
-    seq: int
-    time: datetime
-    phase: Literal["open"]
-    segment: str
-    process: int
-    version: str
-    witnesses: tuple[Witness, ...] = ()
-    unreadable: tuple[str, ...] = ()
-    torn: Torn | None = None
-
-
 def encode(event: Event, seq: int, now: float) -> bytes:
     """The body of the event's line: a JSON object that starts with `seq`, without line breaks."""
     digest, statement, length = "", "", None
@@ -138,11 +105,6 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.elapsed_ms, error, event.approval,
     )  # fmt: skip
     return one_line(_encode(entry))
-
-
-def encode_opening(opening: Opening) -> bytes:
-    """The body of an opening's line."""
-    return _encode(opening)
 
 
 def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:

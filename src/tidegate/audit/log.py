@@ -1,7 +1,7 @@
 """The audit log: appends events to a hash chain that outlives the process, one line each.
 
-Decides nothing about what is recorded or what may run without a record. An event is either in
-the chain as a whole or not at all.
+Decides nothing about what is recorded. What may go on without a record is the operator's word,
+`audit.failure_mode`. An event is either in the chain as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -16,55 +16,84 @@ from threading import Lock
 
 from tidegate import __version__
 from tidegate.audit import chain
-from tidegate.audit.event import Event, Opening, encode, encode_opening
-from tidegate.audit.happening import Happening, Tally, encode_happening
-from tidegate.audit.segment import claim
+from tidegate.audit.event import Event, encode
+from tidegate.audit.happening import PERIOD_S, Happening, Tally, encode_happening
+from tidegate.audit.head import Head
+from tidegate.audit.keys import Keys
+from tidegate.audit.marks import Continued, Gap, Mark, Opening, encode_mark
+from tidegate.audit.notary import Notary
+from tidegate.audit.segment import Claim, Tail, begin, claim, number_of
 from tidegate.audit.sync import GroupSync, unavailable
+from tidegate.audit.writer import Writer
+from tidegate.config import AuditSettings
 from tidegate.errors import GateError
+
+MEND_S = 1.0
+LONGEST_MEND_S = 300.0
+"""After a failed sync another segment is tried: after a second, then each time twice as long."""
+RETIRE_S = 3_600.0
+"""How often is looked for segments that were kept long enough."""
 
 
 class AuditLog:
     """The log in `directory` (made if need be, mode 0700). Safe to use from several threads.
 
-    Several logs may be open on one directory, each appends to a segment of its own. Signed
-    checkpoints of the chain belong beside `append`, where the last hash is known.
+    Several logs may be open on one directory, each appends to a segment of its own. With `keys`,
+    a directory too, checkpoints are signed; without, nobody can tell that the end was cut off.
     """
 
-    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
-        """Open, continue a chain and put that on record. Raises: GateError AUDIT_UNAVAILABLE."""
+    def __init__(
+        self,
+        directory: Path,
+        clock: Callable[[], float] = time.time,
+        *,
+        settings: AuditSettings | None = None,
+        keys: Path | None = None,
+    ) -> None:
+        """Open, continue a chain and put that on record.
+
+        Raises: GateError AUDIT_UNAVAILABLE, STATE_FAILED if there is no key and none can be made.
+        """
+        self._directory = directory
         self._clock = clock
+        self._settings = settings or AuditSettings()
         self._lock = Lock()
         self._closed = False
-        self._torn = False
         self._tallied = Tally()
-        self.failing = False
-        """Whether the last line could not be written."""
+        self._missed = 0
+        self._missed_since = 0.0
+        self._opening: Opening | None = None
+        self._lost = self._offset = 0
+        self._mend_at = 0.0
+        self._mend_s = MEND_S
+        self._retire_at = 0.0
+        self._head: Head | None = None
+        self._notary: Notary | None = None
+        if keys is not None:
+            anchor = self._settings.anchor
+            signing = Keys(keys)
+            signing.prepare()
+            self._head = Head(keys, Path(anchor).expanduser() if anchor else None)
+            self._notary = Notary(signing, self._head, self._settings)
+        claimed = self._claim(fresh=False)
+        self._writer = Writer(claimed, clock())
+        self._sync = GroupSync(self._writer.descriptor, tend=self._tend)
         try:
-            claimed = claim(directory)
-        except OSError as error:
-            raise unavailable(f"{error.strerror} (`{directory}`)") from error
-        self.path = claimed.path
-        self._descriptor = claimed.descriptor
-        self._size = claimed.tail.size
-        self._seq = claimed.tail.seq
-        self._hash = claimed.tail.hash
-        self._sync = GroupSync(self._descriptor)
-        opening = Opening(
-            seq=self._seq + 1,
-            time=datetime.fromtimestamp(clock(), UTC),
-            phase="open",
-            segment=self.path.name,
-            process=os.getpid(),
-            version=__version__,
-            witnesses=claimed.witnesses,
-            unreadable=claimed.unreadable,
-            torn=claimed.torn,
-        )
-        try:
-            self._write(encode_opening(opening))
+            self._open(claimed)
+            self._rotate()
         except BaseException:
-            os.close(self._descriptor)
+            self._writer.close()
             raise
+
+    @property
+    def path(self) -> Path:
+        """The segment that is written to now."""
+        return self._writer.path
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last line could not be written."""
+        return self._writer.failing or self._sync.failure is not None
 
     def append(self, event: Event) -> int:
         """Put an event on record and return its number, for `durable`.
@@ -74,7 +103,8 @@ class AuditLog:
         Raises: GateError AUDIT_UNAVAILABLE; then the event is not in the chain.
         """
         with self._lock:
-            return self._write(encode(event, self._seq + 1, self._clock()))
+            self._prepare()
+            return self._write(encode(event, self._writer.seq + 1, self._clock()))
 
     def note(self, happening: Happening) -> int:
         """Put on record what a person or the server does, and return its number, for `durable`.
@@ -83,7 +113,8 @@ class AuditLog:
         first, and do it only if this returns. Raises: GateError AUDIT_UNAVAILABLE.
         """
         with self._lock:
-            return self._write(encode_happening(happening, self._seq + 1, self._clock()))
+            self._prepare()
+            return self._write(encode_happening(happening, self._writer.seq + 1, self._clock()))
 
     def tally(self, happening: Happening) -> None:
         """Put on record what needs no token to cause (`login.failed`): the first few of a name in
@@ -91,62 +122,201 @@ class AuditLog:
         """
         now = self._clock()
         with self._lock, suppress(GateError):
+            self._prepare()
             self._tell(now)
             if self._tallied.admits(happening, now):
-                self._write(encode_happening(happening, self._seq + 1, now))
+                self._write(encode_happening(happening, self._writer.seq + 1, now))
 
-    def _tell(self, now: float, *, all_of_them: bool = False) -> None:
-        for happening, count in self._tallied.over(now, all_of_them=all_of_them):
-            self._write(encode_happening(happening, self._seq + 1, now, count))
-
-    async def durable(self, seq: int) -> None:
-        """Return when the event `seq` and all before it outlive a power cut.
+    async def durable(self, number: int) -> None:
+        """Return when the event `number` and all before it outlive a power cut.
 
         Everyone who waits shares one sync. Raises: GateError AUDIT_UNAVAILABLE.
         """
-        await self._sync.wait(seq)
+        if number <= self._lost:
+            raise unavailable("the disk failed while it was written")
+        await self._sync.wait(number - self._offset)
+
+    def tolerates(self, *, changes: bool) -> bool:
+        """Whether a call goes on that cannot be recorded; `changes`: it could change data."""
+        mode = self._settings.failure_mode
+        return mode == "best_effort" or (mode == "strict_mutations" and not changes)
+
+    def miss(self) -> None:
+        """An event is not on record and its call went on: that will be, once it can."""
+        with self._lock:
+            if not self._missed:
+                self._missed_since = self._clock()
+            self._missed += 1
 
     def close(self) -> None:
-        """Sync, and let another process continue the segment. Safe to call twice."""
+        """Sync, sign, and let another process continue the segment. Safe to call twice."""
         with self._lock:
             if self._closed:
                 return
             with suppress(GateError):
+                self._prepare()
                 self._tell(self._clock(), all_of_them=True)
             self._closed = True
-            self._sync.close()
-            os.close(self._descriptor)
+        self._sync.close()
+        if self._sync.failure is None and self._notary is not None:
+            self._checkpoint(self._notary, within_s=None)
+        self._writer.close()
+
+    # What follows is called with the lock held, or before anyone else has the log.
+
+    def _claim(self, *, fresh: bool) -> Claim:
+        head = self._head.read() if self._head is not None else None
+        try:
+            return claim(self._directory, head.ends if head is not None else (), fresh=fresh)
+        except OSError as error:
+            raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
+
+    def _open(self, claimed: Claim) -> None:
+        self._opening = self._opening_line(claimed)
+        self._write_opening()
+        if self._notary is not None:
+            self._notary.begin(claimed, self._writer.seq)
+
+    def _opening_line(self, claimed: Claim) -> Opening:
+        return Opening(
+            seq=self._writer.seq + 1,
+            time=self._now(),
+            phase="open",
+            segment=self._writer.path.name,
+            process=os.getpid(),
+            version=__version__,
+            previous=claimed.previous,
+            witnesses=claimed.witnesses,
+            unreadable=claimed.unreadable,
+            torn=claimed.torn,
+        )
+
+    def _write_opening(self) -> None:
+        if self._opening is not None:
+            self._put(self._opening)
+            self._opening = None
+
+    def _prepare(self) -> None:
+        """Make good what went wrong before the next line. Raises: GateError AUDIT_UNAVAILABLE."""
+        if self._closed:
+            raise unavailable("it is closed")
+        if self._sync.failure is not None:
+            self._mend(self._sync.failure)
+        if self._opening is not None:
+            self._write_opening()
+        if self._missed:
+            since = datetime.fromtimestamp(self._missed_since, UTC)
+            self._put(Gap(self._writer.seq + 1, self._now(), "gap", self._missed, since))
+            self._missed = 0
+
+    def _mend(self, failure: str) -> None:
+        """Begin another segment: what the failed file lost, a later sync of it would not tell."""
+        now = time.monotonic()
+        if not self._mend_at:
+            self._mend_at = now + self._mend_s
+        if now < self._mend_at:
+            raise unavailable(failure)
+        self._mend_s = min(2 * self._mend_s, LONGEST_MEND_S)
+        self._mend_at = now + self._mend_s
+        claimed = self._claim(fresh=True)
+        failed = self._sync
+        failed.end()
+        self._lost = self._offset + self._writer.seq
+        self._offset = self._lost
+        self._writer.close()
+        self._writer = Writer(claimed, self._clock())
+        self._sync = GroupSync(self._writer.descriptor, tend=self._tend)
+        self._mend_at = 0.0
+        self._open(claimed)
 
     def _write(self, body: bytes) -> int:
-        if self._closed or self._sync.failure is not None:
-            self.failing = True
-            raise unavailable(self._sync.failure or "it is closed")
-        line, new_hash = chain.seal(body, self._hash)
-        line += b"\n"
-        self._put(line)
-        self._size += len(line)
-        self._hash = new_hash
-        self._seq += 1
-        self._sync.note(self._seq)
-        return self._seq
+        number = self._writer.write(body)
+        self._sync.note(number)
+        return number + self._offset
 
-    def _put(self, line: bytes) -> None:
-        """Write a line as a whole or, on a full disk, not at all."""
+    def _put(self, mark: Mark) -> None:
+        self._write(encode_mark(mark))
+
+    def _tell(self, now: float, *, all_of_them: bool = False) -> None:
+        for happening, count in self._tallied.over(now, all_of_them=all_of_them):
+            self._write(encode_happening(happening, self._writer.seq + 1, now, count))
+
+    def _rotate(self) -> None:
+        """Go on in another segment, if this one is full. Raises: GateError AUDIT_UNAVAILABLE."""
+        writer, now = self._writer, self._clock()
+        limits = self._settings
+        if writer.size < limits.segment_bytes and now - writer.begun < limits.segment_age_s:
+            return
+        full = writer.path
         try:
-            if self._torn:
-                self._take_back()
-            if os.write(self._descriptor, line) == len(line):
-                self.failing = False
-                return
-            reason = "there was no room for a whole line"
+            path, descriptor = begin(self._directory, number_of(full))
         except OSError as error:
-            reason = error.strerror or str(error)
-        self._torn = self.failing = True
-        # If it cannot be taken back now, then before the next line, or by whoever opens it next.
-        with suppress(OSError):
-            self._take_back()
-        raise unavailable(reason)
+            raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
+        try:
+            self._put(Continued(writer.seq + 1, self._now(), "continued", path.name))
+        except GateError:
+            path.unlink()
+            os.close(descriptor)
+            raise
+        self._sync.flush()
+        if self._sync.failure is not None:
+            os.close(descriptor)
+            raise unavailable(self._sync.failure)
+        previous = writer.end
+        writer.move(path, descriptor, now)
+        self._sync.move(descriptor)
+        if self._notary is not None:
+            self._notary.finished(full.name)
+        empty = Tail(0, 0, chain.START, b"")
+        self._opening = self._opening_line(Claim(path, descriptor, empty, previous=previous))
+        self._write_opening()
 
-    def _take_back(self) -> None:
-        os.ftruncate(self._descriptor, self._size)
-        self._torn = False
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+    # The thread of the syncs does the rest, so that no call waits for it.
+
+    def _tend(self) -> float | None:
+        """Do what is due beside the calls; in how many seconds to come back, if at all."""
+        with self._lock:
+            if self._closed or self._sync.failure is not None:
+                return None
+            with suppress(GateError):
+                self._prepare()
+                self._tell(self._clock())
+                self._rotate()
+            pause = PERIOD_S if self._tallied.waits else None
+        if self._notary is None:
+            return pause
+        self._retire(self._notary)
+        self._checkpoint(self._notary, within_s=0.0)
+        due = self._notary.due_in(self._writer.seq)
+        return pause if due is None else due if pause is None else min(due, pause)
+
+    def _checkpoint(self, notary: Notary, *, within_s: float | None) -> None:
+        due = notary.due_in(self._writer.seq)
+        if due is not None and (within_s is None or due <= within_s):
+            try:
+                self._sign(notary)
+            except (OSError, GateError) as error:
+                self._complain("checkpoint.failed", error)
+
+    def _sign(self, notary: Notary) -> None:
+        notary.checkpoint(lambda: (self._writer, self._sync), self._lock, self._clock)
+
+    def _retire(self, notary: Notary) -> None:
+        """Remove what was kept long enough, after it was put on record and signed."""
+        if time.monotonic() < self._retire_at:
+            return
+        self._retire_at = time.monotonic() + RETIRE_S
+        try:
+            with notary.old_enough(self._writer.path, self._clock()) as old:
+                if old:
+                    details = {"first": old[0].name, "last": old[-1].name}
+                    self.note(Happening(name="audit.retired", details=details))
+                    self._sign(notary)
+        except (OSError, GateError) as error:
+            self._complain("retirement.failed", error)
+
+    def _complain(self, name: str, error: OSError | GateError) -> None:
+        self.tally(Happening(name=name, details={"reason": str(error)}))

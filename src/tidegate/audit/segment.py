@@ -1,9 +1,10 @@
-"""Segment files: numbered, each one chain, each appended to by one process at a time.
+"""Segment files: numbered, each appended to by one process at a time, and found again.
 
 Several processes may use one directory: a server, stdio servers, the command line. None waits for
 another: a process continues the newest segment that nobody holds, else it begins one. So there
-are as many segments as processes ever ran at once, appending needs no lock between processes, and
-what a process writes is in order. Across segments the order is that of time.
+are as many chains as processes ever ran at once, appending needs no lock between processes, and
+what a process writes is in order. Across chains the order is that of time. A segment that is full
+ends in a line that names the next one, which goes on with the same chain.
 """
 
 from __future__ import annotations
@@ -11,87 +12,205 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from tidegate.audit import chain
-from tidegate.audit.event import Torn, Witness
+from tidegate.audit.marks import Continued, Opening, Torn, Witness
 
-# A line is far shorter: every text in an event is cut to size.
-_WINDOW = 131_072
-_NAME = re.compile(r"\d{6}\.jsonl")
+# The longest line is shorter than the last of them: every text in an event is cut to size.
+_WINDOWS = (8_192, 262_144)
+_NAME = re.compile(r"\d{6,}\.jsonl")
+_TIME = re.compile(rb'\{"seq":\d+,"time":"([^"]{20,40})"')
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a segment: bytes of whole lines, the last line's number and hash, and what
-    follows the last line break."""
+    """The end of a segment: bytes of whole lines, the last line's number and hash, what follows
+    the last line break, the segment that the chain goes on in, if it does, when the last line was
+    written, in Unix seconds, and whether nothing is left to sign."""
 
     size: int
     seq: int
     hash: bytes
     torn: bytes
+    next: str = ""
+    at: float | None = None
+    signed: bool = True
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A segment that this process alone appends to, until the descriptor is closed."""
+    """A segment that this process alone appends to, until the descriptor is closed.
+
+    `begun` is when its first line was written, None for an empty one. `previous` is the end of the
+    segment that an empty one continues, `finished` are those that others continue.
+    """
 
     path: Path
     descriptor: int
     tail: Tail
-    torn: Torn | None
-    witnesses: tuple[Witness, ...]
-    unreadable: tuple[str, ...]
+    begun: float | None = None
+    previous: Witness | None = None
+    torn: Torn | None = None
+    witnesses: tuple[Witness, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    finished: frozenset[str] = frozenset()
 
 
 def segments(directory: Path) -> list[Path]:
     """The segments in the order in which they were begun."""
-    return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name))
+    return sorted(
+        (path for path in directory.iterdir() if _NAME.fullmatch(path.name)), key=number_of
+    )
 
 
-def claim(directory: Path) -> Claim:
-    """Take the newest free segment whose end verifies, or begin one. Raises: OSError."""
+def number_of(path: Path | str) -> int:
+    """The number in a segment's name."""
+    return int(Path(path).stem)
+
+
+def claim(directory: Path, ends: Iterable[Witness] = (), *, fresh: bool = False) -> Claim:
+    """Take the newest free segment whose end verifies, or begin one.
+
+    A segment that does not reach as far as `ends` says, from the newest checkpoint, is left alone:
+    it is not the one that was signed. `fresh` begins one in any case. Raises: OSError.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    expected = {end.segment: end for end in ends}
     paths = segments(directory)
-    tails = {path: _tail_of(path) for path in paths}
+    tails = {path: _as_signed(tail_of(path), expected.get(path.name)) for path in paths}
     for path in reversed(paths):
-        descriptor = _hold(path)
+        seen = tails[path]
+        if fresh or seen is None or seen.next:
+            continue
+        descriptor = hold(path)
         if descriptor is None:
             continue
         # Read again: only now nobody else appends.
-        tail = read_tail(descriptor)
-        if tail is None:
+        tail = _as_signed(read_tail(descriptor), expected.get(path.name))
+        if tail is None or tail.next:
             os.close(descriptor)
             continue
         return _claimed(path, descriptor, tail, tails)
-    path, descriptor = _begin(directory, paths)
+    floor = max((number_of(name) for name in [*map(str, paths), *expected]), default=0)
+    path, descriptor = begin(directory, floor)
     return _claimed(path, descriptor, Tail(0, 0, chain.START, b""), tails)
+
+
+def begin(directory: Path, floor: int) -> tuple[Path, int]:
+    """An empty segment, numbered above `floor`, that we hold. Raises: OSError."""
+    number = floor
+    while True:
+        number += 1
+        path = directory / f"{number:06}.jsonl"
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            continue
+        # Another process that looks for a free segment may be faster: then it is that one's.
+        descriptor = hold(path)
+        if descriptor is not None:
+            sync_directory(directory)
+            return path, descriptor
 
 
 def read_tail(descriptor: int) -> Tail | None:
     """The end of a segment; None if its last whole line does not follow the one before it."""
     length = os.fstat(descriptor).st_size
-    start = max(0, length - _WINDOW)
-    window = os.pread(descriptor, length - start, start)
-    whole, _, torn = window.rpartition(b"\n")
+    for size in _WINDOWS:
+        start = max(0, length - size)
+        window = os.pread(descriptor, length - start, start)
+        whole, _, torn = window.rpartition(b"\n")
+        if start == 0 or whole.count(b"\n") > 1:
+            return _read_end(whole, torn, length, from_start=start == 0)
+    return None
+
+
+def tail_of(path: Path) -> Tail | None:
+    """The end of the segment at `path`; None if it cannot be read or does not verify."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return read_tail(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def time_of(line: bytes) -> float | None:
+    """When a line was written, in Unix seconds, as it says itself; None if it does not."""
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(found[1].decode()).timestamp()
+    except ValueError:
+        return None
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a new name in the directory outlast a power cut. Raises: OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_end(whole: bytes, torn: bytes, length: int, *, from_start: bool) -> Tail | None:
     if not whole:
-        return Tail(0, 0, chain.START, torn) if start == 0 else None
+        return Tail(0, 0, chain.START, torn)
     before, _, last = whole.rpartition(b"\n")
-    previous = chain.START
-    if before or start:
+    if before or not from_start:
         unsealed = chain.unseal(before.rpartition(b"\n")[2])
-        if unsealed is None:
-            return None
-        previous = unsealed[1]
+        previous = None if unsealed is None else unsealed[1]
+    else:
+        previous = start_of(last)
     unsealed = chain.unseal(last)
     seq = chain.sequence(last)
-    if unsealed is None or seq is None or not chain.follows(last, previous):
+    if previous is None or unsealed is None or seq is None or not chain.follows(last, previous):
         return None
-    return Tail(length - len(torn), seq, unsealed[1], torn)
+    return Tail(
+        length - len(torn),
+        seq,
+        unsealed[1],
+        torn,
+        _next_of(unsealed[0]),
+        time_of(last),
+        b'"phase":"checkpoint"' in last[:128],
+    )
 
 
-def _hold(path: Path) -> int | None:
+def start_of(first: bytes) -> bytes | None:
+    """The hash that a segment's first line follows; None if the line is not to be understood."""
+    try:
+        opening = msgspec.json.decode(first, type=Opening)
+        return chain.START if opening.previous is None else bytes.fromhex(opening.previous.hash)
+    except (msgspec.MsgspecError, ValueError):
+        return chain.START
+
+
+def _next_of(body: bytes) -> str:
+    if b'"phase":"continued"' not in body[:128]:
+        return ""
+    try:
+        return msgspec.json.decode(body, type=Continued).next
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _as_signed(tail: Tail | None, end: Witness | None) -> Tail | None:
+    """The tail, if it reaches as far as was signed."""
+    if tail is None or end is None or tail.seq > end.seq:
+        return tail
+    return tail if tail.seq == end.seq and tail.hash.hex() == end.hash else None
+
+
+def hold(path: Path) -> int | None:
     """Open a segment for appending, if we may and no other process does.
 
     The lock goes with the process, however that ends.
@@ -108,48 +227,44 @@ def _hold(path: Path) -> int | None:
     return descriptor
 
 
-def _begin(directory: Path, paths: list[Path]) -> tuple[Path, int]:
-    number = int(paths[-1].stem) if paths else 0
-    while True:
-        number += 1
-        path = directory / f"{number:06}.jsonl"
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        except FileExistsError:
-            continue
-        # Another process that looks for a free segment may be faster: then it is that one's.
-        descriptor = _hold(path)
-        if descriptor is not None:
-            _sync_directory(directory)
-            return path, descriptor
-
-
 def _claimed(path: Path, descriptor: int, tail: Tail, tails: dict[Path, Tail | None]) -> Claim:
     aside = path.with_suffix(f".torn-{tail.size}")
     if tail.torn:
         _keep(aside, tail.torn)
         os.ftruncate(descriptor, tail.size)
-    # Also if an earlier process kept it aside and died before it could say so.
-    torn = _describe(aside) if aside.exists() else None
+    previous: Witness | None = None
     witnesses: list[Witness] = []
     unreadable: list[str] = []
+    finished: list[str] = []
     for other, end in tails.items():
+        if other == path:
+            continue
         if end is None:
             unreadable.append(other.name)
-        elif end.seq and other != path:
+        elif end.next == path.name:
+            previous = Witness(other.name, end.seq, end.hash.hex())
+            finished.append(other.name)
+        elif end.next and (path.parent / end.next).exists():
+            finished.append(other.name)
+        elif end.seq:
             witnesses.append(Witness(other.name, end.seq, end.hash.hex()))
-    return Claim(path, descriptor, tail, torn, tuple(witnesses), tuple(unreadable))
-
-
-def _tail_of(path: Path) -> Tail | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        return read_tail(descriptor)
-    finally:
-        os.close(descriptor)
+    if tail.size:
+        previous = None
+    elif previous is not None:
+        # Whoever began it died before the first line.
+        tail = Tail(0, previous.seq, bytes.fromhex(previous.hash), b"")
+    return Claim(
+        path,
+        descriptor,
+        tail,
+        time_of(os.pread(descriptor, 128, 0)) if tail.size else None,
+        previous,
+        # Also if an earlier process kept it aside and died before it could say so.
+        _describe(aside) if aside.exists() else None,
+        tuple(witnesses),
+        tuple(unreadable),
+        frozenset(finished),
+    )
 
 
 def _keep(path: Path, torn: bytes) -> None:
@@ -161,18 +276,9 @@ def _keep(path: Path, torn: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _describe(path: Path) -> Torn:
     content = path.read_bytes()
     return Torn(path.name, len(content), f"sha256:{sha256(content).hexdigest()}")
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new name in the directory outlast a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
 
@@ -19,12 +19,22 @@ DELAY_S = 0.5
 
 class GroupSync:
     """Syncs the file behind `descriptor`. A failed sync is final: what the kernel could not write
-    it may have dropped, and a later success would prove nothing."""
+    it may have dropped, and a later success would prove nothing.
 
-    def __init__(self, descriptor: int, delay_s: float = DELAY_S) -> None:
+    `tend` is called on the thread after each sync, to do what else is due; it returns in how many
+    seconds it wants to be called though nothing is written, or None. It must not raise.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        delay_s: float = DELAY_S,
+        tend: Callable[[], float | None] | None = None,
+    ) -> None:
         self.failure: str | None = None
         self._descriptor = descriptor
         self._delay_s = delay_s
+        self._tend = tend
         self._written = 0
         self._synced = 0
         self._scheduled = False
@@ -62,25 +72,38 @@ class GroupSync:
 
     def close(self) -> None:
         """Sync what was written and end the thread; the descriptor stays open."""
-        self._closing = True
-        self._urgent.set()
-        self._due.set()
+        self.end()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self._sync()
+        self.flush()
+
+    def end(self) -> None:
+        """End the thread, without waiting for it."""
+        self._closing = True
+        self._urgent.set()
+        self._due.set()
+
+    def move(self, descriptor: int) -> None:
+        """Sync another file from now on. Call it on the thread, or before there is one, when all
+        that was written to the file before is on the disk."""
+        self._descriptor = descriptor
 
     def _work(self) -> None:
+        pause: float | None = None
         while not self._closing:
-            self._due.wait()
-            self._due.clear()
-            self._urgent.wait(self._delay_s)
-            self._urgent.clear()
+            if self._due.wait(pause):
+                self._due.clear()
+                self._urgent.wait(self._delay_s)
+                self._urgent.clear()
             # Before the sync reads how far it has come: a line after that schedules the next one.
             self._scheduled = False
-            self._sync()
+            self.flush()
+            if self._tend is not None and not self._closing and self.failure is None:
+                pause = self._tend()
 
-    def _sync(self) -> None:
+    def flush(self) -> None:
+        """Sync now, on the thread or when it has ended, and tell who waits."""
         target = self._written
         if target > self._synced and self.failure is None:
             try:

@@ -1,134 +1,193 @@
-"""Checks an audit directory and says where it was changed. Reads only.
+"""Checks an audit directory and says where it was changed. Reads only, and streams.
 
-Finds, by line, every edit, removal, insertion and exchange within a segment; a segment that was
-removed; and an end that was cut off, as far as a process that started later in another segment
-has seen it. It cannot find an end cut off after that, nor records that were written anew from
-some line on by someone who may write the directory: only a signed checkpoint kept elsewhere can.
+Finds, by line, every edit, removal, insertion and exchange; a segment that was removed, an end
+that was cut off and a log that was put back to an older copy, up to the newest checkpoint that
+the keys or an anchor know of. What no checkpoint covers yet is said in the notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from tidegate.audit import chain
-from tidegate.audit.event import Opening
-from tidegate.audit.segment import segments
+from tidegate.audit.claims import Claims, Fault, Read
+from tidegate.audit.head import Head
+from tidegate.audit.keys import Keys, is_signed
+from tidegate.audit.marks import Checkpoint, parse_checkpoint
+from tidegate.audit.scan import Scan, scan
+from tidegate.audit.segment import number_of, segments
 from tidegate.errors import Code, GateError
-
-_OPENING = b',"phase":"open",'
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """Something that is not as it was written. `line` counts from 1; 0 means the whole file."""
-
-    segment: str
-    line: int
-    reason: str
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was found. `lines` counts those that hold; `notes` are no proof of a change."""
+    """What was found. `lines` counts those that hold, `checkpoints` those that are signed by a key
+    that is trusted, `signed_until` is the time of the newest; `notes` are no proof of a change."""
 
+    intact: bool
     segments: int
     lines: int
+    checkpoints: int
+    signed_until: datetime | None
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
 
-    @property
-    def intact(self) -> bool:
-        return not self.faults
 
+def verify(
+    directory: Path,
+    keys: Path | None = None,
+    anchors: Sequence[Checkpoint] = (),
+    trusted: dict[str, bytes] | None = None,
+) -> Report:
+    """Check every segment in the directory, and each against what others say of it.
 
-class _Segment:
-    """A segment while it is read: its lines go through the chain, its openings are kept."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self.directory = path.parent
-        self.torn = 0
-        self.openings: list[tuple[int, bytes]] = []
-        with path.open("rb") as file:
-            self.checked = chain.check(self._lines(file))
-
-    def _lines(self, file: Iterator[bytes]) -> Iterator[bytes]:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                self.torn = len(line)
-                return
-            if _OPENING in line[:128]:
-                self.openings.append((number, line))
-            yield line[:-1]
-
-    def hash_at(self, seq: int) -> str | None:
-        """The hash of the line `seq`, if that far the chain holds."""
-        return self.checked.hashes[32 * (seq - 1) : 32 * seq].hex() if seq else None
-
-
-def verify(directory: Path) -> Report:
-    """Check every segment in the directory, and each against what later ones say of it.
-
+    `keys` is the directory of the keys and the head, `anchors` are checkpoints from elsewhere,
+    `trusted` public keys beside those in `keys`. Without any key signatures are not checked.
     Raises: GateError STATE_FAILED if the directory or a file in it cannot be read.
     """
-    try:
-        found = {path.name: _Segment(path) for path in segments(directory)}
-        faults = [fault for segment in found.values() for fault in _faults(segment, found)]
-    except OSError as error:
-        raise GateError(
-            Code.STATE_FAILED, f"Cannot read the audit log in `{directory}`: {error.strerror}."
-        ) from error
-    known = {*found, *(fault.segment for fault in faults)}
-    for number in range(1, int(max(found, default="0.").partition(".")[0])):
-        if (name := f"{number:06}.jsonl") not in known:
-            faults.append(Fault(name, 0, "the segment was removed"))
-    return Report(
-        segments=len(found),
-        lines=sum(segment.checked.lines for segment in found.values()),
-        faults=tuple(sorted(faults, key=lambda fault: (fault.segment, fault.line))),
-        notes=tuple(
-            f"{segment.name} ends in {segment.torn} bytes of an unfinished line"
-            for segment in found.values()
-            if segment.torn
-        ),
-    )
+    return _Verification(directory, keys, anchors, trusted or {}).report()
 
 
-def _faults(segment: _Segment, found: dict[str, _Segment]) -> Iterator[Fault]:
-    broken = segment.checked.fault
-    if broken is not None:
-        yield Fault(segment.name, broken.line, broken.reason)
-    if segment.checked.lines and (not segment.openings or segment.openings[0][0] != 1):
-        yield Fault(segment.name, 1, "the segment does not begin with an opening")
-    for number, line in segment.openings:
-        if number > segment.checked.lines:
-            return
+class _Verification:
+    def __init__(
+        self,
+        directory: Path,
+        keys: Path | None,
+        anchors: Sequence[Checkpoint],
+        trusted: dict[str, bytes],
+    ) -> None:
+        self._directory = directory
+        self._trusted = dict(trusted)
+        self._head: Checkpoint | None = None
+        self._claims = Claims()
+        self._faults: list[Fault] = []
+        self._notes: list[str] = []
+        self._oldest = 1
+        self._newest: Checkpoint | None = None
+        if keys is not None:
+            self._trusted |= Keys(keys).trusted()
+            self._take_head(Head(keys), published=any(keys.glob("*.pub")))
+        for place, anchor in enumerate(anchors, 1):
+            self._take(anchor, f"anchor {place}")
+
+    def report(self) -> Report:
         try:
-            opening = msgspec.json.decode(line, type=Opening)
-        except msgspec.MsgspecError:
-            yield Fault(segment.name, number, "the opening cannot be read")
-            continue
-        yield from _opening_faults(segment, number, opening, found)
+            scans = [scan(path, self._trusted) for path in segments(self._directory)]
+            self._gather(scans)
+            found = {read.path.name: read.check(self._claims) for read in scans}
+        except OSError as error:
+            raise GateError(
+                Code.STATE_FAILED,
+                f"Cannot read the audit log in `{self._directory}`: {error.strerror}.",
+                details={"path": str(self._directory)},
+            ) from error
+        read: dict[str, Read] = {name: outcome.read for name, outcome in found.items()}
+        for outcome in found.values():
+            self._faults += outcome.faults
+            self._notes += outcome.notes
+        self._faults += self._claims.faults(read, self._oldest)
+        self._faults += self._links(scans, read)
+        self._faults += self._missing(read)
+        order = sorted(set(self._faults), key=lambda fault: (fault.segment, fault.line))
+        return Report(
+            intact=not order,
+            segments=len(found),
+            lines=sum(segment.lines for segment in read.values()),
+            checkpoints=sum(outcome.checkpoints for outcome in found.values()),
+            signed_until=self._newest.time if self._newest is not None else None,
+            faults=tuple(order),
+            notes=tuple(self._notes),
+        )
+
+    def _take_head(self, head: Head, *, published: bool) -> None:
+        newest = head.read()
+        if newest is not None:
+            self._take(newest, "the head")
+        elif head.path.exists():
+            self._faults.append(Fault("", 0, f"the head `{head.path}` cannot be read"))
+        elif published:
+            self._faults.append(Fault("", 0, f"the head `{head.path}` is gone"))
+
+    def _take(self, checkpoint: Checkpoint, by: str) -> None:
+        """Hold the log to a checkpoint that was kept outside it."""
+        if not is_signed(checkpoint, self._trusted):
+            reason = f"{by} is not signed by a key that is known, so nothing follows from it"
+            self._faults.append(Fault("", 0, reason))
+            return
+        self._claims.add_checkpoint(checkpoint, by)
+        self._learn(checkpoint)
+
+    def _learn(self, checkpoint: Checkpoint) -> None:
+        self._oldest = max(self._oldest, checkpoint.oldest)
+        if self._newest is None or self._newest.time < checkpoint.time:
+            self._newest = checkpoint
+
+    def _gather(self, scans: list[Scan]) -> None:
+        for read in scans:
+            if read.newest is not None:
+                self._learn(msgspec.structs.replace(read.newest, oldest=read.oldest))
+            for seq, witness in read.witnesses:
+                by = f"{read.path.name} number {seq}"
+                self._claims.add_end(witness, by, (read.path.name, seq))
+        if not self._trusted and any(read.has_checkpoints for read in scans):
+            self._notes.append("no public key was given, so no signature was checked")
+
+    def _links(self, scans: list[Scan], read: dict[str, Read]) -> Iterator[Fault]:
+        """Where a chain goes on in another segment, both ends must say so."""
+        by_name = {each.path.name: each for each in scans}
+        for each in scans:
+            name, previous, following = each.path.name, each.previous, each.next
+            if previous is not None:
+                before = by_name.get(previous.segment)
+                if before is None:
+                    if number_of(previous.segment) >= self._oldest:
+                        yield Fault(previous.segment, 0, f"the segment was removed: {name} follows")
+                elif not read[before.path.name].broken and before.next != name:
+                    end = read[before.path.name].lines
+                    yield Fault(before.path.name, end, f"the end was cut off: {name} follows it")
+            if following and not read[name].broken:
+                after = by_name.get(following)
+                if after is None:
+                    if number_of(following) >= self._oldest:
+                        yield Fault(following, 0, f"the segment was removed: {name} goes on in it")
+                elif read[following].lines and (
+                    after.previous is None or after.previous.segment != name
+                ):
+                    yield Fault(following, 1, f"written anew: {name} goes on in it")
+
+    def _missing(self, read: dict[str, Read]) -> Iterator[Fault]:
+        told = {fault.segment for fault in self._faults}
+        numbers = {number_of(name) for name in read}
+        for number in range(self._oldest, max(numbers, default=0)):
+            name = f"{number:06}.jsonl"
+            if number not in numbers and name not in told:
+                yield Fault(name, 0, "the segment was removed")
 
 
-def _opening_faults(
-    segment: _Segment, number: int, opening: Opening, found: dict[str, _Segment]
-) -> Iterator[Fault]:
-    if opening.segment != segment.name:
-        yield Fault(segment.name, number, f"the line belongs to {opening.segment}")
-    for witness in opening.witnesses:
-        other = found.get(witness.segment)
-        seen_by = f"{segment.name} line {number} saw line {witness.seq}"
-        if other is None:
-            yield Fault(witness.segment, 0, f"the segment was removed: {seen_by}")
-        elif other.checked.fault is None and witness.seq > other.checked.lines:
-            yield Fault(witness.segment, other.checked.lines, f"the end was cut off: {seen_by}")
-        elif witness.seq <= other.checked.lines and other.hash_at(witness.seq) != witness.hash:
-            yield Fault(witness.segment, witness.seq, f"written anew: {seen_by} differ")
-    if opening.torn is not None:
-        aside = segment.directory / Path(opening.torn.file).name
-        content = aside.read_bytes() if aside.is_file() else b""
-        if f"sha256:{sha256(content).hexdigest()}" != opening.torn.digest:
-            yield Fault(segment.name, number, f"{aside.name}, which it names, is gone or changed")
+def read_anchors(text_or_path: str) -> list[Checkpoint]:
+    """The checkpoints in a text, or in the file that it names, one a line.
+
+    Raises: GateError ARGUMENT_INVALID.
+    """
+    text = text_or_path
+    if not text.lstrip().startswith("{"):
+        try:
+            text = Path(text).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                f"Cannot read the anchor `{text_or_path}`: {reason}.",
+                hint="Name a file with checkpoints, or give one as it was printed.",
+            ) from None
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [parse_checkpoint(line) for line in lines[:-1]]
+    try:
+        found.append(parse_checkpoint(lines[-1] if lines else ""))
+    except GateError:
+        # A crash may have cut the last one short.
+        if not found:
+            raise
+    return found

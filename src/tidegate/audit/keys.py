@@ -1,0 +1,186 @@
+"""The key that signs checkpoints, and the public keys, old ones too, that they are checked with.
+
+They live in a directory of their own, not beside the segments: who may write the log must not be
+able to sign it, nor to choose whom the verifier trusts. The private key is a PKCS#8 PEM file, made
+when it is first needed. cryptography is imported when something is signed or checked, not before.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tidegate.audit.marks import Checkpoint
+from tidegate.errors import Code, GateError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+# An Ed25519 key in PKCS#8 is these bytes and the 32 of the seed (RFC 8410).
+_PKCS8 = bytes.fromhex("302e020100300506032b657004220420")
+_PREFIX = "ed25519:"
+
+
+class Keys:
+    """The keys in `directory`, which is made, mode 0700, when the first key is."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._private: Ed25519PrivateKey | None = None
+        self._public = b""
+
+    def prepare(self) -> None:
+        """Make the private key if there is none. Raises: GateError STATE_FAILED."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._path.exists():
+                self._make()
+        except OSError as error:
+            raise self._failed("cannot be made", error) from error
+
+    def sign(self, checkpoint: Checkpoint) -> Checkpoint:
+        """The checkpoint with our key's fingerprint and signature.
+
+        Raises: GateError STATE_FAILED if the key cannot be read or others may read it.
+        """
+        private = self._private or self._load()
+        named = msgspec.structs.replace(checkpoint, key=fingerprint(self._public), signature="")
+        signature = private.sign(named.signed()).hex()
+        return msgspec.structs.replace(named, signature=signature)
+
+    def public(self) -> str:
+        """The public key of the one that signs now, as text. Raises: GateError STATE_FAILED."""
+        self.prepare()
+        if self._private is None:
+            self._load()
+        return public_text(self._public)
+
+    def trusted(self) -> dict[str, bytes]:
+        """Every public key kept here, by fingerprint. Raises: GateError STATE_FAILED."""
+        try:
+            texts = [path.read_text("ascii") for path in sorted(self.directory.glob("*.pub"))]
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._failed("cannot be read", error) from error
+        return {fingerprint(public): public for public in map(parse_public, texts)}
+
+    def replace(self) -> str:
+        """Make another key and forget the private part of the one before; its public part stays.
+
+        Processes that run go on with the old one. Returns the new public key as text.
+        Raises: GateError STATE_FAILED.
+        """
+        self.public()
+        try:
+            self._path.unlink()
+        except OSError as error:
+            raise self._failed("cannot be replaced", error) from error
+        self._private = None
+        return self.public()
+
+    @property
+    def _path(self) -> Path:
+        return self.directory / "signing.key"
+
+    def _make(self) -> None:
+        """Another process may make one at the same moment: the first one's name stands."""
+        encoded = b64encode(_PKCS8 + os.urandom(32)).decode()
+        text = f"-----BEGIN PRIVATE KEY-----\n{encoded}\n-----END PRIVATE KEY-----\n"
+        made = self.directory / f".signing.key.{os.getpid()}"
+        made.unlink(missing_ok=True)
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(made, self._path)
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+
+    def _load(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        try:
+            if os.name == "posix" and self._path.stat().st_mode & 0o077:
+                raise GateError(
+                    Code.STATE_FAILED,
+                    f"Others may read the audit log's key `{self._path}`.",
+                    hint=f"Run `chmod 600 {self._path}` and `tidegate audit key --replace`.",
+                    details={"path": str(self._path)},
+                )
+            lines = self._path.read_text("ascii").split("\n")
+            der = b64decode(lines[1], validate=True)
+        except (OSError, UnicodeDecodeError, IndexError, NotBase64) as error:
+            raise self._failed("cannot be read", error) from error
+        if len(der) != len(_PKCS8) + 32 or not der.startswith(_PKCS8):
+            raise self._failed("is no Ed25519 key", None)
+        self._private = Ed25519PrivateKey.from_private_bytes(der[len(_PKCS8) :])
+        self._public = self._private.public_key().public_bytes_raw()
+        self._publish()
+        return self._private
+
+    def _publish(self) -> None:
+        path = self.directory / f"{fingerprint(self._public)}.pub"
+        try:
+            if not path.exists():
+                path.write_text(public_text(self._public) + "\n", "ascii")
+        except OSError as error:
+            raise self._failed("cannot be written", error) from error
+
+    def _failed(self, what: str, error: Exception | None) -> GateError:
+        reason = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+        return GateError(
+            Code.STATE_FAILED,
+            f"The audit log's key in `{self.directory}` {what}{reason}.",
+            details={"path": str(self.directory)},
+        )
+
+
+def fingerprint(public: bytes) -> str:
+    """The name of a public key: the first 16 hexadecimal digits of its SHA-256."""
+    return sha256(public).hexdigest()[:16]
+
+
+def public_text(public: bytes) -> str:
+    """A public key as text, `ed25519:` and 44 characters."""
+    return _PREFIX + b64encode(public).decode()
+
+
+def parse_public(text: str) -> bytes:
+    """The 32 bytes behind `public_text`. Raises: GateError ARGUMENT_INVALID."""
+    try:
+        public = b64decode(text.strip().removeprefix(_PREFIX), validate=True)
+    except (NotBase64, ValueError):
+        public = b""
+    if len(public) != 32:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "This is not a public key of the audit log.",
+            hint="Give what `tidegate audit key` printed.",
+        )
+    return public
+
+
+def is_signed(checkpoint: Checkpoint, trusted: dict[str, bytes]) -> bool:
+    """Whether one of the trusted keys signed the checkpoint as it stands."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    public = trusted.get(checkpoint.key)
+    if public is None:
+        return False
+    try:
+        signature = bytes.fromhex(checkpoint.signature)
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, checkpoint.signed())
+    except (ValueError, InvalidSignature):
+        return False
+    return True
