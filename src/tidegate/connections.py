@@ -44,12 +44,13 @@ class Place(msgspec.Struct, frozen=True):
     schema: str | None = None
 
     def applied(self, request: Query | Explain | Browse) -> Query | Explain | Browse:
-        """The request, here unless it names a place itself."""
-        if request.database is not None or request.schema is not None:
+        """The request with what it does not say itself; schemas are those of their database."""
+        if request.database is not None:
             return request
         if isinstance(request, Browse):
             return msgspec.structs.replace(request, database=self.database)
-        return msgspec.structs.replace(request, database=self.database, schema=self.schema)
+        schema = request.schema or self.schema
+        return msgspec.structs.replace(request, database=self.database, schema=schema)
 
 
 _HERE = Place()

@@ -24,6 +24,7 @@ class Code(Enum):
     POLICY_DENIED = "policy.denied"
     POLICY_CONFIRM = "policy.confirm"
     POLICY_MASKED = "policy.masked"
+    CONFIRM_NEEDLESS = "policy.confirm_needless"
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
     ARGUMENT_INVALID = "argument.invalid"
@@ -80,6 +81,7 @@ FATES: dict[Code, Fate] = {
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."
     ),
+    Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry it unasked."),
     Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),

@@ -325,7 +325,14 @@ class Gateway:
 
 
 def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:
-    return decide(call.actor, source, call.scope, judgement, confirmed=call.confirmed)
+    return decide(
+        call.actor,
+        source,
+        call.scope,
+        judgement,
+        confirmed=call.confirmed,
+        reads_only=call.reads_only,
+    )
 
 
 async def _inspect(engine: Engine, request: Query, judgement: Judgement) -> Judgement:

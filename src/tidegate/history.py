@@ -6,14 +6,17 @@ the record that is not is the audit.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 import msgspec
 
 from tidegate.secrets import redact
 from tidegate.store.api import HistoryEntry, Store
 from tidegate.store.deferred import Deferred
+from tidegate.types import Call, HistoryFound, SearchHistory, Source
 
 KEEP_ENTRIES = 10_000
 KEEP_DAYS = 90
@@ -56,6 +59,21 @@ class History:
         return self._store.search_history(
             query.split(), sources=sources, since=since, until=until, limit=limit
         )
+
+    async def recall(self, call: Call, sources: tuple[Source, ...]) -> HistoryFound:
+        """Answer the call's `SearchHistory` within `sources` (`gateway.Keeper`)."""
+        request = call.request
+        if not isinstance(request, SearchHistory):
+            raise TypeError(f"no search of the history: {type(request).__name__}")
+        search = partial(
+            self.search,
+            request.words,
+            sources=[source.name for source in sources],
+            since=request.since,
+            until=request.until,
+            limit=request.limit,
+        )
+        return HistoryFound(tuple(await asyncio.to_thread(search)))
 
     def flush(self) -> None:
         """Write what waits. Raises: GateError STATE_FAILED; then it still waits."""

@@ -315,7 +315,8 @@ class Call(msgspec.Struct, frozen=True):
     `scope` is what the tool itself demands, beside what the statement turns out to need.
     `source` is the name or id of the source; None stands for the actor's only one, and for all
     that it may see where the request is about several. `confirmed` tells that the caller
-    typed the phrase of confirmation; `can_ask` that its client can show a person a question.
+    typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
+    caller may do elsewhere; `can_ask` that its client can show a person a question.
     """
 
     actor: Actor
@@ -328,6 +329,7 @@ class Call(msgspec.Struct, frozen=True):
     cancellation: Cancellation = NEVER
     progress: Progress | None = None
     confirmed: bool = False
+    reads_only: bool = False
     can_ask: bool = False
 
 

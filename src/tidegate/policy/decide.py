@@ -21,13 +21,14 @@ def decide(
     judgement: Judgement,
     *,
     confirmed: bool = False,
+    reads_only: bool = False,
 ) -> Verdict:
     """The verdict of the first rule that has one, else `ALLOWED`. Raises nothing.
 
     `scope` is what the tool demands whatever the statement does. Destructive and unqualified
     changes are `confirm` until they are `confirmed`, and then `ask`.
     """
-    case = Case(actor, source, scope, judgement, confirmed)
+    case = Case(actor, source, scope, judgement, confirmed, reads_only)
     for look in _LOOKS:
         verdict = look(case)
         if verdict is not None:

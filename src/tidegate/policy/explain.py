@@ -34,9 +34,10 @@ def explain(
     judgement: Judgement,
     *,
     confirmed: bool = False,
+    reads_only: bool = False,
 ) -> Explanation:
     """The verdict that `decide` gives for the same arguments, with its findings."""
-    case = Case(actor, source, scope, judgement, confirmed)
+    case = Case(actor, source, scope, judgement, confirmed, reads_only)
     findings: list[Finding] = []
     for rule in RULES:
         verdict = rule.look(case)

@@ -13,7 +13,7 @@ class Case(msgspec.Struct, frozen=True):
     """One question put to the rules.
 
     `scope` is what the tool demands whatever the statement does; `confirmed` tells that the
-    phrase of confirmation was typed.
+    phrase of confirmation was typed, `reads_only` that the tool is for reading.
     """
 
     actor: Actor
@@ -21,6 +21,7 @@ class Case(msgspec.Struct, frozen=True):
     scope: Scope
     judgement: Judgement
     confirmed: bool = False
+    reads_only: bool = False
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -85,6 +85,25 @@ def _beyond_writing(case: Case) -> Verdict | None:
     return Verdict("deny", judgement.rule, judgement.reason, code, hint)
 
 
+def _tool_reads(case: Case) -> Verdict | None:
+    if case.reads_only and case.judgement.effect is not Effect.READ:
+        return _deny(
+            "tool.reads", Code.POLICY_READ_ONLY, "This tool only runs statements that read"
+        )
+    return None
+
+
+def _confirmable(case: Case) -> Verdict | None:
+    if not case.confirmed or case.judgement.metadata or _must_confirm(case) is not None:
+        return None
+    return _deny(
+        "sql.confirmable",
+        Code.CONFIRM_NEEDLESS,
+        "This tool only accepts destructive queries (DROP, TRUNCATE, ALTER...DROP). Use"
+        " execute_query for other queries.",
+    )
+
+
 def _external_access(case: Case) -> Verdict | None:
     if case.judgement.effect is Effect.READ:
         return None
@@ -186,6 +205,8 @@ RULES: tuple[Rule, ...] = (
     Rule("source.access", "The source admits what the tool is for", _tool_access),
     Rule("sql.readable", "The statement can be read", _unreadable),
     Rule("sql.effect", "The statement at most changes data", _beyond_writing),
+    Rule("tool.reads", "The tool is for what the statement does", _tool_reads),
+    Rule("sql.confirmable", "What was confirmed needs a confirmation", _confirmable),
     Rule("source.writes", "The source admits what the statement changes", _external_access),
     Rule("source.safe_mode", "The source's safe mode admits it", _safe_mode),
     Rule("actor.writes", "The caller's scope covers what the statement changes", _write_scope),

@@ -79,16 +79,23 @@ class Turn:
         return self._context.client
 
     async def handle(
-        self, request: Request, source: str | None, expected: type[PayloadT]
+        self,
+        request: Request,
+        source: str | None,
+        expected: type[PayloadT],
+        *,
+        confirmed: bool = False,
+        reads_only: bool = False,
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
         `source` is a source's name or id; None stands for the one source that the actor may see.
         Only a `Query` reports progress: a tool may read metadata several times, and progress
-        must not go back.
+        must not go back. `confirmed`: the caller typed the phrase of confirmation; `reads_only`:
+        the tool is for statements that read, whatever the caller may do elsewhere.
         Raises: GateError, whatever the gate refuses or the database says.
         """
-        payload = (await self._send(request, source)).payload
+        payload = (await self._send(request, source, confirmed, reads_only)).payload
         if not isinstance(payload, expected):
             raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload
@@ -100,7 +107,13 @@ class Turn:
             raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload
 
-    def _send(self, request: Request, source: str | None) -> Awaitable[Reply]:
+    def _send(
+        self,
+        request: Request,
+        source: str | None,
+        confirmed: bool = False,
+        reads_only: bool = False,
+    ) -> Awaitable[Reply]:
         context = self._context
         client = context.client
         call = Call(
@@ -113,6 +126,9 @@ class Turn:
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
             progress=self._progress if isinstance(request, Query) else None,
+            confirmed=confirmed,
+            reads_only=reads_only,
+            can_ask=context.can("elicitation"),
         )
         return self._gate.handle(call)
 

@@ -10,7 +10,8 @@ from tidegate import __version__
 from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import Gate, Surface
-from tidegate.surfaces.workbench import connections, metadata
+from tidegate.surfaces.workbench import connections, metadata, statements, switching
+from tidegate.surfaces.workbench.confirmation import confirm_destructive_operation
 from tidegate.surfaces.workbench.errors import (
     error_renderer,
     status_rule,
@@ -18,6 +19,7 @@ from tidegate.surfaces.workbench.errors import (
     unknown_tool,
 )
 from tidegate.surfaces.workbench.execution import execute_query
+from tidegate.surfaces.workbench.export import export_data
 from tidegate.surfaces.workbench.resources import RESOURCES
 
 REVISIONS = RevisionPolicy(
@@ -49,7 +51,15 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
         settings=Settings(REVISIONS, error_status=status_of),
         capabilities=CAPABILITIES,
         instructions=INSTRUCTIONS,
-        tools=(*connections.TOOLS, *metadata.TOOLS, execute_query(config.limits)),
+        tools=(
+            *connections.TOOLS,
+            *metadata.TOOLS,
+            execute_query(config.limits),
+            confirm_destructive_operation(config.limits),
+            export_data(config),
+            *switching.TOOLS,
+            *statements.TOOLS,
+        ),
         resources=RESOURCES,
         render_error=error_renderer(status_of),
         unknown_tool=unknown_tool,

@@ -12,7 +12,7 @@ from tidegate.errors import Code, GateError
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import Turn
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.types import Browse, Catalog, Databases
+from tidegate.types import Browse, Catalog, Databases, Table
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -76,6 +76,22 @@ async def catalog_of(
             hint=f"Schemas: {', '.join(catalog.schemas[:20])}.",
         )
     return catalog, schema
+
+
+async def table_of(turn: Turn, source: str, name: str, schema: str | None = None) -> Table:
+    """The table that is meant, as it is called or else without regard to case.
+
+    Raises: GateError ARGUMENT_INVALID for an unknown schema, TABLE_UNKNOWN.
+    """
+    catalog, place = await catalog_of(turn, source, schema=schema)
+    tables = [table for table in catalog.tables if table.schema == place]
+    for table in tables:
+        if table.name == name:
+            return table
+    alike = [table for table in tables if table.name.casefold() == name.casefold()]
+    if len(alike) == 1:
+        return alike[0]
+    raise GateError(Code.TABLE_UNKNOWN, f"Table not found: {name}")
 
 
 async def check_database(turn: Turn, source: str, database: str) -> None:

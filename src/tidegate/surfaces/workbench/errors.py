@@ -38,10 +38,6 @@ _PREFIXES = {
 _WORDS = {
     Code.SOURCE_UNKNOWN: "Connection not found",
     Code.SOURCE_NOT_CONNECTED: "Connection is not open",
-    Code.POLICY_CONFIRM: (
-        "Destructive queries (DROP, TRUNCATE, ALTER...DROP) cannot be executed via execute_query."
-        " Use confirm_destructive_operation."
-    ),
     Code.SQL_TOO_LONG: "Query exceeds 100KB limit",
     Code.SQL_MULTIPLE: "Multi-statement queries are not supported. Send one statement at a time.",
 }
@@ -91,7 +87,17 @@ def _words(error: GateError, turn: Turn) -> str:
         return _words_on_argument(parameter, error.details)
     if error.code is Code.POLICY_SCOPE and not turn.actor.scope.covers(turn.scope):
         return f"Tool '{turn.tool}' requires additional scopes"
+    if error.code is Code.POLICY_CONFIRM:
+        return _words_on_confirmation(error)
     return _WORDS.get(error.code, error.message)
+
+
+def _words_on_confirmation(error: GateError) -> str:
+    if error.details.get("effect") == "destructive":
+        what = "Destructive queries (DROP, TRUNCATE, ALTER...DROP)"
+    else:
+        what = "UPDATE and DELETE without WHERE"
+    return f"{what} cannot be executed via execute_query. Use confirm_destructive_operation."
 
 
 def _words_on_argument(parameter: str, details: Mapping[str, Any]) -> str:

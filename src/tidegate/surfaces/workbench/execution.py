@@ -20,7 +20,7 @@ from tidegate.surfaces.workbench.calls import (
     hints,
     uuid_of,
 )
-from tidegate.types import Limits, Page, Query, Statement
+from tidegate.types import ConnectionState, Limits, Page, Query, Scope, Statement, Switch
 
 MOST_ROWS, MOST_SECONDS = 10_000, 300
 _ROWS_SCHEMA: dict[str, Any] = {
@@ -83,12 +83,19 @@ def execute_query(settings: LimitSettings) -> SurfaceTool:
         elif args.database is not None:
             await check_database(turn, source, args.database)
         request = Query(Statement(args.query), limits, "text", args.database, args.schema)
-        return answer(executed(await turn.handle(request, source, Page)))
+        page = await turn.handle(request, source, Page)
+        if (args.database or args.schema) and turn.actor.scope.covers(Scope.READ_WRITE):
+            # After the statement was let through, and for who may switch.
+            await turn.handle(Switch(args.database, args.schema), source, ConnectionState)
+        return answer(executed(page))
 
     return SurfaceTool(
         name="execute_query",
         title="Execute Query",
-        description="Run one SQL statement that reads, such as SELECT, and return its rows.",
+        description=(
+            "Run one SQL statement and return its rows. DROP, TRUNCATE and ALTER...DROP go through"
+            " confirm_destructive_operation."
+        ),
         args=Execution,
         run=execute,
         output=Executed,

@@ -20,6 +20,7 @@ from tidegate.surfaces.workbench.calls import (
     answer,
     catalog_of,
     hints,
+    table_of,
     uuid_of,
 )
 from tidegate.types import (
@@ -157,7 +158,7 @@ async def _counts(
 
 
 async def _describe_table(turn: Turn, args: OfTable) -> ToolResult:
-    table = await _table(turn, args)
+    table = await table_of(turn, args.source, args.table, args.schema)
     return answer(
         TableDescription(
             columns=tuple(column_entry(column) for column in table.columns),
@@ -174,25 +175,9 @@ async def _describe_table(turn: Turn, args: OfTable) -> ToolResult:
 
 
 async def _get_table_ddl(turn: Turn, args: OfTable) -> ToolResult:
-    table = await _table(turn, args)
+    table = await table_of(turn, args.source, args.table, args.schema)
     request = Browse("ddl", schema=table.schema, table=table.name)
     return answer(TableDdl((await turn.handle(request, args.source, Ddl)).text))
-
-
-async def _table(turn: Turn, args: OfTable) -> Table:
-    """The table that is meant, as it is called or else without regard to case.
-
-    Raises: GateError TABLE_UNKNOWN.
-    """
-    catalog, schema = await catalog_of(turn, args.source, schema=args.schema)
-    tables = [table for table in catalog.tables if table.schema == schema]
-    for table in tables:
-        if table.name == args.table:
-            return table
-    alike = [table for table in tables if table.name.casefold() == args.table.casefold()]
-    if len(alike) == 1:
-        return alike[0]
-    raise GateError(Code.TABLE_UNKNOWN, f"Table not found: {args.table}")
 
 
 async def _ddl(turn: Turn, source: str, table: Table) -> str | UnsetType:

@@ -1,0 +1,258 @@
+"""`export_data`: a query's or tables' rows as CSV, JSON or SQL, inline or in a file.
+
+Each table is one query, and every query goes through the gate like any statement: judged, decided
+on, put on record. A file is made only when the gate has let the first of them through.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, BinaryIO, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tidegate.config import Config
+from tidegate.errors import Code, GateError
+from tidegate.protocol.model import ToolResult
+from tidegate.results.formats import Format, writer
+from tidegate.sql.quoting import identifier, qualified
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, table_of, uuid_of
+from tidegate.surfaces.workbench.downloads import Downloads
+from tidegate.types import Column, Limits, Page, Query, RowWriter, Statement
+
+MOST_ROWS = 100_000
+TIMEOUT_S = 60.0
+MOST_TABLES = 50
+
+_TABLE = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+_SUFFIXES = {"csv": ".csv", "json": ".json", "sql": ".sql"}
+
+
+class Export(msgspec.Struct, frozen=True):
+    connection_id: ConnectionId
+    format: Annotated[Literal["csv", "json", "sql"], Meta(description="Form of the export")]
+    query: Annotated[str, Meta(description="One SQL statement; or give tables")] | None = None
+    tables: (
+        Annotated[list[str], Meta(description="Tables to export, such as users or public.users")]
+        | None
+    ) = None
+    output_path: (
+        Annotated[str, Meta(description="New file inside ~/Downloads; inline if left out")] | None
+    ) = None
+    max_rows: Annotated[int, Meta(description="Rows for each table, 1 to 100000")] = 50_000
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """One export inline. `is_truncated` is there when rows were left out."""
+
+    label: str
+    format: str
+    row_count: int
+    data: str
+    is_truncated: bool | UnsetType = UNSET
+
+
+class Output(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One export inline, several (`exports`), or the file that was written (`path`)."""
+
+    label: str | UnsetType = UNSET
+    format: str | UnsetType = UNSET
+    row_count: int | UnsetType = UNSET
+    data: str | UnsetType = UNSET
+    exports: tuple[Exported, ...] | UnsetType = UNSET
+    path: str | UnsetType = UNSET
+    rows_exported: int | UnsetType = UNSET
+    is_truncated: bool | UnsetType = UNSET
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One statement of an export: what it is called, and where its INSERTs go."""
+
+    label: str
+    text: str
+    table: str
+
+
+class _Inline:
+    """Collects bytes up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._chunks: list[bytes] = []
+
+    def put(self, chunk: bytes) -> None:
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise GateError(
+                Code.LIMIT_BYTES,
+                "The export is too large to be returned inline",
+                hint="Give output_path, or ask for fewer rows.",
+            )
+        self._chunks.append(chunk)
+
+    def text(self) -> str:
+        return b"".join(self._chunks).decode()
+
+
+class _File:
+    """A file in Downloads that is made when the first bytes come."""
+
+    def __init__(self, downloads: Downloads, names: tuple[str, ...]) -> None:
+        self._downloads = downloads
+        self._names = names
+        self._file: BinaryIO | None = None
+        self.path: Path | None = None
+
+    def put(self, chunk: bytes) -> None:
+        if self._file is None:
+            self._file, self.path = self._downloads.create(self._names)
+        try:
+            self._file.write(chunk)
+        except OSError as error:
+            raise GateError(
+                Code.STATE_FAILED, f"The export cannot be written: {error.strerror}"
+            ) from None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def remove(self) -> None:
+        self.close()
+        if self.path is not None:
+            self._downloads.remove(self.path)
+
+
+class _Named:
+    """A writer of one table among several in a JSON file: the whole is one object."""
+
+    def __init__(self, inner: RowWriter, put: _File, label: str, first: bool) -> None:
+        self._inner = inner
+        self._put = put
+        self._opening = ("{" if first else ",") + msgspec.json.encode(label).decode() + ": "
+        self.write = inner.write
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        self._put.put(self._opening.encode())
+        self._inner.begin(columns)
+
+
+def export_data(config: Config) -> SurfaceTool:
+    """The tool within the operator's limits, writing where the settings allow."""
+    downloads = Downloads(config.export_directory)
+    most_bytes = config.limits.max_bytes
+
+    async def export(turn: Turn, args: Export) -> ToolResult:
+        source = uuid_of(args.connection_id, "connection_id")
+        rows = max(1, min(args.max_rows, MOST_ROWS))
+        names = None
+        if args.output_path is not None:
+            names = downloads.names(args.output_path, _SUFFIXES[args.format])
+        dialect = await _dialect(turn, source)
+        parts = await _parts(turn, source, args, dialect)
+        limits = Limits(rows, most_bytes, TIMEOUT_S)
+        if names is None:
+            exports = [
+                await _inline(turn, source, part, args.format, limits, dialect) for part in parts
+            ]
+            return answer(_one_or_several(exports))
+        file = _File(downloads, names)
+        with ExitStack() as undo:
+            undo.callback(file.remove)
+            count, cut = await _write(turn, source, parts, args.format, limits, dialect, file)
+            file.close()
+            undo.pop_all()
+        return answer(
+            Output(path=str(file.path), rows_exported=count, is_truncated=True if cut else UNSET)
+        )
+
+    return SurfaceTool(
+        name="export_data",
+        title="Export Data",
+        description="Export the rows of a query or of tables as CSV, JSON or SQL.",
+        args=Export,
+        run=export,
+        output=Output,
+        annotations=hints(reads=False, repeatable=False, open_world=True),
+    )
+
+
+async def _dialect(turn: Turn, source: str) -> str:
+    """The dialect of a source that the actor may see. Of another the gate says what is to say."""
+    for entry in await turn.sources():
+        if entry.source.id == source:
+            return entry.source.dialect
+    return "default"
+
+
+async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Part]:
+    """The statements to run. Raises: GateError ARGUMENT_INVALID, TABLE_UNKNOWN."""
+    if (args.query is None) == (args.tables is None):
+        raise wrong_argument("query", "type", "or tables is to be given, one of the two")
+    if args.query is not None:
+        return [Part("query", args.query, identifier("query", dialect))]
+    tables = args.tables or []
+    if not 1 <= len(tables) <= MOST_TABLES:
+        raise wrong_argument("tables", "type", f"names 1 to {MOST_TABLES} tables")
+    for name in tables:
+        if not _TABLE.fullmatch(name):
+            raise wrong_argument("tables", "type", "holds a name that is no table's")
+    parts: list[Part] = []
+    for name in tables:
+        schema, _, table = name.rpartition(".")
+        found = await table_of(turn, source, table, schema or None)
+        place = qualified(found.schema, found.name, dialect)
+        parts.append(Part(name, f"SELECT * FROM {place}", place))
+    return parts
+
+
+async def _inline(
+    turn: Turn, source: str, part: Part, format: Format, limits: Limits, dialect: str
+) -> Exported:
+    sheet = _Inline(limits.max_bytes)
+    rows = writer(format, sheet.put, table=part.table, dialect=dialect)
+    request = Query(Statement(part.text), limits, writer=rows)
+    page = await turn.handle(request, source, Page, reads_only=True)
+    rows.end()
+    cut = True if page.truncations else UNSET
+    return Exported(part.label, format, page.row_count, sheet.text(), cut)
+
+
+def _one_or_several(exports: list[Exported]) -> Output:
+    if len(exports) > 1:
+        return Output(exports=tuple(exports))
+    (only,) = exports
+    return Output(
+        only.label, only.format, only.row_count, only.data, is_truncated=only.is_truncated
+    )
+
+
+async def _write(
+    turn: Turn,
+    source: str,
+    parts: list[Part],
+    format: Format,
+    limits: Limits,
+    dialect: str,
+    file: _File,
+) -> tuple[int, bool]:
+    """Write all parts into one file; how many rows there were, and whether any were left out."""
+    count, cut = 0, False
+    several = format == "json" and len(parts) > 1
+    for place, part in enumerate(parts):
+        rows = writer(format, file.put, table=part.table, dialect=dialect)
+        if place and format != "json":
+            file.put(b"\r\n" if format == "csv" else b"\n")
+        target: RowWriter = _Named(rows, file, part.label, place == 0) if several else rows
+        request = Query(Statement(part.text), limits, writer=target)
+        page = await turn.handle(request, source, Page, reads_only=True)
+        rows.end()
+        count += page.row_count
+        cut = cut or bool(page.truncations)
+    file.put(b"}\n" if several else b"")
+    return count, cut
