@@ -1,7 +1,8 @@
 """One call's trail through the records: an intent, then an outcome or a refusal, and history.
 
 What could change data is on record before it runs. A read is on record before its reply leaves:
-if it cannot be, the reply does not leave.
+if it cannot be, the reply does not leave. Where the operator tolerates less (`audit.failure_mode`)
+the call goes on, and the log counts what is missing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ _KINDS = {
     "ListSources": "list",
     "Connect": "connect",
     "Disconnect": "disconnect",
+    "Switch": "switch",
+    "SearchHistory": "history",
+    "OpenWindow": "desk",
+    "OpenTable": "desk",
+    "FocusTab": "desk",
+    "ListTabs": "desk",
 }
 
 
@@ -72,15 +79,23 @@ class Trail:
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._began) * 1000
 
+    @property
+    def changes(self) -> bool:
+        """Whether the call could change data, as far as is known yet."""
+        return self.judgement is not None and self.judgement.effect > Effect.READ
+
     async def permit(self) -> None:
         """Note that the call may run; durably first, if it could change data.
 
         While the log fails, a read needs an intent as well: it would run for nobody.
         Raises: GateError AUDIT_UNAVAILABLE, and then it must not run.
         """
-        if self.judgement is not None and self.judgement.effect > Effect.READ:
-            await self._audit.durable(self._append("intent"))
-        elif self._audit.failing:
+        if self.changes:
+            try:
+                await self._audit.durable(self._append("intent"))
+            except GateError as error:
+                self._tolerate(error, changes=True)
+        elif self._audit.failing and not self._audit.tolerates(changes=False):
             self._append("intent")
         self._permitted = True
 
@@ -89,22 +104,45 @@ class Trail:
 
         Raises: GateError AUDIT_UNAVAILABLE, and then the reply must not leave.
         """
+        sequence = None
+        try:
+            if page is not None:
+                sequence = self._append(
+                    "outcome", rows=page.row_count, size=len(page.rows), elapsed_ms=page.elapsed_ms
+                )
+            else:
+                sequence = self._append("outcome", rows=rows, elapsed_ms=self.elapsed_ms)
+        except GateError as error:
+            self._tolerate(error, changes=self.changes)
         if page is not None:
-            sequence = self._append(
-                "outcome", rows=page.row_count, size=len(page.rows), elapsed_ms=page.elapsed_ms
-            )
             self._remember(page.row_count or page.affected, page.elapsed_ms, "")
-        else:
-            sequence = self._append("outcome", rows=rows, elapsed_ms=self.elapsed_ms)
-        if self.judgement is not None and self.judgement.effect > Effect.READ:
-            await self._audit.durable(sequence)
+        if sequence is not None and self.changes:
+            try:
+                await self._audit.durable(sequence)
+            except GateError as error:
+                self._tolerate(error, changes=True)
 
     def fail(self, error: GateError) -> None:
-        """Record a refusal or, if the call was permitted, how it failed."""
+        """Record a refusal or, if the call was permitted, how it failed.
+
+        Raises: GateError AUDIT_UNAVAILABLE, and then that is the answer.
+        """
         phase = "outcome" if self._permitted else "refusal"
-        self._append(phase, code=error.code.value, error=error.message, elapsed_ms=self.elapsed_ms)
+        try:
+            self._append(
+                phase, code=error.code.value, error=error.message, elapsed_ms=self.elapsed_ms
+            )
+        except GateError as fault:
+            # What was refused has changed nothing.
+            self._tolerate(fault, changes=self._permitted and self.changes)
         if self._permitted:
             self._remember(0, self.elapsed_ms, error.message)
+
+    def _tolerate(self, error: GateError, *, changes: bool) -> None:
+        """Count an event that could not be written, or raise what the log said about it."""
+        if not self._audit.tolerates(changes=changes):
+            raise error
+        self._audit.miss()
 
     def _append(
         self,
