@@ -20,7 +20,7 @@ HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
 # As text, because a start often needs none of them: each is compiled when it is first used.
 _REFERENCE = r"\$\{([A-Za-z]*):([^}]*)\}"
 _USERINFO = r"[A-Za-z][\w+.:-]*?://[^/?#@]*?:([^/?#]*)@"
-_SLASHED_USERINFO = r"[A-Za-z][\w+.:-]*?://[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@"
+_SLASHED_USERINFO = r"[A-Za-z][\w+.:-]*?://(?!\[)[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@"
 _PARAMETER = (
     r"(?i)(?:^|[?&;\s])([\w.-]*(?:passw\w*|pwd|passphrase|secret\w*|token|api_?key|hexkey)|key)"
     r"\s*=\s*('[^']*'|[^&;\s]*)"

@@ -40,6 +40,7 @@ def test_a_url_that_holds_a_secret_is_refused_without_repeating_it(url):
         "postgresql://reader:${ENV:SHOP_PW}@db/shop",
         "postgresql://${ENV:USER}:${FILE:/run/secrets/pw}@db/shop",
         "mysql://db:3306/shop?contact=a@b",
+        "postgresql://[::1]:5432/shop?ssh=me@bastion:22&ssh_key=/etc/id",
         "jdbc:sqlserver://db;user=u;password=${ENV:PW};encrypt=true",
         "duckdb:///md:shop?motherduck_token=${ENV:MD}",
         "memory:",

@@ -45,6 +45,11 @@ from tidegate.types import (
 OWN_S = 10.0
 """The time limit of what we ask for ourselves."""
 
+SUPERUSER = (
+    "the account is a superuser: no privilege that was not granted stops it, so give this source a"
+    " role with CONNECT, USAGE and SELECT alone",
+)
+
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
@@ -64,7 +69,10 @@ class PostgresEngine:
         self._stamp: tuple[str, str] | None = None
         self._server_version = first.line.server_version
         self._status = Status(
-            first.setting.database, first.setting.schema, first.setting.server_version
+            first.setting.database,
+            first.setting.schema,
+            first.setting.server_version,
+            SUPERUSER if first.line.parameter(b"is_superuser") == "on" else (),
         )
         self._pool = self._pool_of(first.setting.database, first)
 
