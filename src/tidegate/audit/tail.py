@@ -1,0 +1,126 @@
+"""Reads the newest records first, across segments, without reading what came before.
+
+Shows what stands in the files; whether it was changed, `verify` tells.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.audit.segment import segments
+from tidegate.errors import Code, GateError
+
+_BLOCK = 65_536
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One line: when it was written and what it holds, whatever kind it is. `hash` is left out."""
+
+    time: datetime
+    fields: dict[str, Any]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which records are wanted: of this actor (id or name), this source, not older than this.
+
+    Openings, checkpoints and ends of segments are wanted with `marks` alone.
+    """
+
+    actor: str | None = None
+    source: str | None = None
+    since: datetime | None = None
+    marks: bool = False
+
+    def takes(self, record: Record) -> bool:
+        fields = record.fields
+        if not self.marks and fields.get("phase") in ("open", "checkpoint", "continued"):
+            return False
+        if self.actor is not None and self.actor not in (
+            fields.get("actor"),
+            fields.get("actor_name"),
+        ):
+            return False
+        if self.source is not None and fields.get("source") != self.source:
+            return False
+        return self.since is None or record.time >= self.since
+
+
+class Tail:
+    """The records in `directory`, newest first, and then those that come."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises: GateError STATE_FAILED if there is no log."""
+        self._directory = directory
+        self._read: dict[Path, int] = {}
+        for path in self._segments():
+            self._read[path] = path.stat().st_size
+
+    def newest(self, wanted: Wanted, count: int) -> list[Record]:
+        """The last `count` records that are wanted, in the order of their times."""
+        found: list[Record] = []
+        streams = [_backwards(path, size) for path, size in self._read.items()]
+        for record in heapq.merge(*streams, key=lambda record: record.time, reverse=True):
+            if len(found) == count or (wanted.since is not None and record.time < wanted.since):
+                break
+            if wanted.takes(record):
+                found.append(record)
+        return found[::-1]
+
+    def more(self, wanted: Wanted) -> list[Record]:
+        """The wanted records that were written since this was asked the last time."""
+        found: list[Record] = []
+        for path in self._segments():
+            begin = self._read.get(path, 0)
+            with path.open("rb") as file:
+                file.seek(begin)
+                whole, _, _ = file.read().rpartition(b"\n")
+            if whole:
+                self._read[path] = begin + len(whole) + 1
+                found += (record for line in whole.split(b"\n") if (record := _record(line)))
+        return sorted(filter(wanted.takes, found), key=lambda record: record.time)
+
+    def _segments(self) -> list[Path]:
+        try:
+            return segments(self._directory)
+        except OSError as error:
+            raise GateError(
+                Code.STATE_FAILED,
+                f"Cannot read the audit log in `{self._directory}`: {error.strerror}.",
+                details={"path": str(self._directory)},
+            ) from error
+
+
+def _backwards(path: Path, size: int) -> Iterator[Record]:
+    """The records of a segment from its end to its beginning."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        rest, at = b"", size
+        while at > 0:
+            begin = max(0, at - _BLOCK)
+            lines = (os.pread(descriptor, at - begin, begin) + rest).split(b"\n")
+            rest = lines.pop(0) if begin else b""
+            for line in reversed(lines):
+                record = _record(line)
+                if record is not None:
+                    yield record
+            at = begin
+    finally:
+        os.close(descriptor)
+
+
+def _record(line: bytes) -> Record | None:
+    """What a line holds; None for what is no record, such as one that is being written."""
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
+        time = datetime.fromisoformat(fields["time"])
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
+        return None
+    fields.pop("hash", None)
+    return Record(time if time.tzinfo else time.replace(tzinfo=UTC), fields)
