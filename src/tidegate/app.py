@@ -10,8 +10,11 @@ import importlib
 import signal
 import uuid
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
@@ -83,9 +86,11 @@ class App:
         surfaces = [self.surface(name) for name in self.config.surfaces]
         server = surfaces[0] if len(surfaces) == 1 else Several(surfaces)
         kernel = Kernel(server, server.settings)
+        self._record_start("stdio")
         try:
             await serve(kernel, stdio(self.config.allow_writes), stop=_stop_on_signal())
         finally:
+            self._record_stop()
             await self.close()
 
     async def serve_http(
@@ -111,6 +116,7 @@ class App:
             body_limit=config.body_limit_bytes,
         )
         address = address_of(listener)
+        self._record_start(address)
         vigil = asyncio.ensure_future(Vigil(self.tokens, edge).keep())
         try:
             await listen(
@@ -122,6 +128,7 @@ class App:
             )
         finally:
             vigil.cancel()
+            self._record_stop()
             await self.close()
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
@@ -131,6 +138,22 @@ class App:
     def tell(self, name: str, details: Mapping[str, str]) -> None:
         """Put on record what callers without a token cause."""
         self.audit.tally(Happening(name=name, details=dict(details)))
+
+    def _record_start(self, edge: str) -> None:
+        """Put on record who serves what under which settings. Raises: GateError."""
+        settings = sha256(msgspec.json.encode(self.config)).hexdigest()
+        details = {
+            "edge": edge,
+            "surfaces": " ".join(self.config.surfaces),
+            "auth": str(self.config.auth).lower(),
+            "writes": str(self.config.allow_writes).lower(),
+            "failure_mode": self.config.audit.failure_mode,
+            "settings": f"sha256:{settings}",
+        }
+        self.audit.note(Happening(name="server.started", actor="server", details=details))
+
+    def _record_stop(self) -> None:
+        self.audit.tally(Happening(name="server.stopped", actor="server"))
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""
