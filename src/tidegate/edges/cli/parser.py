@@ -63,6 +63,7 @@ def build() -> Parser:
     _query(commands)
     _judge(commands)
     _token(commands)
+    _audit(commands)
     _demo(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(module="version")
@@ -212,6 +213,54 @@ def _token(commands: _Commands) -> None:
     for action in (create, listing, revoke):
         action.set_defaults(module="token")
         _state(action)
+
+
+def _audit(commands: _Commands) -> None:
+    audit = commands.add_parser(
+        "audit", help="see what happened, and prove that the record is whole"
+    )
+    actions = audit.add_subparsers(dest="action", metavar="ACTION", required=True)
+    verify = actions.add_parser(
+        "verify",
+        help="check the whole record",
+        description="Check the whole record: every line, every segment, every signature. Ends "
+        "with status 1 and says where, if anything was changed, removed, moved or cut off.",
+    )
+    verify.add_argument(
+        "--anchor",
+        action="append",
+        default=[],
+        metavar="FILE|TEXT",
+        help="hold it to checkpoints that were kept elsewhere; may be repeated",
+    )
+    verify.add_argument("--directory", metavar="DIR", help="check a copy of the record there")
+    verify.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="trust this public key too; may be repeated",
+    )
+    tail = actions.add_parser("tail", help="print the newest records")
+    tail.add_argument(
+        "-n", dest="count", type=int, default=20, metavar="N", help="so many (default 20)"
+    )
+    tail.add_argument("--follow", action="store_true", help="go on with those that come")
+    tail.add_argument("--actor", metavar="ID|NAME", help="of this caller")
+    tail.add_argument("--source", metavar="NAME", help="on this source")
+    tail.add_argument("--since", metavar="TIME", help="such as 2h, 1d or 2026-01-31")
+    tail.add_argument("--all", action="store_true", help="checkpoints and openings too")
+    checkpoint = actions.add_parser(
+        "checkpoint", help="print the newest signed checkpoint, to be kept elsewhere"
+    )
+    key = actions.add_parser("key", help="print the public key that checkpoints are signed with")
+    key.add_argument("--all", action="store_true", help="those before it too, which still count")
+    key.add_argument("--replace", action="store_true", help="sign with another one from now on")
+    for action in (verify, tail, checkpoint, key):
+        action.set_defaults(module="audit")
+        _state(action)
+    for action in (verify, tail):
+        _json(action)
 
 
 def _demo(commands: _Commands) -> None:
