@@ -91,11 +91,13 @@ def _checkpoint(directory: Path, arguments: argparse.Namespace) -> int:
 
 
 def _key(directory: Path, arguments: argparse.Namespace) -> int:
-    from tidegate.audit.keys import Keys
+    from tidegate.audit.keys import Keys, public_text
 
     keys = Keys(directory / "audit-key")
     if not arguments.replace:
-        show(keys.public())
+        current = keys.public()
+        earlier = sorted(public_text(each) for each in keys.trusted().values())
+        show("\n".join([current, *(each for each in earlier if each != current and arguments.all)]))
         return 0
 
     from tidegate.audit.happening import Happening
