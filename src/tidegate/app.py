@@ -20,6 +20,7 @@ from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.config import Config, state_directory
 from tidegate.connections import Connections
+from tidegate.desk import Desk
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.engines.url import require_file
 from tidegate.errors import Code, GateError
@@ -27,12 +28,24 @@ from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.identity.actors import ANONYMOUS, stdio
 from tidegate.identity.door import Door
+from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
 from tidegate.protocol.kernel import Kernel
+from tidegate.store.desk import DeskFile
+from tidegate.store.file import StateFile
+from tidegate.store.pairings import Pairings
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
-from tidegate.types import Actor, SearchHistory, Source
+from tidegate.types import (
+    Actor,
+    FocusTab,
+    ListTabs,
+    OpenTable,
+    OpenWindow,
+    SearchHistory,
+    Source,
+)
 
 SURFACES = ("core", "workbench")
 FILE_ENGINES = ("sqlite", "duckdb")
@@ -44,6 +57,7 @@ class App:
     def __init__(self, config: Config, directory: Path) -> None:
         self.config = config
         self.directory = directory
+        self._doer = "cli"
         self.store = SqliteStore(directory / "state.db")
         self.history = History(self.store)
         self.audit = AuditLog(
@@ -51,12 +65,21 @@ class App:
         )
         self.tokens = Tokens(self.store, note=self.note)
         self.door = Door(self.tokens, self.tell)
+        self._pairings = Pairings(directory / "state.db")
+        self.pairer = Pairer(self._pairings, self.tokens, note=self.note, tell=self.tell)
         self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
+        self.desk = Desk(DeskFile(StateFile(directory / "state.db")))
         self.gateway = Gateway(
             self.connections,
             self.audit,
             self.history,
-            keepers={SearchHistory: self.history.recall},
+            keepers={
+                SearchHistory: self.history.recall,
+                OpenWindow: self.desk.open_window,
+                OpenTable: self.desk.open_table,
+                FocusTab: self.desk.focus_tab,
+                ListTabs: self.desk.list_tabs,
+            },
         )
 
     @classmethod
@@ -105,6 +128,7 @@ class App:
         from tidegate.edges.guards import Guard
         from tidegate.edges.http import HttpEdge
         from tidegate.edges.listen import address_of, bind, listen
+        from tidegate.edges.pairing import pages as pairing_pages
 
         config = self.config
         listener = bind(host, port)
@@ -114,7 +138,9 @@ class App:
             self.door.identify if config.auth else _identify_nobody,
             guard=Guard(hosts, config.allowed_origins),
             body_limit=config.body_limit_bytes,
+            pages=pairing_pages(self.pairer) if config.auth and config.pairing else {},
         )
+        self._doer = "server"
         address = address_of(listener)
         self._record_start(address)
         vigil = asyncio.ensure_future(Vigil(self.tokens, edge).keep())
@@ -132,8 +158,8 @@ class App:
             await self.close()
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
-        """Put on record what the operator is about to do. Raises: GateError AUDIT_UNAVAILABLE."""
-        self.audit.note(Happening(name=name, actor="cli", details=dict(details)))
+        """Put on record what is about to be done. Raises: GateError AUDIT_UNAVAILABLE."""
+        self.audit.note(Happening(name=name, actor=self._doer, details=dict(details)))
 
     def tell(self, name: str, details: Mapping[str, str]) -> None:
         """Put on record what callers without a token cause."""
@@ -159,7 +185,9 @@ class App:
         """Close sources, then the records. Safe to call twice."""
         await self.connections.close()
         self.tokens.close()
+        self._pairings.close()
         self.history.close()
+        self.desk.close()
         self.audit.close()
         self.store.close()
 

@@ -42,6 +42,7 @@ class Code(Enum):
     SOURCE_BUSY = "source.busy"
     SOURCE_URL = "source.url"
     TABLE_UNKNOWN = "source.unknown_table"
+    TAB_UNKNOWN = "desk.unknown_tab"
     ENGINE_MISSING = "source.engine_missing"
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
@@ -99,6 +100,7 @@ FATES: dict[Code, Fate] = {
     Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
     Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
     Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
+    Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "List the tabs and use one of them."),
     Code.ENGINE_MISSING: Fate(-32000, 503, "0A000", 69, "Install the extra that is named."),
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),

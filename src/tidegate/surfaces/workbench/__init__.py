@@ -10,7 +10,7 @@ from tidegate import __version__
 from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import Gate, Surface
-from tidegate.surfaces.workbench import connections, metadata, statements, switching
+from tidegate.surfaces.workbench import connections, metadata, statements, switching, tabs
 from tidegate.surfaces.workbench.confirmation import confirm_destructive_operation
 from tidegate.surfaces.workbench.errors import (
     error_renderer,
@@ -58,6 +58,7 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
             confirm_destructive_operation(config.limits),
             export_data(config),
             *switching.TOOLS,
+            *tabs.TOOLS,
             *statements.TOOLS,
         ),
         resources=RESOURCES,

@@ -78,12 +78,18 @@ async def catalog_of(
     return catalog, schema
 
 
-async def table_of(turn: Turn, source: str, name: str, schema: str | None = None) -> Table:
+async def table_of(
+    turn: Turn,
+    source: str,
+    name: str,
+    schema: str | None = None,
+    database: str | None = None,
+) -> Table:
     """The table that is meant, as it is called or else without regard to case.
 
     Raises: GateError ARGUMENT_INVALID for an unknown schema, TABLE_UNKNOWN.
     """
-    catalog, place = await catalog_of(turn, source, schema=schema)
+    catalog, place = await catalog_of(turn, source, database, schema)
     tables = [table for table in catalog.tables if table.schema == place]
     for table in tables:
         if table.name == name:
