@@ -125,15 +125,16 @@ def _window(connection: apsw.Connection, source_id: str, title: str, now: float)
         (source_id,),
     ).fetchone()
     if row is None:
-        row = (str(uuid.uuid4()), source_id, None)
+        window = WindowEntry(str(uuid.uuid4()), source_id)
         connection.execute(
-            "INSERT INTO windows VALUES (?, ?, ?, ?, NULL)", (row[0], source_id, now, now)
+            "INSERT INTO windows VALUES (?, ?, ?, ?, NULL)", (window.id, source_id, now, now)
         )
-        tab_id = _add_tab(connection, row[0], ("query", title, None, None, None), now)
+        tab_id = _add_tab(connection, window.id, ("query", title, None, None, None), now)
         _focus(connection, tab_id, now)
     else:
-        connection.execute("UPDATE windows SET focused_at = ? WHERE id = ?", (now, row[0]))
-    return WindowEntry(*row)
+        window = WindowEntry(row[0], row[1], row[2])
+        connection.execute("UPDATE windows SET focused_at = ? WHERE id = ?", (now, window.id))
+    return window
 
 
 def _add_tab(
