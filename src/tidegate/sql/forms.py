@@ -82,7 +82,8 @@ def _after_options(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
         if key == "(" and at == 1 and dialect.roots.get(tokens[2].key) not in ("query", "change"):
             while tokens[at].key != ")":
                 # Whatever its value: DuckDB runs the statement for ANALYZE FALSE, too.
-                runs = runs or tokens[at].key in _RUNS
+                # And however it is quoted: "analyze" is the same option.
+                runs = runs or tokens[at].text.upper() in _RUNS
                 at += 1
             at += 1
             continue
