@@ -132,7 +132,7 @@ class Server:
         queries = list(_DIGEST)
         for (table,) in self.ask(_DATA, database):
             text = "coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')"
-            queries.append(f"SELECT '{table}', md5({text}) FROM {table} AS t")
+            queries.append(f"SELECT '{table}', md5({text}) FROM (SELECT * FROM {table}) AS t")
         rows = self.ask_all(queries, database)
         folder = self.directory / "data"
         files = [

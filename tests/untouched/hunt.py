@@ -1,0 +1,163 @@
+"""Runs statements that are called reads, compares digests, and finds what changed something."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+
+from tidegate.sql.judge import judge
+from tidegate.types import Effect
+from untouched.house import House
+
+BATCH = 200
+MOST_FINDS = 5
+MOST_TRIES = 150
+"""Of making a find shorter; each may cost a new database."""
+
+_TOKEN = re.compile(r"\s+|\w+|'[^']*'|[^\w\s]")
+
+
+@dataclass
+class Find:
+    """A false read: as it was generated, in few words, and the parts of the digest it changed."""
+
+    text: str
+    minimal: str
+    changed: list[str]
+
+
+@dataclass
+class Summary:
+    """What a hunt did. `objected` are reads that the engine's opinion kept from running, all of
+    which name something that the catalogue alone can tell the harm of."""
+
+    engine: str
+    seed: int
+    generated: int = 0
+    called_read: int = 0
+    objected: int = 0
+    executed: int = 0
+    failed: int = 0
+    changed: int = 0
+    seconds: float = 0.0
+    finds: list[Find] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def reads(text: str, dialect: str) -> bool:
+    """Whether the judge calls it a read."""
+    return judge(text, dialect).effect is Effect.READ
+
+
+class Hunt:
+    """`build` makes a new house; `called` says what is called a read."""
+
+    def __init__(
+        self, build: Callable[[], House], called: Callable[[str, str], bool] = reads, seed: int = 0
+    ) -> None:
+        self._build = build
+        self._called = called
+        self.house = build()
+        self.summary = Summary(self.house.dialect, seed)
+
+    def close(self) -> None:
+        self.house.close()
+
+    def go(self, texts: Iterable[str], count: int, seconds: float) -> Summary:
+        """Hunt through up to `count` texts, for at most about `seconds`."""
+        began = time.monotonic()
+        summary, batch = self.summary, list[str]()
+        for text in texts:
+            summary.generated += 1
+            if self._runs(text):
+                batch.append(text)
+            if len(batch) >= BATCH:
+                self._check(batch)
+                batch = []
+            spent = time.monotonic() - began
+            if summary.generated >= count or spent > seconds or len(summary.finds) >= MOST_FINDS:
+                break
+        self._check(batch)
+        summary.seconds = round(time.monotonic() - began, 1)
+        return summary
+
+    def _runs(self, text: str) -> bool:
+        if not self._called(text, self.house.dialect):
+            return False
+        self.summary.called_read += 1
+        objected = self._objected(text)
+        self.summary.objected += objected
+        return not objected
+
+    def _objected(self, text: str) -> bool:
+        folded = text.lower()
+        return any(name in folded for name in self.house.hiding) and self.house.objects(text)
+
+    def _check(self, batch: Sequence[str]) -> None:
+        before = self.house.digest()
+        for text in batch:
+            self.summary.executed += 1
+            self.summary.failed += not self.house.run(text)
+        if batch and self._changed(before):
+            self.summary.changed += 1
+            guilty = self._guilty(list(batch))
+            minimal = self._minimal(guilty)
+            self._renew()
+            changed = self._effect_of([minimal])
+            self.summary.finds.append(Find(guilty, minimal, changed))
+            self._renew()
+
+    def _changed(self, before: dict[str, str]) -> list[str]:
+        after = self.house.digest()
+        return sorted(
+            part for part in before.keys() | after.keys() if before.get(part) != after.get(part)
+        )
+
+    def _renew(self) -> None:
+        self.house.close()
+        self.house = self._build()
+
+    def _effect_of(self, texts: Sequence[str]) -> list[str]:
+        """What the texts change in a new house."""
+        before = self.house.digest()
+        for text in texts:
+            self.house.run(text)
+        return self._changed(before)
+
+    def _guilty(self, batch: list[str]) -> str:
+        """The one of a batch that changes something; all of them if none does alone."""
+        while len(batch) > 1:
+            half = len(batch) // 2
+            for part in (batch[:half], batch[half:]):
+                self._renew()
+                if self._effect_of(part):
+                    batch = part
+                    break
+            else:
+                return " ;;; ".join(batch)
+        return batch[0]
+
+    def _minimal(self, text: str) -> str:
+        """The text with as few tokens as still make it a false read."""
+        tokens = _TOKEN.findall(text)
+        tries, size = 0, max(1, len(tokens) // 2)
+        self._renew()
+        while size and tries < MOST_TRIES:
+            at, before = 0, len(tokens)
+            while at < len(tokens) and tries < MOST_TRIES:
+                shorter = tokens[:at] + tokens[at + size :]
+                candidate = "".join(shorter)
+                if self._called(candidate, self.house.dialect) and not self._objected(candidate):
+                    tries += 1
+                    if self._effect_of([candidate]):
+                        self._renew()
+                        tokens = shorter
+                        continue
+                at += size
+            if len(tokens) == before or size > 1:
+                size //= 2
+        return "".join(tokens)
