@@ -16,6 +16,8 @@ import msgspec
 from tidegate.engines.duckdb.faults import writes
 from tidegate.errors import Code, GateError
 from tidegate.sql.dialects.duckdb import DIALECT
+from tidegate.sql.lex import lex
+from tidegate.sql.opinion import Refusal
 from tidegate.types import Effect, Judgement
 
 EFFECTS = {
@@ -94,10 +96,15 @@ def read(text: str) -> Reading:
 def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
     """The judgement, raised if DuckDB will not plan the query where nothing may be written."""
     judgement = reading.judgement
-    if reading.kind != "SELECT":
+    text = reading.text
+    if reading.kind == "EXPLAIN":
+        text = _explained_query(text)
+    elif reading.kind != "SELECT":
+        return judgement
+    if not text:
         return judgement
     try:
-        cursor.execute(f"EXPLAIN {reading.text}", [None] * len(reading.parameters) or None)
+        cursor.execute(f"EXPLAIN {text}", [None] * len(reading.parameters) or None)
     except duckdb.Error as error:
         if not writes(error):
             return judgement  # running it will tell
@@ -108,6 +115,28 @@ def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
             reason="DuckDB's planner sees that the query writes.",
         )
     return judgement
+
+
+def _explained_query(text: str) -> str:
+    """The query that an EXPLAIN explains, and may run for it; empty if it explains no query."""
+    try:
+        tokens = lex(text, DIALECT.lexis)
+    except Refusal:
+        return ""  # the judge refuses what it cannot read
+    while tokens and tokens[0].key == ";":
+        del tokens[0]
+    at = 1
+    options = len(tokens) > 2 and tokens[1].key == "("
+    if options and DIALECT.roots.get(tokens[2].key) not in _QUERIES:
+        at = next((k for k, token in enumerate(tokens) if token.key == ")"), len(tokens)) + 1
+    while at < len(tokens) and tokens[at].key == "ANALYZE":
+        at += 1
+    if at >= len(tokens) or DIALECT.roots.get(tokens[at].key) not in _QUERIES:
+        return ""
+    return text[tokens[at].at :]
+
+
+_QUERIES = frozenset({"query", "describe"})
 
 
 def body(text: str) -> str:

@@ -67,6 +67,9 @@ SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
 JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
+_MISLABELLED = frozenset({"isn_weak"})
+"""Functions of extensions that call themselves immutable and change a setting of the session."""
+
 _RUNS_SQL = re.compile(r"(?:table|query|cursor|schema|database)_to_xml")
 
 
@@ -120,8 +123,13 @@ def _weigh(
     known = find("postgres").functions
     names = {name.lower() for _, name, _, extension in functions if not extension}
     names |= {name.lower() for (name,) in programs}
-    bad = {oid for oid, name, volatility, extension in functions
-           if not extension or (volatility == "v" and name not in known)}  # fmt: skip
+    acting = {(oid, name) for oid, name, volatility, extension in functions
+              if extension and name not in known
+              and (volatility == "v" or name in _MISLABELLED)}  # fmt: skip
+    # After a dot a function of one argument needs no bracket that would give the call away.
+    names |= {name.lower() for _, name in acting}
+    bad = {oid for oid, _, _, extension in functions if not extension}
+    bad |= {oid for oid, _ in acting}
     bad |= {oid for oid, name, volatility in own
             if (volatility == "v" and name not in known) or _RUNS_SQL.match(name)}  # fmt: skip
     signs = {sign for _, sign, code, built_in in operators if code in bad and not built_in}
