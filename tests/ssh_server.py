@@ -53,6 +53,14 @@ class Server:
         """End the connections that are there, and go on listening."""
         self._command("cut")
 
+    def freeze(self) -> None:
+        """Let nothing through the connections that are there, and tell nobody."""
+        self._command("freeze")
+
+    def thaw(self) -> None:
+        """Let everything through again."""
+        self._command("thaw")
+
     def stop(self) -> None:
         """End the connections, and listen no more."""
         self._command("stop")
@@ -153,10 +161,19 @@ class _Keeper:
         raise SystemExit((self.directory / "log").read_text())
 
     def cut(self) -> None:
+        self._tell(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self._tell(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._tell(signal.SIGCONT)
+
+    def _tell(self, number: signal.Signals) -> None:
         assert self.process is not None
         for child in _descendants(self.process.pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, number)
 
     def stop(self) -> None:
         if self.process is not None:

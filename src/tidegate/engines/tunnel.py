@@ -38,6 +38,12 @@ END_S = 0.5
 ALIVE_S = 5
 """How often `ssh` asks whether the SSH server is still there; it gives up after three times."""
 
+ENVIRONMENT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR"),
+    *("SSH_AUTH_SOCK", "KRB5CCNAME", "XDG_RUNTIME_DIR"),
+)
+"""What `ssh`, and what it starts, sees of ours: no password that a source refers to."""
+
 _MOST_SAID = 65_536
 _LONGEST_SOCKET = 100
 _READY = b"ready\n"
@@ -106,7 +112,13 @@ class Tunnel:
     @classmethod
     async def open(cls, route: Route) -> Tunnel:
         """Log in to the SSH server. Raises: GateError SOURCE_UNREACHABLE, SOURCE_URL,
-        ENGINE_MISSING, within the route's time."""
+        ENGINE_MISSING, UNSUPPORTED, within the route's time."""
+        if not hasattr(asyncio, "open_unix_connection"):
+            raise GateError(
+                Code.UNSUPPORTED,
+                "This system has no Unix sockets, which a tunnel needs.",
+                hint="Open the tunnel by other means, and name its near end in the URL.",
+            )
         _check_files(route)
         try:
             tunnel = cls(route)
@@ -178,10 +190,10 @@ class Tunnel:
         """The near end of `ssh`. Raises: OSError, GateError."""
         process = self._process
         try:
-            return await asyncio.open_unix_connection(self._socket, limit=CHUNK_BYTES)
+            return await asyncio.open_unix_connection(str(self._socket), limit=CHUNK_BYTES)
         except OSError:
             await self.mend(process)  # it has died just now
-            return await asyncio.open_unix_connection(self._socket, limit=CHUNK_BYTES)
+            return await asyncio.open_unix_connection(str(self._socket), limit=CHUNK_BYTES)
 
     async def _start(self) -> None:
         if len(os.fsencode(self._socket)) > _LONGEST_SOCKET:
@@ -196,8 +208,7 @@ class Tunnel:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                # The shell of a service's account may be one that runs nothing.
-                env={**os.environ, "SHELL": "/bin/sh"},
+                env=_environment(),
                 start_new_session=True,
             )
         if self._closed:
@@ -301,6 +312,11 @@ def _command(route: Route, near: Path) -> list[str]:
     if route.server_port is not None:
         command += ["-p", str(route.server_port)]
     return [*command, "-L", f"{near}:{route.host}:{route.port}", "--", route.server]
+
+
+def _environment() -> dict[str, str]:
+    seen = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return {**seen, "SHELL": "/bin/sh"}  # that of a service's account may run nothing
 
 
 def _dies_with_us() -> list[str]:

@@ -133,6 +133,20 @@ async def test_a_statement_whose_tunnel_is_cut_ends_in_a_coded_error_and_ran_onc
         assert await case.ask(engine, case.spelling.count.format(name="items")) == [(10,)]
 
 
+async def test_a_tunnel_that_stalls_ends_by_the_time_limit(sshd, case):
+    async with led(case, sshd.options()).opened() as engine:
+        count = case.spelling.count.format(name="items")
+        await case.ask(engine, count)
+        sshd.freeze()
+        try:
+            with pytest.raises(GateError) as caught:
+                await case.ask(engine, count, limits=Limits(timeout_s=0.5))
+        finally:
+            sshd.thaw()
+        assert caught.value.code is Code.LIMIT_TIME
+        assert await case.ask(engine, count) == [(10,)]
+
+
 async def test_an_ssh_server_that_went_away_is_told_until_it_is_back(sshd, case):
     async with led(case, sshd.options()).opened() as engine:
         count = case.spelling.count.format(name="items")
@@ -196,7 +210,9 @@ async def test_an_ssh_server_that_says_nothing_is_given_up_in_time(sshd, case):
 async def test_closing_leaves_no_process_and_no_file(sshd, case, short):
     async with led(case, sshd.options()).opened():
         ((number, line),) = ssh_processes().items()
-        assert not any(secret in line for secret in SECRETS.values())
+        seen = line + Path(f"/proc/{number}/environ").read_bytes().decode()
+        assert "HOME=" in seen
+        assert not any(secret in seen for secret in SECRETS.values())
         (folder,) = short.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert stat.S_ISSOCK((folder / "database").stat().st_mode)
