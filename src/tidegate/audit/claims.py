@@ -79,6 +79,14 @@ class Claims:
             self.add_end(end, by)
         self.add(Claim(checkpoint.segment, checkpoint.seq, by, signature=checkpoint.signature))
 
+    def segments(self) -> set[str]:
+        """The segments that something is claimed about by who counts in any case."""
+        return {
+            name
+            for name, claims in self._of.items()
+            if any(claim.claimer is None for claim in claims.values())
+        }
+
     def wanted(self, segment: str) -> frozenset[int]:
         """The numbers of the segment's lines that something is claimed about."""
         return frozenset(seq for seq, _, _ in self._of.get(segment, ()))

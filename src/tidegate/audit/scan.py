@@ -108,6 +108,7 @@ class _Following:
         self._signed_line = 0
         self._left: list[tuple[int, int]] = []
         self._last_phase: type[_Mark] | None = None
+        self._before = b""
 
     def outcome(self) -> Outcome:
         found = self._found
@@ -143,8 +144,8 @@ class _Following:
             if phase is not None:
                 self._hold(number, line, phase)
             continued = phase is Continued
-            self._last_phase = phase
-            yield line[:-1]
+            self._last_phase, self._before = phase, line[:-1]
+            yield self._before
 
     def _hold(self, number: int, line: bytes, phase: type[_Mark]) -> None:
         mark = _parse(line)
@@ -175,6 +176,11 @@ class _Following:
             return
         if not is_signed(checkpoint, self._found.trusted):
             self._fault(number, "the checkpoint is not signed by a key that is known")
+            return
+        before = chain.unseal(self._before)
+        stands = Witness(self._name, checkpoint.seq - 1, before[1].hex() if before else "")
+        if stands not in checkpoint.ends:
+            self._fault(number - 1, "written anew: the checkpoint after it signed another line")
             return
         if checkpoint.seq in self._wanted:
             self._signatures[checkpoint.seq] = checkpoint.signature
@@ -238,7 +244,7 @@ def _parse(line: bytes) -> _Mark | None:
         return None
     try:
         return msgspec.json.decode(unsealed[0], type=phase)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

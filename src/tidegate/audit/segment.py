@@ -199,7 +199,7 @@ def _next_of(body: bytes) -> str:
         return ""
     try:
         return msgspec.json.decode(body, type=Continued).next
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
 
 

@@ -160,7 +160,8 @@ class _Verification:
     def _missing(self, read: dict[str, Read]) -> Iterator[Fault]:
         told = {fault.segment for fault in self._faults}
         numbers = {number_of(name) for name in read}
-        for number in range(self._oldest, max(numbers, default=0)):
+        known = numbers | {number_of(name) for name in self._claims.segments()}
+        for number in range(self._oldest, max(known, default=0) + 1):
             name = f"{number:06}.jsonl"
             if number not in numbers and name not in told:
                 yield Fault(name, 0, "the segment was removed")
