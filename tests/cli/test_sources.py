@@ -53,6 +53,7 @@ def test_a_name_that_is_taken_is_refused(run: Run, towns: Path) -> None:
         ("towns", "sqlight:///x.db", 66),
         ("towns", "x.db", 66),
         ("towns", "postgresql://me:secret@localhost/x", 66),
+        ("towns", "postgresql://me@db/x?ssh=me:secret@bastion", 66),
     ],
 )
 def test_an_unfit_name_or_url_is_refused(run: Run, name: str, url: str, status: int) -> None:
