@@ -185,7 +185,15 @@ def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dial
         grammar.opinions.append(function_refused(folded))
 
 
+def _description(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    """DuckDB's DESCRIBE and SUMMARIZE within a query: of a table or a query, nothing else."""
+    if type(node.this).__name__ not in ("Table", "Select", "Subquery", "Union"):
+        grammar.opinions.append(_unlisted(type(node).__name__, node))
+
+
 _LOOKERS = {
+    "Describe": _description,
+    "Summarize": _description,
     "TableAlias": _alias,
     "Schema": _schema,
     "Index": _index,

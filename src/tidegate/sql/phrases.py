@@ -13,7 +13,7 @@ from tidegate.types import Effect
 
 _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
-_SOURCES = frozenset({"FROM", "JOIN"})
+_SOURCES = frozenset({"FROM", "JOIN", "TABLE", "DESCRIBE", "SUMMARIZE"})
 _CLOSING = frozenset(")]}")
 _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -108,6 +108,8 @@ def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialec
     """Look at a word that can begin or hide a change, in a statement that promises a read."""
     key = tokens[index].key
     following = tokens[index + 1] if index + 1 < len(tokens) else _NOTHING
+    if key == "INTO" and dialect.name == "duckdb" and following.key == "NAME":
+        return  # of UNPIVOT; DuckDB has no SELECT ... INTO
     if key == "INTO":
         words.opinions.append(
             Opinion(Effect.WRITE, "text.into", "SELECT ... INTO writes its result somewhere")

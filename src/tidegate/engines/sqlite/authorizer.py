@@ -28,10 +28,12 @@ def _words(text: str) -> frozenset[str]:
 
 
 READ_PRAGMAS = _words(
-    "application_id auto_vacuum collation_list compile_options data_version database_list encoding"
-    " foreign_key_check foreign_key_list foreign_keys freelist_count function_list index_info"
-    " index_list index_xinfo integrity_check journal_mode module_list page_count page_size"
-    " pragma_list quick_check schema_version table_info table_list table_xinfo user_version"
+    "application_id auto_vacuum busy_timeout cache_size collation_list compile_options data_version"
+    " database_list encoding foreign_key_check foreign_key_list foreign_keys freelist_count"
+    " function_list index_info index_list index_xinfo integrity_check journal_mode"
+    " journal_size_limit locking_mode max_page_count mmap_size module_list page_count page_size"
+    " pragma_list quick_check recursive_triggers schema_version synchronous table_info table_list"
+    " table_xinfo temp_store user_version wal_autocheckpoint"
 )
 """Pragmas that only read, when they are given no value to set."""
 

@@ -15,7 +15,7 @@ SYNTAX = words("""
 
 AFTER: dict[str, frozenset[str]] = {
     "AGAINST": frozenset({")"}),
-    "BERNOULLI": frozenset({"TABLESAMPLE"}),
+    "BERNOULLI": frozenset({"TABLESAMPLE", "SAMPLE"}),
     "BY": frozenset({"GROUP", "ORDER", "PARTITION"}),
     "COLUMNS": frozenset({"", ","}),
     "EXCLUDE": frozenset({"*"}),
@@ -23,18 +23,21 @@ AFTER: dict[str, frozenset[str]] = {
     "FIRST": frozenset({"FETCH"}),
     "GROUP": frozenset({"WITHIN"}),
     "INDEX": frozenset({"USE", "FORCE", "IGNORE"}),
-    "KEY": frozenset({"USE", "FORCE", "IGNORE", "PRIMARY", "FOREIGN"}),
+    "KEY": frozenset({"USE", "USING", "FORCE", "IGNORE", "PRIMARY", "FOREIGN"}),
     "MATERIALIZED": frozenset({"AS", "NOT"}),
     "OF": frozenset({"MEMBER"}),
     "ONLY": frozenset({"FROM", "JOIN", ","}),
     "OVER": frozenset({")", "NULLS"}),
+    "PERCENT": frozenset({""}),
     "PIVOT": frozenset({"", ")"}),
     "RECURSIVE": frozenset({"WITH"}),
     "REPEATABLE": frozenset({")"}),
-    "RESERVOIR": frozenset({"TABLESAMPLE"}),
+    "RENAME": frozenset({"*", ")"}),
+    "RESERVOIR": frozenset({"TABLESAMPLE", "SAMPLE"}),
+    "SECOND": frozenset({"", "TO"}),
     "SETS": frozenset({"GROUPING"}),
     "STRUCT": frozenset({"::", "AS"}),
-    "SYSTEM": frozenset({"TABLESAMPLE"}),
+    "SYSTEM": frozenset({"TABLESAMPLE", "SAMPLE"}),
     "TO": frozenset({"SIMILAR"}),
     "UNPIVOT": frozenset({"", ")"}),
 }
@@ -76,6 +79,19 @@ STANDARD = words("""
     var_samp variance
     """)
 """Functions that mean the same almost everywhere."""
+
+JSON_HANDLING = (
+    ("DEFAULT ' ON EMPTY", ""),
+    ("DEFAULT ' ON ERROR", ""),
+    ("DEFAULT # ON EMPTY", ""),
+    ("DEFAULT # ON ERROR", ""),
+    ("NULL ON EMPTY", ""),
+    ("NULL ON ERROR", ""),
+    ("ERROR ON EMPTY", ""),
+    ("ERROR ON ERROR", ""),
+    ("EXISTS PATH", "1"),
+)
+"""What JSON functions give for what is not there."""
 
 PREDICATES = words("= < > <= >= <> != + - * / %")
 """Operators that every dialect has."""

@@ -8,18 +8,18 @@ from tidegate.sql.dialects.common import TYPES
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 _FUNCTIONS = words("""
-    abs acos acosh add age ago alias any_value approx_count_distinct approx_quantile approx_top_k
-    arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax
-    argmin array_agg array_aggr array_aggregate array_append array_apply array_cat array_concat
-    array_contains array_cosine_distance array_cosine_similarity array_cross_product array_distance
-    array_distinct array_dot_product array_extract array_filter array_grade_up array_has
-    array_has_all array_has_any array_indexof array_inner_product array_intersect array_length
-    array_negative_dot_product array_negative_inner_product array_pop_back array_pop_front
-    array_position array_prepend array_push_back array_push_front array_reduce array_resize
-    array_reverse array_reverse_sort array_select array_slice array_sort array_to_json
-    array_to_string array_to_string_comma_default array_transform array_unique array_value
-    array_where array_zip ascii asin asinh assert_true atan atan2 atanh avg base64 bin binom bit_and
-    bit_count bit_length bit_or bit_position bit_xor bitstring bitstring_agg
+    bar stats try abs acos acosh add age ago alias any_value approx_count_distinct
+    approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min
+    arg_min_null arg_min_nulls_last argmax argmin array_agg array_aggr array_aggregate array_append
+    array_apply array_cat array_concat array_contains array_cosine_distance array_cosine_similarity
+    array_cross_product array_distance array_distinct array_dot_product array_extract array_filter
+    array_grade_up array_has array_has_all array_has_any array_indexof array_inner_product
+    array_intersect array_length array_negative_dot_product array_negative_inner_product
+    array_pop_back array_pop_front array_position array_prepend array_push_back array_push_front
+    array_reduce array_resize array_reverse array_reverse_sort array_select array_slice array_sort
+    array_to_json array_to_string array_to_string_comma_default array_transform array_unique
+    array_value array_where array_zip ascii asin asinh assert_true atan atan2 atanh avg base64 bin
+    binom bit_and bit_count bit_length bit_or bit_position bit_xor bitstring bitstring_agg
     bitstring_byte_comparable bool_and bool_or cardinality cast cbrt ceil ceiling century
     char_length character_length chr coalesce col_description columns concat concat_ws contains corr
     cos cosh cot count count_if count_star countif covar_pop covar_samp cube cume_dist
@@ -161,7 +161,9 @@ DIALECT = Dialect(
     """),
     argument_pragmas=frozenset({"table_info", "storage_info", "show"}),
     stand_ins=dict.fromkeys(_OPERATORS - _KNOWN_TO_PARSER, "||"),
+    keywords=words("PIVOT PIVOT_LONGER PIVOT_WIDER UNPIVOT"),
     explain_words=frozenset({"ANALYZE"}),
+    respellings=(("USING KEY ( * )", ""),),
     methods=True,
     reads_files=True,
 )

@@ -50,7 +50,8 @@ class Dialect(msgspec.Struct, frozen=True):
     not follow a dot, because there they would be calls. `secrets` are patterns of tables
     (`schema.table` or `table`, `*` for anything) that hold credentials or other sessions' texts,
     `admitted` the exceptions. `stand_ins` maps operators that the parser does not know to some
-    that it does.
+    that it does, `respellings` runs of tokens to others: `'` is a string, `#` a number, `@` a word,
+    `*` what holds no bracket, and a digit in the second text the token at that place of the first.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Dialect(msgspec.Struct, frozen=True):
     stand_ins: dict[str, str] = {}
     compound: frozenset[str] = frozenset()
     explain_words: frozenset[str] = frozenset()
+    respellings: tuple[tuple[str, str], ...] = ()
     reserved_verbs: frozenset[str] = frozenset()
     assigns: bool = False
     reads_files: bool = False

@@ -4,7 +4,7 @@ set a state of the session are left out.
 
 from __future__ import annotations
 
-from tidegate.sql.dialects.common import PREDICATES, STANDARD, TYPES
+from tidegate.sql.dialects.common import JSON_HANDLING, PREDICATES, STANDARD, TYPES
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 _FUNCTIONS = words("""
@@ -100,11 +100,20 @@ DIALECT = Dialect(
     """),
     shows=words("""
     CHARACTER CHARSET COLLATION COLUMNS COUNT CREATE DATABASES ENGINE ENGINES ERRORS EVENTS EXTENDED
-    FIELDS FULL FUNCTION GLOBAL INDEX INDEXES KEYS OPEN PACKAGE PLUGINS PROCEDURE PROCESSLIST
-    SCHEMAS SESSION STATUS STORAGE TABLE TABLES TRIGGERS VARIABLES WARNINGS
+    FIELDS FULL FUNCTION GLOBAL INDEX INDEXES KEYS OPEN PACKAGE PLUGINS PRIVILEGES PROCEDURE
+    PROCESSLIST SCHEMAS SESSION STATUS STORAGE TABLE TABLES TRIGGERS VARIABLES WARNINGS
     """),
     stand_ins={},
     compound=frozenset({"TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE"}),
     explain_words=frozenset({"ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT"}),
+    respellings=(
+        *JSON_HANDLING,
+        ("HIGH_PRIORITY DISTINCT", "1"),
+        ("HIGH_PRIORITY DISTINCTROW", "DISTINCT"),
+        ("DISTINCTROW", "DISTINCT"),
+        ("SEPARATOR ' LIMIT #", "0 1"),
+        ("SEPARATOR ' LIMIT # , #", "0 1"),
+        ("{ @ ' }", "2"),
+    ),
     assigns=True,
 )

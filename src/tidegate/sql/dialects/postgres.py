@@ -7,26 +7,27 @@ extensions.
 
 from __future__ import annotations
 
-from tidegate.sql.dialects.common import TYPES
+from tidegate.sql.dialects.common import JSON_HANDLING, TYPES
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 _FUNCTIONS = words("""
-    abbrev abs acldefault aclexplode acos acosd acosh age akeys any_value area array_agg
-    array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position
-    array_positions array_prepend array_remove array_replace array_reverse array_sample
-    array_shuffle array_sort array_to_json array_to_string array_to_tsvector array_upper ascii asin
-    asind asinh atan atan2 atan2d atand atanh avals avg binary_quantize bit bit_and bit_count
-    bit_length bit_or bit_xor bool bool_and bool_or box bpchar btrim cardinality casefold cash_words
-    cast cbrt ceil ceiling center char char_length character_length chr cidr circle clock_timestamp
-    coalesce col_description collation concat concat_ws convert convert_from convert_to corr cos
-    cosd cosh cosine_distance cot cotd count covar_pop covar_samp crc32 crc32c crypt cube cume_dist
-    current_database current_query current_schema current_schemas current_setting current_user
-    currval date date_add date_bin date_part date_subtract date_trunc datemultirange daterange
-    decode degrees dense_rank diagonal diameter difference digest div dmetaphone dmetaphone_alt each
-    encode enum_first enum_last enum_range erf erfc every exp extract factorial first_value float4
-    float8 floor format format_type gamma gcd gen_random_bytes gen_random_uuid gen_salt
-    generate_series generate_subscripts get_bit get_byte get_current_ts_config getdatabaseencoding
-    getpgusername greatest grouping hamming_distance has_any_column_privilege has_column_privilege
+    _pg_expandarray current_time current_timestamp localtime localtimestamp abbrev abs acldefault
+    aclexplode acos acosd acosh age akeys any_value area array_agg array_append array_cat array_dims
+    array_fill array_length array_lower array_ndims array_position array_positions array_prepend
+    array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json
+    array_to_string array_to_tsvector array_upper ascii asin asind asinh atan atan2 atan2d atand
+    atanh avals avg binary_quantize bit bit_and bit_count bit_length bit_or bit_xor bool bool_and
+    bool_or box bpchar btrim cardinality casefold cash_words cast cbrt ceil ceiling center char
+    char_length character_length chr cidr circle clock_timestamp coalesce col_description collation
+    concat concat_ws convert convert_from convert_to corr cos cosd cosh cosine_distance cot cotd
+    count covar_pop covar_samp crc32 crc32c crypt cube cume_dist current_database current_query
+    current_schema current_schemas current_setting current_user currval date date_add date_bin
+    date_part date_subtract date_trunc datemultirange daterange decode degrees dense_rank diagonal
+    diameter difference digest div dmetaphone dmetaphone_alt each encode enum_first enum_last
+    enum_range erf erfc every exp extract factorial first_value float4 float8 floor format
+    format_type gamma gcd gen_random_bytes gen_random_uuid gen_salt generate_series
+    generate_subscripts get_bit get_byte get_current_ts_config getdatabaseencoding getpgusername
+    greatest grouping hamming_distance has_any_column_privilege has_column_privilege
     has_database_privilege has_foreign_data_wrapper_privilege has_function_privilege
     has_language_privilege has_parameter_privilege has_schema_privilege has_sequence_privilege
     has_server_privilege has_table_privilege has_tablespace_privilege has_type_privilege height hmac
@@ -210,6 +211,39 @@ _KNOWN_TO_PARSER = words("""
     ?& ?| @> @@ ^ | || ~ ~* ~~ ~~*
     """)
 
+_LITERAL_TYPES = (
+    "BOX CIDR CIRCLE INET JSONPATH LINE LSEG MACADDR MACADDR8 MONEY PG_LSN POINT POLYGON"
+    " TSQUERY TSVECTOR"
+)
+"""Types whose name may stand before a string."""
+
+_RESPELLINGS = (
+    *JSON_HANDLING,
+    *((f"{name} '", "1") for name in _LITERAL_TYPES.split()),
+    ("AT LOCAL", "AT TIME ZONE '"),
+    ("ABSENT ON NULL", ""),
+    ("NULL ON NULL", ""),
+    ("WITH WRAPPER", ""),
+    ("WITH @ WRAPPER", ""),
+    ("WITH @ ARRAY WRAPPER", ""),
+    ("WITHOUT WRAPPER", ""),
+    ("WITHOUT ARRAY WRAPPER", ""),
+    ("KEEP QUOTES ON SCALAR STRING", ""),
+    ("KEEP QUOTES", ""),
+    ("OMIT QUOTES ON SCALAR STRING", ""),
+    ("OMIT QUOTES", ""),
+    ("SECOND ( # )", "0"),
+    ("NUMERIC ( # , - # )", "0"),
+    ("DECIMAL ( # , - # )", "0"),
+    ("USING >", ""),
+    ("USING <", ""),
+    ("USING ( * ) AS @", "ON TRUE"),
+    ("XMLPARSE ( @ '", "0 1 3"),
+    ("XMLPARSE ( @ @", "0 1 3"),
+    ("XMLSERIALIZE ( @ '", "CAST ( 3"),
+    ("XMLSERIALIZE ( @ @", "CAST ( 3"),
+)
+
 _ROOTS = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), "query"),
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE"), "change"),
@@ -250,7 +284,7 @@ DIALECT = Dialect(
     ),
     roots=_ROOTS,
     functions=_FUNCTIONS | _GEOMETRY | TYPES,
-    function_schemas=frozenset({"pg_catalog"}),
+    function_schemas=frozenset({"pg_catalog", "information_schema"}),
     attributes=_ATTRIBUTES,
     secrets=(
         "pg_authid",
@@ -271,4 +305,5 @@ DIALECT = Dialect(
     stand_ins=dict.fromkeys(_OPERATORS - _KNOWN_TO_PARSER, "||"),
     compound=frozenset({"FUNCTION", "PROCEDURE"}),
     explain_words=frozenset({"ANALYZE", "ANALYSE", "VERBOSE"}),
+    respellings=_RESPELLINGS,
 )
