@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from tidegate.sql.shield.model import Shield, masked
+from tidegate.sql.shield.model import Shield, Show, masked
 from tidegate.types import Actor, Mask, RowFilter, Source
 
-_BLANK = re.compile(r"\{([^{}]*)\}")
+_BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 
@@ -26,7 +26,7 @@ def shield_of(actor: Actor, source: Source) -> Shield | None:
 
 @lru_cache(maxsize=1024)
 def _shield(actor_id: str, actor_name: str, source: Source) -> Shield | None:
-    masks = tuple(
+    masks: tuple[tuple[str, Show], ...] = tuple(
         [(rule.column, rule.show) for rule in source.masks if _binds(rule, actor_name, source)]
     )
     blanks = {"actor.id": actor_id, "actor.name": actor_name}

@@ -57,7 +57,7 @@ def _change(tokens: list[Token], dialect: Dialect) -> Reading:
 
 
 def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
-    at, runs = _after_options(tokens, dialect)
+    at, runs = explained(tokens, dialect)
     inner = tokens[at:]
     if not inner:
         raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN of nothing")
@@ -74,7 +74,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
     return Reading(kept, reading.tables, reading.functions)
 
 
-def _after_options(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
+def explained(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
     """Where the explained statement starts, and whether it is run for it."""
     at, runs = 1, False
     while at < len(tokens):

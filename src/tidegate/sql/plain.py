@@ -6,6 +6,7 @@ The parser therefore never lexes what a caller wrote, and long lists of literals
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from tidegate.errors import Code
@@ -34,8 +35,12 @@ class Plain(NamedTuple):
     names: dict[str, str]
 
 
-def plain(tokens: list[Token], dialect: Dialect) -> Plain:
-    """Render the tokens. Raises: Refusal SQL_TOO_LONG, SQL_TOO_DEEP."""
+def plain(tokens: list[Token], dialect: Dialect, places: list[int] | None = None) -> Plain:
+    """Render the tokens. Raises: Refusal SQL_TOO_LONG, SQL_TOO_DEEP.
+
+    `places` is filled with where each token's rendering starts; literals that are left out of a
+    long list start where the one before them does.
+    """
     parts: list[str] = []
     names: dict[str, str] = {}
     quote = "`" if dialect.parser == "mysql" else '"'
@@ -73,6 +78,8 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
                     f"Too many subscripts or structures up to character {token.at + 1}",
                 )
             parts.append(_operator(key, previous, dialect))
+        if places is not None:
+            places.append(len(parts) - 1)
         before, previous = previous, token
     if len(parts) > MAX_TOKENS:
         raise Refusal(
@@ -81,6 +88,9 @@ def plain(tokens: list[Token], dialect: Dialect) -> Plain:
             f"The statement has more than {MAX_TOKENS:,} words and signs",
             "Split it, or pass long lists as parameters.",
         )
+    if places is not None:
+        starts = [0, *accumulate(len(part) + 1 for part in parts)]
+        places[:] = [starts[place] for place in places]
     return Plain(" ".join(parts), names)
 
 

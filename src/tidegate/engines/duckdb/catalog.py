@@ -119,8 +119,9 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
             foreign_keys=tuple(foreign.get((schema, name), ())),
             comment=comment,
             approximate_rows=size,
+            definition=text if kind == "view" else None,
         )
-        for schema, name, kind, comment, size, _ in listed
+        for schema, name, kind, comment, size, text in listed
     ]
     mark = stamp(cursor) if only else _digest(everything, named, found, indexed)
     return Catalog(state.database, state.schema or "main", tuple(schemas), tuple(tables), mark)

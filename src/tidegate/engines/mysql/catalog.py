@@ -62,14 +62,22 @@ async def _catalog(
         schema = only[0]
         names = [row for row in names if (row[0], row[1]) == only]
     texts = queries.details(schema, None if only is None else only[1])
-    tables, columns, indexes, keys, rules = await session.ask(*texts)
+    tables, columns, indexes, views, keys, rules = await session.ask(*texts)
     told = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
     columns_of = _columns(columns, primary)
     indexes_of = _indexes(indexes)
     keys_of = _foreign_keys(keys, rules)
+    views_of = {(row[0], row[1]): str(row[2]) for row in views if row[2]}
     described = [
-        _table(place, told[place], columns_of[place], indexes_of[place], keys_of[place])
+        _table(
+            place,
+            told[place],
+            columns_of[place],
+            indexes_of[place],
+            keys_of[place],
+            views_of.get(place),
+        )
         for place in [(row[0], row[1]) for row in names]
         if place in told
     ]
@@ -84,6 +92,7 @@ def _table(
     columns: list[ColumnInfo],
     indexes: list[Index],
     keys: list[ForeignKey],
+    definition: str | None,
 ) -> Table:
     _, _, kind, engine, rows, comment = told
     return Table(
@@ -95,6 +104,7 @@ def _table(
         foreign_keys=tuple(keys),
         comment=comment if comment and kind not in _KINDS else None,
         approximate_rows=None if rows is None or kind in _KINDS else int(rows),
+        definition=definition,
     )
 
 

@@ -26,6 +26,9 @@ _INDEXES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, INDEX_TYPE, SEQ_IN_INDEX
 FROM information_schema.STATISTICS WHERE {where}"""
 
+_VIEWS = """
+SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE {where}"""
+
 _FOREIGN_KEYS = """
 SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA,
   REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME, ORDINAL_POSITION
@@ -66,9 +69,10 @@ def names(schema: str | None) -> bytes:
 
 
 def details(schema: str | None, table: str | None) -> tuple[bytes, ...]:
-    """Tables, columns, indexes, foreign keys and their rules."""
+    """Tables, columns, indexes, views, foreign keys and their rules."""
     where = _where(schema, table)
-    texts = [text.format(where=where) for text in (_TABLES, _COLUMNS, _INDEXES, _FOREIGN_KEYS)]
+    told = (_TABLES, _COLUMNS, _INDEXES, _VIEWS, _FOREIGN_KEYS)
+    texts = [text.format(where=where) for text in told]
     texts.append(_RULES.format(where=_where(schema, table, "CONSTRAINT_SCHEMA")))
     return tuple(text.encode() for text in texts)
 

@@ -47,6 +47,8 @@ class Relation(NamedTuple):
     kind: str
     comment: str | None
     rows: int | None
+    definition: str | None
+    parents: list[int]
 
 
 async def describe(session: Session, request: Browse, timeout_ms: int) -> Description:
@@ -116,6 +118,7 @@ async def _catalog(
     )
     _check_schema(request.schema, schemas)
     relations = [Relation(*row) for row in listed]
+    places = {relation.oid: (relation.schema, relation.name) for relation in relations}
     if chosen is not None:
         wanted = {relation.oid for relation in chosen}
         relations = [relation for relation in relations if relation.oid in wanted]
@@ -125,13 +128,17 @@ async def _catalog(
         setting.database,
         setting.schema or (names[0] if names else "public"),
         names,
-        _tables(relations, columns, indexes, keys),
+        _tables(relations, columns, indexes, keys, places),
         f"{setting.database}.{hash_of(state[0][0])}",
     )
 
 
 def _tables(
-    relations: list[Relation], columns: Rows, indexes: Rows, keys: Rows
+    relations: list[Relation],
+    columns: Rows,
+    indexes: Rows,
+    keys: Rows,
+    places: dict[int, tuple[str, str]],
 ) -> tuple[Table, ...]:
     names = _column_names(columns)
     primary, by_table = _indexes(indexes, names)
@@ -148,6 +155,8 @@ def _tables(
                 foreign_keys=tuple(foreign.get(relation.oid, ())),
                 comment=relation.comment,
                 approximate_rows=relation.rows,
+                definition=relation.definition,
+                reads=tuple([places[oid] for oid in relation.parents if oid in places]),
             )
             for relation in relations
         ]

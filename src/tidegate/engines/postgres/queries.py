@@ -17,7 +17,9 @@ WHERE datallowconn AND NOT datistemplate
 
 RELATIONS = f"""
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
-  CASE WHEN c.relkind IN ('r', 'm', 'p', 'f') AND c.reltuples >= 0 THEN c.reltuples::bigint END
+  CASE WHEN c.relkind IN ('r', 'm', 'p', 'f') AND c.reltuples >= 0 THEN c.reltuples::bigint END,
+  CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
+  ARRAY(SELECT h.inhparent FROM pg_catalog.pg_inherits AS h WHERE h.inhrelid = c.oid)::int8[]
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_description AS d
@@ -93,6 +95,8 @@ SCHEMA_STATE = _state(
     ("pg_constraint", "oid"),
     ("pg_namespace", "oid"),
     ("pg_description", "objoid"),
+    ("pg_rewrite", "oid"),
+    ("pg_inherits", "inhrelid"),
 )
 """Changes when anything that a catalog tells has changed, except row counts."""
 

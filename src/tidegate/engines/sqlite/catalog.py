@@ -32,6 +32,8 @@ SELECT name, type, wr FROM pragma_table_list
 WHERE schema = 'main' AND type != 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 ORDER BY name"""
 
+_VIEWS = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'"
+
 _COLUMNS = """
 SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
 FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c
@@ -90,6 +92,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
     indexes = _indexes(session, only)
     keys = _foreign_keys(session, columns, names, only)
     estimates = _estimates(session)
+    views = dict(_all(session, _VIEWS))
     tables = [
         Table(
             schema=SCHEMA,
@@ -99,6 +102,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
             indexes=tuple(indexes.get(name, ())),
             foreign_keys=tuple(keys.get(name, ())),
             approximate_rows=estimates.get(name),
+            definition=views.get(name),
         )
         for name, kind, _ in listed
     ]

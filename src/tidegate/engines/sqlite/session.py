@@ -20,6 +20,7 @@ from tidegate.engines.sqlite.authorizer import Authorizer, Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Connection, Cursor, Rows, connect
 from tidegate.engines.sqlite.faults import translate
+from tidegate.engines.sqlite.masking import offer_hash
 from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.program import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.url import FileUrl
@@ -98,6 +99,7 @@ class Session:
             connection.execute("PRAGMA foreign_keys = 1")
         else:
             connection.execute("PRAGMA query_only = 1")
+        offer_hash(connection)
         connection.authorizer = self.authorizer
 
     def _set_brakes(self, lane: bool) -> None:

@@ -1,1 +1,1 @@
-"""Masks and row filters, put into a statement's text: names, derived tables, and a check of them."""
+"""Masks and row filters in a statement's text: names, derived tables, and a check of them."""

@@ -1,0 +1,76 @@
+"""Looks at a rewritten statement anew, by other means than those that wrote it: its tokens, and the
+judge. The derived tables are ours; what is left of the text must name nothing that is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.sql.dialects import find
+from tidegate.sql.judge import judge_anew
+from tidegate.sql.lex import NAME, WORD, Token, lex
+from tidegate.sql.opinion import Refusal
+from tidegate.sql.shield.model import masked
+from tidegate.types import Effect
+
+BLANK = "tidegate_blank_"
+"""Names the derived tables in the text that is looked at."""
+
+_OPENS = frozenset({"FROM", "JOIN", "TABLE", "INTO", "UPDATE", "PIVOT", "UNPIVOT", "SUMMARIZE",
+                    "DESCRIBE", "DESC", "LATERAL", "ONLY", "STRAIGHT_JOIN"})  # fmt: skip
+_CLOSES = frozenset({"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "FETCH",
+                     "WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "VALUES", "SET",
+                     "RETURNING"})  # fmt: skip
+
+
+def check(skeleton: str, dialect: str, hidden: frozenset[str], ctes: frozenset[str]) -> None:
+    """Raises: GateError POLICY_MASKED if the statement, with its derived tables blanked, names a
+    hidden table where a table can stand, or does more than read. CTEs' names are left to the tree.
+    """
+    judgement = judge_anew(skeleton, dialect)
+    if judgement.effect is not Effect.READ:
+        raise _leaky("the rewritten statement is not known to read")
+    named = {name.lower().rpartition(".")[2] for name in judgement.tables}
+    if named & hidden:
+        raise _leaky(f"`{sorted(named & hidden)[0]}` is still named")
+    try:
+        tokens = lex(skeleton, find(dialect).lexis)
+    except Refusal:
+        raise _leaky("it cannot be read again") from None
+    for name in table_names(tokens, dialect):
+        if name.lower() in hidden - ctes:
+            raise _leaky(f"`{name}` stands where a table can stand")
+
+
+def table_names(tokens: list[Token], dialect: str) -> Iterator[str]:
+    """The last part of every name that stands where a table can: too many rather than too few."""
+    listing = [False]
+    for number, token in enumerate(tokens):
+        before = tokens[number - 1].key if number else ""
+        if token.key == "(":
+            listing.append(before in _OPENS or (listing[-1] and before in (",", "(")))
+        elif token.key == ")":
+            if len(listing) > 1:
+                listing.pop()
+        elif token.key in _OPENS:
+            listing[-1] = True
+        elif token.key in _CLOSES:
+            listing[-1] = False
+        elif token.kind in (WORD, NAME):
+            opened = before in _OPENS or (listing[-1] and before in (",", "("))
+            if opened or (dialect == "sqlite" and before == "IN"):
+                yield _last(tokens, number).text
+
+
+def _last(tokens: list[Token], number: int) -> Token:
+    while number + 2 < len(tokens) and tokens[number + 1].key == ".":
+        number += 2
+    return tokens[number]
+
+
+def _leaky(reason: str) -> Exception:
+    return masked(
+        f"Some tables of this source are masked, and {reason}",
+        "shield.check",
+        "Say it with a plainer SELECT.",
+    )

@@ -1,0 +1,69 @@
+"""Decides whether a table's name means a common table expression, as its database would."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from tidegate.sql.shield.names import folded
+from tidegate.sql.shield.reading import Part, Sentence
+
+Answer = Literal["yes", "no", "doubtful"]
+
+
+def means_cte(sentence: Sentence, node: Any, part: Part) -> Answer:
+    """Whether `part`, a name without a schema, stands for a CTE where `node` is."""
+    dialect = sentence.dialect.name
+    wanted = folded(part, dialect)
+    child, owner = node, node.parent
+    came_from_with = False
+    answer: Answer = "no"
+    while owner is not None:
+        if type(owner).__name__ == "With":
+            found = _inside(sentence, owner, child, wanted, dialect)
+            came_from_with = True
+        else:
+            clause = owner.args.get("with_") or owner.args.get("with")
+            found = "no"
+            if clause is not None and not came_from_with:
+                names = [_name(sentence, cte, dialect) for cte in clause.expressions]
+                found = "yes" if wanted in names else "no"
+            came_from_with = False
+        if found == "yes":
+            return "yes" if answer == "no" else "doubtful"
+        if found == "doubtful":
+            answer = "doubtful"
+        child, owner = owner, owner.parent
+    return answer
+
+
+def _inside(sentence: Sentence, clause: Any, child: Any, wanted: str, dialect: str) -> Answer:
+    """Of a name in the body of one of the clause's CTEs."""
+    ctes: list[Any] = clause.expressions
+    own = next(place for place, cte in enumerate(ctes) if cte is child)
+    recursive = bool(clause.args.get("recursive"))
+    answer: Answer = "no"
+    for place, cte in enumerate(ctes):
+        if _name(sentence, cte, dialect) != wanted:
+            continue
+        if place < own or dialect == "sqlite":
+            # SQLite lets every CTE see all of its clause, itself too.
+            return "yes"
+        if recursive:
+            if place == own or dialect == "postgres":
+                return "yes"
+            answer = "doubtful"
+    return answer
+
+
+def _name(sentence: Sentence, cte: Any, dialect: str) -> str:
+    alias = cte.args["alias"].this
+    return folded(sentence.part(sentence.number(alias)), dialect)
+
+
+def cte_names(sentence: Sentence) -> frozenset[str]:
+    """The names of all CTEs of the statement, in lower case."""
+    return frozenset(
+        sentence.part(sentence.number(node.args["alias"].this)).text.lower()
+        for node in sentence.tree.walk()
+        if type(node).__name__ == "CTE"
+    )
