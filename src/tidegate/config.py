@@ -80,6 +80,7 @@ class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
+    With `pairing` a client may ask for a token over HTTP, which a person then approves.
 
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
     `export_directory` None means the user's Downloads; `extended` offers the workbench's newer
@@ -90,6 +91,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surfaces: tuple[str, ...] = ("workbench",)
     http: str | None = None
     auth: bool = True
+    pairing: bool = True
     allow_writes: bool = False
     state: str | None = None
     limits: LimitSettings = LimitSettings()

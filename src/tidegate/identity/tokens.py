@@ -90,12 +90,7 @@ class Tokens:
         `expires_at` is past; STATE_FAILED.
         """
         now = self._clock()
-        if not re.fullmatch(_NAME, name):
-            raise GateError(
-                Code.ARGUMENT_INVALID,
-                "A token's name is 1 to 64 printable characters.",
-                hint="Name it after the client that will hold it.",
-            )
+        check_token_name(name)
         if expires_at is not None and expires_at <= now:
             raise GateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
         plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
@@ -196,6 +191,16 @@ class Tokens:
 
     def _note_uses(self, uses: list[tuple[str, float]]) -> None:
         self._store.touch_tokens(dict(uses))
+
+
+def check_token_name(name: str) -> None:
+    """Raises: GateError ARGUMENT_INVALID unless the name can stand for a token."""
+    if not re.fullmatch(_NAME, name):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "A token's name is 1 to 64 printable characters.",
+            hint="Name it after the client that will hold it.",
+        )
 
 
 def _end(entry: TokenEntry) -> float:

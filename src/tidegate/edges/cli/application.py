@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     from collections.abc import Callable
 
     from tidegate.config import Config
+    from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
     from tidegate.store.api import Store
     from tidegate.types import Call, Judgement, Reply, Source, Verdict
@@ -37,6 +38,8 @@ class Application(Protocol):
     def store(self) -> Store: ...
     @property
     def tokens(self) -> Tokens: ...
+    @property
+    def pairer(self) -> Pairer: ...
     @property
     def gateway(self) -> Gate: ...
     @property

@@ -63,6 +63,7 @@ def build() -> Parser:
     _query(commands)
     _judge(commands)
     _token(commands)
+    _pair(commands)
     _audit(commands)
     _demo(commands)
     version = commands.add_parser("version", help="print the version")
@@ -212,6 +213,42 @@ def _token(commands: _Commands) -> None:
     revoke.add_argument("name", metavar="NAME", help="an active token")
     for action in (create, listing, revoke):
         action.set_defaults(module="token")
+        _state(action)
+
+
+def _pair(commands: _Commands) -> None:
+    pair = commands.add_parser(
+        "pair", help="get a token from a running server, which its operator approves"
+    )
+    actions = pair.add_subparsers(dest="action", metavar="ACTION", required=True)
+    ask = actions.add_parser(
+        "ask", help="ask a server for a token, wait for the answer, and print the token once"
+    )
+    ask.add_argument("url", metavar="URL", help="the server, such as http://127.0.0.1:7878")
+    ask.add_argument("--name", required=True, help="who asks, as the operator will see it")
+    ask.add_argument("--scope", choices=SCOPES, default="readOnly", help="what it would do at most")
+    listing = actions.add_parser("list", help="list the requests that wait for an answer")
+    _json(listing)
+    approve = actions.add_parser("approve", help="grant a request, or less than it asks for")
+    approve.add_argument("--scope", choices=SCOPES, help="grant this scope instead")
+    approve.add_argument("--name", help="list the token under this name (default: the client's)")
+    approve.add_argument(
+        "--expires", metavar="TIME", help="let the token end after such as 30d, 12h or 2w"
+    )
+    deny = actions.add_parser("deny", help="refuse a request")
+    for action in (approve, deny):
+        action.add_argument("id", metavar="ID", help="as shown by both sides, such as 7F3K-92QM")
+    for action, says in ((ask, "it wants to see"), (approve, "it may see instead")):
+        action.add_argument(
+            "--source", action="append", default=[], metavar="NAME", help=f"a source {says}"
+        )
+        action.add_argument(
+            "--tag", action="append", default=[], metavar="TAG", help=f"sources with a tag {says}"
+        )
+    ask.add_argument("--expires", default="90d", metavar="TIME", help="how long (default: 90d)")
+    for action in (ask, listing, approve, deny):
+        action.set_defaults(module="pair")
+    for action in (listing, approve, deny):
         _state(action)
 
 

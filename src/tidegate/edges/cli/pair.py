@@ -1,0 +1,185 @@
+"""`tidegate pair ask | list | approve | deny`: a client asks a server for a token, and the person
+at the server's machine answers. The token is printed once, alone, where it was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any, NamedTuple, cast
+
+from msgspec import structs
+
+from tidegate.config import LOOPBACK
+from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.person import with_app
+from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.terminal import say, show_json, show_table
+from tidegate.edges.cli.token import allowlist_words
+from tidegate.errors import Code, GateError
+from tidegate.identity.pairing import challenge_of, described, make_verifier
+from tidegate.identity.tokens import parse_expiry
+from tidegate.store.pairings import Pairing
+from tidegate.types import Scope
+
+TIMEOUT_S = 30
+_DAY_S = 86_400.0
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Do what `arguments.action` says."""
+    if arguments.action == "ask":
+        _ask(arguments)
+        return 0
+    actions = {"list": _list, "approve": _approve, "deny": _deny}
+    action = actions[arguments.action]
+
+    async def work(app: Application) -> None:
+        action(app, arguments)
+
+    with_app(open_app(of_state(arguments)), work)
+    return 0
+
+
+# The person
+
+
+def _list(app: Application, arguments: argparse.Namespace) -> None:
+    now = time.time()
+    waiting = app.pairer.waiting()
+    if arguments.json:
+        rows = [
+            {
+                "id": each.id,
+                "client": each.client,
+                "address": each.address,
+                "wanted": described(each.wanted),
+                "expires_in_s": round(each.expires_at - now),
+            }
+            for each in waiting
+        ]
+        show_json({"pairings": rows})
+        return
+    columns = ("id", "client", "address", "scope", "sources", "for", "answer within")
+    show_table(columns, [_row(each, now) for each in waiting])
+
+
+def _row(pairing: Pairing, now: float) -> list[Any]:
+    wanted = pairing.wanted
+    lasts = "good" if wanted.lasts_s is None else f"{wanted.lasts_s / _DAY_S:g} days"
+    within = f"{round(pairing.expires_at - now)} s"
+    sees = allowlist_words(wanted.sources, wanted.tags)
+    return [pairing.id, pairing.client, pairing.address, wanted.scope.value, sees, lasts, within]
+
+
+def _approve(app: Application, arguments: argparse.Namespace) -> None:
+    asked = app.pairer.find(arguments.id)
+    granted = asked.wanted
+    if arguments.scope:
+        granted = structs.replace(granted, scope=Scope(arguments.scope))
+    if arguments.source or arguments.tag:
+        granted = structs.replace(
+            granted,
+            sources=frozenset(arguments.source) or None,
+            tags=frozenset(arguments.tag) or None,
+        )
+    if arguments.expires:
+        granted = structs.replace(granted, lasts_s=parse_expiry(arguments.expires, 0.0))
+    approved = app.pairer.approve(arguments.id, granted, arguments.name)
+    sees = allowlist_words(granted.sources, granted.tags)
+    say(f"approved {approved.id} for {approved.client}: {granted.scope.value}, {sees}")
+    say(f"its token will be listed as {approved.token_name}; it must be fetched within 5 minutes")
+
+
+def _deny(app: Application, arguments: argparse.Namespace) -> None:
+    denied = app.pairer.deny(arguments.id)
+    say(f"denied {denied.id} for {denied.client}")
+
+
+# The client
+
+
+class _Server(NamedTuple):
+    host: str
+    port: int | None
+    secure: bool
+
+    def post(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """(status, JSON body). Raises: GateError SOURCE_UNREACHABLE."""
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+        kind = HTTPSConnection if self.secure else HTTPConnection
+        connection = kind(self.host, self.port, timeout=TIMEOUT_S)
+        try:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", path, json.dumps(body), headers)
+            response = connection.getresponse()
+            answer: Any = json.loads(response.read(65_536))
+        except (OSError, HTTPException, ValueError) as error:
+            raise _unreachable(f"The server did not answer: {error}") from None
+        finally:
+            connection.close()
+        if not isinstance(answer, dict):
+            raise _unreachable("What answers there is no Tidegate")
+        return response.status, cast("dict[str, Any]", answer)
+
+
+def _ask(arguments: argparse.Namespace) -> None:
+    server = _server(arguments.url)
+    verifier = make_verifier()
+    lasts_s = parse_expiry(arguments.expires, 0.0)
+    body: dict[str, Any] = {
+        "client": arguments.name,
+        "code_challenge": challenge_of(verifier),
+        "scope": arguments.scope,
+        "sources": arguments.source or None,
+        "tags": arguments.tag or None,
+        "days": None if lasts_s is None else lasts_s / _DAY_S,
+    }
+    status, asked = server.post("/v1/integrations/pair", body)
+    if status != 201:
+        raise _refused(asked)
+    say(f"Asked for a token as {arguments.name}. The operator answers within 5 minutes with:")
+    say(f"    {asked['approve_with']}")
+    print(_fetch(server, asked, verifier))
+
+
+def _fetch(server: _Server, asked: dict[str, Any], verifier: str) -> str:
+    """Ask again and again until somebody has answered."""
+    while True:
+        status, answer = server.post(
+            "/v1/integrations/exchange", {"code": asked["code"], "code_verifier": verifier}
+        )
+        if status == 200:
+            return str(answer["token"])
+        if status != 202:
+            raise _refused(answer)
+        time.sleep(float(asked["interval"]))
+
+
+def _server(url: str) -> _Server:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{url[:80]}` is not the address of a server.",
+            hint="Write it like http://127.0.0.1:7878.",
+        )
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "The token would travel over the network in the clear.",
+            hint="Use https, or a server on this machine.",
+        )
+    return _Server(parts.hostname, parts.port, parts.scheme == "https")
+
+
+def _refused(answer: dict[str, Any]) -> GateError:
+    message = str(answer.get("message") or "The server refused it.")
+    return GateError(Code.AUTH_INVALID, message, hint=str(answer.get("hint") or "Ask again."))
+
+
+def _unreachable(message: str) -> GateError:
+    return GateError(Code.SOURCE_UNREACHABLE, message, hint="Check the address and that it runs.")

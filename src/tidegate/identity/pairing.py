@@ -1,0 +1,279 @@
+"""Pairing: a client asks for a token, a person grants one, the client fetches it once.
+
+The client proves with PKCE (RFC 7636, S256) that it is the one that asked. A person at this
+machine decides, never a bearer: what decides here is called by the command line alone. The short
+id, such as `7F3K-92QM`, is for people to compare; the code is for the client alone and is kept as
+a digest. Who has the code without the verifier can spoil it and gain nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from hmac import compare_digest
+from typing import NamedTuple
+
+from msgspec import structs
+
+from tidegate.errors import Code, GateError
+from tidegate.identity.lockout import Lockout
+from tidegate.identity.tokens import Note, Tokens, check_token_name
+from tidegate.store.pairings import Pairing, Pairings, Rights
+
+CODE_S = 300.0
+MOST = 50
+MOST_OF_ADDRESS = 10
+KEPT_S = 3_600.0
+FAILURES, WINDOW_S, LOCK_S = 5, 300.0, 900.0
+
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+_CODE = re.compile(r"[A-Za-z0-9_-]{43}")
+# Without letters and digits that look alike.
+_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
+_NAMES = 32
+_NAME = re.compile(r"[^\x00-\x20\x7f]{1,64}")
+
+
+class Asked(NamedTuple):
+    """What the client gets: the id to show to the person, the code to keep, when both end."""
+
+    id: str
+    code: str
+    expires_at: float
+
+
+class Refused(Exception):
+    """Why a code is worth no token: `pending`, `denied`, `mismatch`, `unknown` or `gone`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Pairer:
+    """The two sides of pairing over one state: `ask` and `exchange` for a client without a
+    token, the rest for the person at this machine."""
+
+    def __init__(
+        self,
+        pairings: Pairings,
+        tokens: Tokens,
+        *,
+        note: Note,
+        tell: Callable[[str, Mapping[str, str]], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._pairings = pairings
+        self._tokens = tokens
+        self._note = note
+        self._tell = tell
+        self._clock = clock
+        self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S)
+
+    # For clients, who have no token yet
+
+    def ask(self, client: str, challenge: str, wanted: Rights, address: str) -> Asked:
+        """Take a request, which a person has `CODE_S` seconds to answer.
+
+        Raises: GateError ARGUMENT_INVALID, LIMIT_RATE if too many wait, AUTH_LOCKED_OUT,
+        STATE_FAILED.
+        """
+        now = self._clock()
+        self._lockout.check(address, now)
+        check_token_name(client)
+        _check_shown(client)
+        if not _CHALLENGE.fullmatch(challenge):
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                "The challenge is not 43 characters of base64url.",
+                hint="Send the unpadded base64url of the verifier's SHA-256.",
+            )
+        _check_rights(wanted)
+        self._pairings.forget(now - KEPT_S)
+        code = urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+        pairing = Pairing(_new_id(), client, address, challenge, wanted, now, now + CODE_S)
+        if not self._pairings.add(
+            pairing, _digest(code), most=MOST, most_of_address=MOST_OF_ADDRESS
+        ):
+            self._tell("pairing.refused", {"address": address, "client": client})
+            raise GateError(
+                Code.LIMIT_RATE,
+                "Too many requests for a token wait for an answer.",
+                hint="Have the operator answer them: tidegate pair list.",
+                retry_after_s=CODE_S,
+            )
+        self._tell("pairing.asked", {"id": pairing.id, "client": client, "address": address})
+        return Asked(pairing.id, code, pairing.expires_at)
+
+    def exchange(self, code: str, verifier: str, address: str) -> str:
+        """The token for an approved code. It works once; a wrong verifier spoils the code.
+
+        Raises: Refused; GateError ARGUMENT_INVALID, AUTH_LOCKED_OUT, AUDIT_UNAVAILABLE,
+        STATE_FAILED.
+        """
+        now = self._clock()
+        self._lockout.check(address, now)
+        if not _VERIFIER.fullmatch(verifier):
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                "The verifier is not 43 to 128 unreserved characters.",
+                hint="Send the verifier that the challenge was made from.",
+            )
+        pairing = self._pairings.by_digest(_digest(code)) if _CODE.fullmatch(code) else None
+        if pairing is None:
+            raise self._failed("unknown", address, now)
+        if not compare_digest(challenge_of(verifier), pairing.challenge):
+            if pairing.state in ("pending", "approved"):
+                self._pairings.end(pairing.id, pairing.state, "burnt")
+            raise self._failed("mismatch", address, now, pairing.id)
+        if pairing.state == "denied":
+            raise Refused("denied")
+        if now >= pairing.expires_at or pairing.state in ("exchanged", "burnt"):
+            raise Refused("gone")
+        if pairing.state == "pending" or pairing.granted is None:
+            raise Refused("pending")
+        if not self._pairings.end(pairing.id, "approved", "exchanged"):
+            raise Refused("gone")
+        granted = pairing.granted
+        self._note("pairing.exchanged", {"id": pairing.id, "address": address})
+        plaintext, _ = self._tokens.create(
+            pairing.token_name,
+            granted.scope,
+            granted.sources,
+            None if granted.lasts_s is None else now + granted.lasts_s,
+            granted.tags,
+        )
+        return plaintext
+
+    def _failed(self, reason: str, address: str, now: float, id: str = "") -> Refused:
+        self._tell("pairing.failed", {"address": address, "reason": reason, "id": id})
+        if self._lockout.failed(address, now):
+            self._tell("pairing.locked_out", {"address": address})
+        return Refused(reason)
+
+    # For the person at this machine
+
+    def waiting(self) -> tuple[Pairing, ...]:
+        """The requests that can be answered now, oldest first."""
+        now = self._clock()
+        return tuple(
+            each
+            for each in self._pairings.list()
+            if each.state == "pending" and now < each.expires_at
+        )
+
+    def approve(self, id: str, granted: Rights | None = None, name: str | None = None) -> Pairing:
+        """Grant a request: what it wants, or `granted` instead. The client then has `CODE_S`
+        seconds to fetch the token, which is named `name` or as the client is.
+
+        Raises: GateError ARGUMENT_INVALID if none waits under that id, if `granted` has a wider
+        scope than was asked for, or if the name is taken; AUDIT_UNAVAILABLE, STATE_FAILED.
+        """
+        pairing = self.find(id)
+        now = self._clock()
+        granted = granted or pairing.wanted
+        _refuse_more(granted, pairing.wanted)
+        name = name or pairing.client
+        check_token_name(name)
+        self._tokens.refuse_taken(name)
+        self._note("pairing.approved", {"id": pairing.id, "token": name, **described(granted)})
+        if not self._pairings.decide(
+            pairing.id,
+            "approved",
+            now,
+            expires_at=now + CODE_S,
+            token_name=name,
+            granted=granted,
+        ):
+            raise _none(id)
+        return structs.replace(pairing, state="approved", token_name=name, granted=granted)
+
+    def deny(self, id: str) -> Pairing:
+        """Refuse a request. Raises: GateError ARGUMENT_INVALID, STATE_FAILED."""
+        pairing = self.find(id)
+        if not self._pairings.decide(pairing.id, "denied", self._clock()):
+            raise _none(id)
+        self._note("pairing.denied", {"id": pairing.id, "client": pairing.client})
+        return pairing
+
+    def find(self, id: str) -> Pairing:
+        """The request that waits under that id, however it is written. Raises: GateError
+        ARGUMENT_INVALID, STATE_FAILED."""
+        wanted = id.upper().replace("-", "")
+        for pairing in self.waiting():
+            if pairing.id.replace("-", "") == wanted:
+                return pairing
+        raise _none(id)
+
+
+def make_verifier() -> str:
+    """A fresh verifier: 256 random bits in base64url."""
+    return urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636, section 4.2)."""
+    digest = sha256(verifier.encode("ascii")).digest()
+    return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def described(rights: Rights) -> dict[str, str]:
+    """Rights as few words, for the record."""
+    details = {"scope": rights.scope.value}
+    if rights.sources is not None:
+        details["sources"] = " ".join(sorted(rights.sources))
+    if rights.tags is not None:
+        details["tags"] = " ".join(sorted(rights.tags))
+    if rights.lasts_s is not None:
+        details["lasts_s"] = str(round(rights.lasts_s))
+    return details
+
+
+def _check_rights(rights: Rights) -> None:
+    for names in (rights.sources, rights.tags):
+        if names is None:
+            continue
+        if len(names) > _NAMES or not all(_NAME.fullmatch(name) for name in names):
+            raise GateError(
+                Code.ARGUMENT_INVALID, f"Sources and tags are up to {_NAMES} names each."
+            )
+        for name in names:
+            _check_shown(name)
+
+
+def _check_shown(text: str) -> None:
+    """What a stranger sends is shown to the person who decides: it must look like what it is."""
+    if not text.isprintable():
+        raise GateError(Code.ARGUMENT_INVALID, "A name has characters that do not show.")
+
+
+def _refuse_more(granted: Rights, wanted: Rights) -> None:
+    """A person may narrow what was asked for: what nobody asked for is a slip."""
+    if not wanted.scope.covers(granted.scope):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"The client asked for {wanted.scope.value}, which is less than {granted.scope.value}.",
+            hint="Grant what was asked for or less.",
+        )
+
+
+def _new_id() -> str:
+    letters = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(8))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def _digest(code: str) -> bytes:
+    return sha256(code.encode("ascii")).digest()
+
+
+def _none(id: str) -> GateError:
+    return GateError(
+        Code.ARGUMENT_INVALID,
+        f"No request for a token waits under `{id[:40]}`.",
+        hint="List those that wait: tidegate pair list.",
+    )

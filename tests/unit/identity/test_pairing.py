@@ -1,0 +1,280 @@
+"""Pairing: one person's yes, one verifier, one token. Whatever else is sent makes no token."""
+
+import threading
+
+import pytest
+
+from tidegate.errors import Code, GateError
+from tidegate.identity.pairing import (
+    CODE_S,
+    MOST,
+    MOST_OF_ADDRESS,
+    Pairer,
+    Refused,
+    challenge_of,
+    make_verifier,
+)
+from tidegate.identity.tokens import Tokens
+from tidegate.store.pairings import Pairings, Rights
+from tidegate.store.sqlite import SqliteStore
+from tidegate.types import Scope
+
+VERIFIER = "v" * 43
+WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)
+
+
+class House:
+    def __init__(self, directory):
+        self.now = 1_000_000.0
+        self.noted = []
+        self.told = []
+        self.store = SqliteStore(directory / "state.db")
+        self.pairings = Pairings(directory / "state.db")
+        self.tokens = Tokens(self.store, self.clock, note=self.note)
+        self.pairer = self.another()
+
+    def another(self):
+        """The pairer of another process, with lockouts of its own."""
+        return Pairer(
+            self.pairings,
+            self.tokens,
+            note=self.note,
+            tell=lambda name, details: self.told.append((name, dict(details))),
+            clock=self.clock,
+        )
+
+    def clock(self):
+        return self.now
+
+    def note(self, name, details):
+        self.noted.append((name, dict(details)))
+
+    def ask(self, client="claude", wanted=WANTED, address="10.0.0.1", verifier=VERIFIER):
+        return self.pairer.ask(client, challenge_of(verifier), wanted, address)
+
+    def refusal(self, code, verifier=VERIFIER, address="10.0.0.1"):
+        with pytest.raises(Refused) as caught:
+            self.pairer.exchange(code, verifier, address)
+        return caught.value.reason
+
+    def close(self):
+        self.tokens.close()
+        self.pairings.close()
+        self.store.close()
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path)
+    yield house
+    house.close()
+
+
+def error_of(call, *given):
+    with pytest.raises(GateError) as caught:
+        call(*given)
+    return caught.value.code
+
+
+def test_an_approved_request_becomes_the_token_that_was_asked_for(house):
+    asked = house.ask()
+    assert house.refusal(asked.code) == "pending"
+    house.pairer.approve(asked.id)
+    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    assert (actor.name, actor.scope) == ("claude", Scope.READ_WRITE)
+    assert (actor.sources, actor.tags) == (frozenset({"shop"}), frozenset({"eu"}))
+    assert actor.expires_at == house.now + 3600
+
+
+def test_the_operator_grants_less_under_another_name(house):
+    asked = house.ask()
+    less = Rights(Scope.READ_ONLY, frozenset({"demo"}), None, 60.0)
+    house.pairer.approve(asked.id, less, "narrow")
+    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    assert (actor.name, actor.scope) == ("narrow", Scope.READ_ONLY)
+    assert (actor.sources, actor.tags) == (frozenset({"demo"}), None)
+
+
+def test_more_than_was_asked_for_is_not_granted(house):
+    asked = house.ask()
+    given = (asked.id, Rights(Scope.FULL_ACCESS))
+    assert error_of(house.pairer.approve, *given) is Code.ARGUMENT_INVALID
+    assert house.refusal(asked.code) == "pending"
+
+
+def test_a_code_works_once(house):
+    asked = house.ask()
+    house.pairer.approve(asked.id)
+    house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    assert house.refusal(asked.code) == "gone"
+    assert len(house.tokens.list()) == 1
+
+
+def test_of_many_who_fetch_at_once_one_gets_a_token(house):
+    asked = house.ask()
+    house.pairer.approve(asked.id)
+    got, barrier = [], threading.Barrier(8)
+
+    def fetch():
+        pairer = house.another()
+        barrier.wait()
+        try:
+            got.append(pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+        except Refused as refused:
+            got.append(refused.reason)
+
+    threads = [threading.Thread(target=fetch) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got)[:7] == ["gone"] * 7
+    assert len(house.tokens.list()) == 1
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_wrong_verifier_spoils_the_code(house, approved):
+    asked = house.ask()
+    if approved:
+        house.pairer.approve(asked.id)
+    assert house.refusal(asked.code, "w" * 43) == "mismatch"
+    assert house.refusal(asked.code) == "gone"
+    assert house.pairer.waiting() == ()
+    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert house.tokens.list() == ()
+
+
+def test_a_request_that_nobody_answers_ends_after_five_minutes(house):
+    asked = house.ask()
+    house.now += CODE_S
+    assert house.refusal(asked.code) == "gone"
+    assert house.pairer.waiting() == ()
+    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+
+
+def test_an_approved_code_ends_five_minutes_after_the_approval(house):
+    asked = house.ask()
+    house.now += CODE_S - 1
+    house.pairer.approve(asked.id)
+    house.now += CODE_S
+    assert house.refusal(asked.code) == "gone"
+    assert house.tokens.list() == ()
+
+
+def test_a_denied_request_stays_denied(house):
+    asked = house.ask()
+    house.pairer.deny(asked.id)
+    assert house.refusal(asked.code) == "denied"
+    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert house.tokens.list() == ()
+
+
+def test_an_unknown_code_is_unknown_and_five_failures_lock_the_address_out(house):
+    asked = house.ask()
+    for _ in range(5):
+        assert house.refusal("c" * 43) == "unknown"
+    given = (asked.code, VERIFIER, "10.0.0.1")
+    assert error_of(house.pairer.exchange, *given) is Code.AUTH_LOCKED_OUT
+    assert error_of(house.ask) is Code.AUTH_LOCKED_OUT
+    house.pairer.approve(asked.id)
+    house.now += 899
+    assert error_of(house.pairer.exchange, *given) is Code.AUTH_LOCKED_OUT
+    house.now += 1
+    assert house.refusal(asked.code) == "gone"
+    assert house.tokens.list() == ()
+
+
+def test_an_address_has_ten_requests_waiting_and_all_of_them_fifty(house):
+    for number in range(MOST):
+        house.ask(address=f"10.0.0.{number // MOST_OF_ADDRESS}")
+    assert error_of(house.ask, "one", WANTED, "10.0.0.0") is Code.LIMIT_RATE
+    assert error_of(house.ask, "one", WANTED, "10.9.9.9") is Code.LIMIT_RATE
+    assert len(house.pairer.waiting()) == MOST
+    house.now += CODE_S
+    assert house.ask("one", WANTED, "10.9.9.9").id
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    ["", "a" * 42, "a" * 44, "a" * 42 + "=", "a" * 42 + "+", "a" * 42 + "\n", "ä" * 43],
+)
+def test_a_challenge_is_43_characters_of_base64url(house, challenge):
+    given = ("claude", challenge, WANTED, "10.0.0.1")
+    assert error_of(house.pairer.ask, *given) is Code.ARGUMENT_INVALID
+    assert house.pairer.waiting() == ()
+
+
+@pytest.mark.parametrize("verifier", ["", "v" * 42, "v" * 129, "v" * 42 + " ", "v" * 43 + "\n"])
+def test_a_verifier_is_43_to_128_unreserved_characters(house, verifier):
+    asked = house.ask()
+    house.pairer.approve(asked.id)
+    given = (asked.code, verifier, "10.0.0.1")
+    assert error_of(house.pairer.exchange, *given) is Code.ARGUMENT_INVALID
+    assert house.tokens.list() == ()
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "claude\u202eecalp", "a\x9b2J", "x" * 65])
+def test_a_name_that_could_deceive_the_operator_is_refused(house, name):
+    assert error_of(house.ask, name) is Code.ARGUMENT_INVALID
+    wanted = Rights(sources=frozenset({name}))
+    assert error_of(house.ask, "claude", wanted) is Code.ARGUMENT_INVALID
+    assert house.pairer.waiting() == ()
+
+
+def test_a_name_that_is_taken_is_refused_before_anything_is_approved(house):
+    house.tokens.create("claude", Scope.READ_ONLY)
+    asked = house.ask()
+    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    house.pairer.approve(asked.id, name="claude 2")
+    assert house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+
+
+def test_an_id_is_found_however_it_is_written(house):
+    asked = house.ask()
+    assert house.pairer.find(asked.id.lower().replace("-", "")).client == "claude"
+
+
+def test_neither_the_code_nor_the_token_is_in_the_state(house, tmp_path):
+    asked = house.ask()
+    house.pairer.approve(asked.id)
+    token = house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    house.close()
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        for secret in (asked.code, token, VERIFIER):
+            assert secret.encode() not in content
+
+
+def test_every_step_is_on_record_without_a_secret(house):
+    asked, other = house.ask(), house.ask("other")
+    house.pairer.deny(other.id)
+    house.pairer.approve(asked.id)
+    token = house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    house.refusal("c" * 43)
+    assert [name for name, _ in house.told] == ["pairing.asked", "pairing.asked", "pairing.failed"]
+    assert [name for name, _ in house.noted] == [
+        "pairing.denied", "pairing.approved", "pairing.exchanged", "token.created",
+    ]  # fmt: skip
+    said = repr(house.noted + house.told)
+    assert asked.code not in said
+    assert token not in said
+
+
+def test_where_the_record_cannot_be_written_nothing_is_granted(house):
+    asked = house.ask()
+
+    def fail(name, details):
+        raise GateError(Code.AUDIT_UNAVAILABLE, "the disk is full")
+
+    house.note = fail
+    pairer = house.another()
+    assert error_of(pairer.approve, asked.id) is Code.AUDIT_UNAVAILABLE
+    assert house.refusal(asked.code) == "pending"
+
+
+def test_a_verifier_made_here_fits_its_challenge_as_the_standard_says():
+    assert challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == (
+        "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    )
+    assert len({make_verifier() for _ in range(20)}) == 20
+    assert len(challenge_of(make_verifier())) == 43
