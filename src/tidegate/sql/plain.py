@@ -97,7 +97,9 @@ def plain(tokens: list[Token], dialect: Dialect, places: list[int] | None = None
 def _literal(token: Token, dialect: Dialect) -> str:
     if token.kind == STRING:
         text = token.text
-        return f"'{text}'" if len(text) <= 64 and _PLAIN_TEXT.issuperset(text) else f"'{TEXT}'"
+        # An empty string at the end the parser misreads where there are parameters before it.
+        kept = 0 < len(text) <= 64 and _PLAIN_TEXT.issuperset(text)
+        return f"'{text if kept else TEXT}'"
     if token.kind == NUMBER:
         return token.text if token.text.isdigit() or token.text.count(".") == 1 else "1"
     return "$1" if dialect.lexis.operator_runs and token.kind == PARAM else "?"

@@ -228,3 +228,35 @@ def test_the_tables_are_those_of_the_database(text: str, tables: set[str]) -> No
 
 def test_the_table_that_a_function_reads_by_name_is_told() -> None:
     assert judge("FROM query_table('t')", "duckdb").tables == ("t",)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "SELECT interval '1 2:03:04' day to second(2), a::numeric(5,-2) FROM t"),
+        ("postgres", "SELECT macaddr '08:00:2b:01:02:03', a AT TIME ZONE 'UTC', b AT LOCAL FROM t"),
+        ("postgres", "SELECT * FROM a JOIN b USING (id) AS j ORDER BY x USING >"),
+        ("mysql", "SELECT GROUP_CONCAT(a SEPARATOR ',' LIMIT 3), {d '2026-01-01'} FROM t"),
+        ("sqlite", "SELECT CAST(a AS UNSIGNED BIG INT) FROM generate_series(1)"),
+        ("duckdb", "UNPIVOT t ON a, b INTO NAME x VALUE y"),
+    ],
+)
+def test_what_the_parser_does_not_know_is_said_otherwise(dialect: str, text: str) -> None:
+    assert judge(text, dialect).effect is READ
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "SELECT interval '1' second(lo_import('x'))"),
+        ("postgres", "SELECT a::numeric(5, lo_import('x')) FROM t"),
+        ("postgres", "SELECT * FROM a JOIN b USING (lo_import('x')) AS j"),
+        ("postgres", "SELECT a AT LOCAL FROM t FOR UPDATE"),
+        ("postgres", "SELECT xmlparse(document lo_get(1))"),
+        ("duckdb", "FROM (SUMMARIZE TABLE 'x.csv')"),
+        ("duckdb", "SELECT 1 INTO NAME x"),
+        ("mysql", "SELECT GROUP_CONCAT(a SEPARATOR ',' LIMIT 3) INTO OUTFILE 'x' FROM t"),
+    ],
+)
+def test_what_is_said_otherwise_hides_nothing(dialect: str, text: str) -> None:
+    assert judge(text, dialect).effect is not READ

@@ -127,3 +127,9 @@ def test_what_databases_read_differently_is_refused(dialect: str, text: str, rul
     judgement = judge(text, dialect)
     assert judgement.effect is Effect.UNKNOWN
     assert judgement.rule == rule
+
+
+def test_an_empty_string_may_end_a_statement_with_parameters() -> None:
+    for dialect in ("postgres", "duckdb", "sqlite"):
+        text = "SELECT * FROM t WHERE a = $1 AND b <> ''"
+        assert judge(text, dialect).effect is Effect.READ
