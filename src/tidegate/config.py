@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.errors import Code, GateError
 from tidegate.secrets import refuse_literal
+from tidegate.types import Mask, RowFilter
 
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -25,7 +26,13 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One source. `url` may refer to secrets but never holds one."""
+    """One source. `url` may refer to secrets but never holds one.
+
+    `approval`: a person may answer in the client or the inbox, or in the inbox alone.
+    `unattended`: what happens to what a person should see when the client can show nobody a
+    question. `unqualified`: UPDATE and DELETE without WHERE. `destructive_scope`: what DROP,
+    TRUNCATE and ALTER...DROP need. `masks` hide columns, `filters` hide rows.
+    """
 
     name: str
     url: str
@@ -35,10 +42,17 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "silent"
     )
     tags: tuple[str, ...] = ()
+    approval: Literal["any", "inbox"] = "any"
+    unattended: Literal["deny", "allow"] = "deny"
+    unqualified: Literal["confirm", "allow", "deny"] = "confirm"
+    destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
+    masks: tuple[Mask, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
 
     def __post_init__(self) -> None:
         check_source_name(self.name)
         refuse_literal(self.url)
+        check_rules(self.masks, self.filters)
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,13 +92,27 @@ class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: Count | None = None
 
 
+class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a person is asked about a call.
+
+    `grant_ttl_s` is how long an approval may lie unused. A call that asks in the inbox waits
+    `wait_s` for the answer before it is told that it needs one. `dry_run`: where it can be done
+    without harm, the person sees what would change.
+    """
+
+    grant_ttl_s: Seconds = 86_400.0
+    wait_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    dry_run: bool = True
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
     With `pairing` a client may ask for a token over HTTP, which a person then approves.
 
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
     `export_directory` None means the user's Downloads; `extended` offers the workbench's newer
-    tools beside the 19 of its document.
+    tools beside the 19 of its document. `masks` and `filters` here bind every source, or those of
+    their `tag`.
     """
 
     sources: tuple[SourceSettings, ...] = ()
@@ -102,8 +130,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extended: bool = False
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
+    masks: tuple[Mask, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
 
     def __post_init__(self) -> None:
+        check_rules(self.masks, self.filters)
         names: set[str] = set()
         for source in self.sources:
             if source.name in names:
@@ -116,6 +148,24 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     f"Without authentication the server listens on loopback only, not `{host}`.",
                     hint="Use 127.0.0.1, or leave authentication on.",
                 )
+
+
+def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None:
+    """Raises: GateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
+    for mask in masks:
+        if mask.column.count(".") not in (1, 2) or not all(mask.column.split(".")):
+            raise _invalid(
+                f"`{mask.column[:80]}` names no column to mask.",
+                hint="Write table.column or schema.table.column.",
+            )
+    for rule in filters:
+        if rule.table.count(".") > 1 or not all(rule.table.split(".")):
+            raise _invalid(
+                f"`{rule.table[:80]}` names no table to filter.",
+                hint="Write table or schema.table.",
+            )
+        if not rule.where.strip():
+            raise _invalid(f"The row filter on `{rule.table}` has no condition.")
 
 
 def check_source_name(name: str) -> None:

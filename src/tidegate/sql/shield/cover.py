@@ -209,13 +209,18 @@ class Cover:
             answer = means_cte(sentence, spot.node, spot.parts[0]) if alone else "no"
             if answer == "yes":
                 continue
+            if answer == "doubtful" and not self._names.called(spot.parts[0].text):
+                continue
             table = self._names.find(spot.parts, home)
             if table is None:
                 continue
-            if answer == "doubtful":
-                raise masked(f"`{table.name}` could be a CTE or a table", "shield.ambiguous_cte",
-                             "Give the CTE a name of its own.")  # fmt: skip
             text = self.stand_in(table, depth)
+            if answer == "doubtful" and text is not None:
+                raise masked(
+                    f"`{table.name}` could be a CTE or a table",
+                    "shield.ambiguous_cte",
+                    "Give the CTE a name of its own.",
+                )
             start, end = sentence.tokens[spot.first].at, sentence.end(spot.last)
             if text is None:
                 twins = self._names.tables[table.name.lower()] if table.name.isascii() else ()

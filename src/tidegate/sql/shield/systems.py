@@ -55,7 +55,7 @@ SEARCHED = {"postgres": "pg_catalog", "duckdb": "pg_catalog", "sqlite": "main"}
 
 FUNCTIONS = words("""
     alias current_query current_query_id getvariable pg_mcv_list_items pragma_storage_info
-    query query_table rtreecheck rtreenode sqlite_stmt tidegate_hash
+    query query_table rtreecheck rtreenode sqlite_stmt stats tidegate_hash
     """)
 FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
 """Functions that tell the statement's own text, values gathered elsewhere, or read a table that is
