@@ -19,6 +19,9 @@ LATE_S = 0.25
 DRAIN_S = 0.002
 """How long the rest of a result is read and thrown away: cheaper than a second connection."""
 
+NUDGE_S = 0.1
+"""Between requests to end a statement: one that comes just before it begins is lost."""
+
 GRACE_S = 2.0
 """How long the server may take to obey. Then the connection is given up."""
 
@@ -35,6 +38,7 @@ class Errand(Generic[SessionT]):
         "_cancellation",
         "_grace",
         "_loop",
+        "_nudge",
         "_over",
         "_pool",
         "_request",
@@ -66,6 +70,7 @@ class Errand(Generic[SessionT]):
         """Why it was told to end; None if it was not."""
         self._over: asyncio.Future[None] | None = None
         self._request: asyncio.Task[None] | None = None
+        self._nudge: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._alarm = self._loop.call_later(timeout_s + LATE_S, self.stop, "time")
         running.add(self)
@@ -82,9 +87,9 @@ class Errand(Generic[SessionT]):
         session, self.session = self.session, None
         if session is None:
             return
-        self._alarm.cancel()
-        if self._grace is not None:
-            self._grace.cancel()
+        for timer in (self._alarm, self._nudge, self._grace):
+            if timer is not None:
+                timer.cancel()
         self._cancellation.forget(self._cancelled)
         self._running.discard(self)
         if self._over is not None and not self._over.done():
@@ -99,8 +104,7 @@ class Errand(Generic[SessionT]):
         if self.cause is None:
             self.cause = cause
         if self._request is None:
-            self.session.shaken = True
-            self._request = self._loop.create_task(self.session.interrupt())
+            self._press()
             self._grace = self._loop.call_later(GRACE_S, self._give_up)
 
     def failure(self, error: GateError) -> GateError:
@@ -164,6 +168,15 @@ class Errand(Generic[SessionT]):
 
     def _cancelled(self) -> None:
         self.stop(self._cancellation.reason or "cancelled")
+
+    def _press(self) -> None:
+        """Ask the server, and again until the statement has ended."""
+        if self.session is None:
+            return
+        if self._request is None or self._request.done():
+            self.session.shaken = True
+            self._request = self._loop.create_task(self.session.interrupt())
+        self._nudge = self._loop.call_later(NUDGE_S, self._press)
 
     def _give_up(self) -> None:
         """The server does not answer: hang up."""

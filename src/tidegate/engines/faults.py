@@ -40,3 +40,12 @@ def lost(writing: bool = False) -> GateError:
     return GateError(
         Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint
     )
+
+
+def too_large(most_bytes: int) -> GateError:
+    """The error of rows that a server sends and that would not fit into our memory."""
+    return GateError(
+        Code.LIMIT_BYTES,
+        f"A value is too large: of one row, at most {most_bytes // 2**20} MiB are taken in.",
+        hint="Select a part of it, like left(column, 1000), or its length.",
+    )

@@ -11,7 +11,7 @@ from tidegate.errors import Code, GateError
 @pytest.fixture
 def shop(tmp_path):
     """PostgreSQL's shop in a database whose server lets any byte through."""
-    server = postgres_server.shared()
+    server = postgres_server.shared("wheel")
     server.drop_database("bytes")
     server.ask("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
     server.ask("CREATE TABLE words (id int, word text)", "bytes")

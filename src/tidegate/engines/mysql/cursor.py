@@ -56,7 +56,7 @@ class MysqlCursor:
             await self._finish()
         elif self._errand is not None and not self._errand.writes and await self._more():
             first = self._ready
-            if not self._errand.held().line.is_quiet and await self._more():
+            if self._errand.held().line.unread and await self._more():
                 self._ready = first + self._ready
 
     async def fetch(self, max_rows: int) -> list[Row]:

@@ -1,17 +1,14 @@
-"""Decides how packets travel between the server and the event loop. Knows no SQL.
+"""Decides how commands and their replies follow each other on a connection. Knows no SQL.
 
-asyncmy connects, logs in, and parses rows in C; its insides are touched here and in
-`login.py` alone.
-Commands may be sent several at a time: the server takes them in order, and so replies are read.
-Reading pauses while nobody wants rows, so that a large result waits in the server.
+asyncmy connects and logs in (`login.py`), `packets.py` carries the packets. Commands may be sent
+several at a time: the server takes them in order, and so replies are read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
-from asyncmy import protocol as parsing
 from asyncmy.constants.COMMAND import (
     COM_INIT_DB,
     COM_QUERY,
@@ -20,30 +17,21 @@ from asyncmy.constants.COMMAND import (
     COM_STMT_EXECUTE,
     COM_STMT_PREPARE,
 )
-from asyncmy.errors import MySQLError
 
 from tidegate.engines.faults import lost
 from tidegate.engines.mysql.faults import ServerError, unreachable
 from tidegate.engines.mysql.login import log_in
+from tidegate.engines.mysql.packets import MAX_PACKET, Packets, Rows, Specs
 from tidegate.engines.mysql.target import Target
 from tidegate.errors import Code, GateError
 
 COM_RESET_CONNECTION = 0x1F
 
-MAX_PACKET = 2**24 - 1
 _MORE_RESULTS = 8
 _WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
 
 __all__ = ["COM_INIT_DB", "COM_RESET_CONNECTION", "Done", "Fields", "Line", "Rows", "Specs"]
-
-# The driver's own annotations leave out what its lists hold.
-_parse_text = cast("Any", parsing).parse_rows_from_buffer
-_parse_binary = cast("Any", parsing).parse_binary_rows_from_buffer
-_Packet = cast("Any", parsing).MysqlPacket
-
-Rows = list[tuple[Any, ...]]
-Specs = tuple[tuple[Any, ...], ...]
 
 
 class Done:
@@ -68,12 +56,8 @@ class Line:
     """One connection. One caller at a time sends and reads."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self._protocol = connection._proto
-        self._transport = connection._transport
+        self._packets = Packets(connection)
         self._ends_with_ok: bool = connection._deprecate_eof
-        self._sequence: int = 1
-        self._paused = False
         self._affected = 0
         self._in_rows = False
         self.thread: int = connection.server_thread_id[0]
@@ -95,8 +79,7 @@ class Line:
     @property
     def open(self) -> bool:
         """Whether the line still stands, as far as can be seen without asking the server."""
-        protocol = self._protocol
-        return not (protocol.eof or protocol.exc is not None or self._transport.is_closing())
+        return self._packets.open
 
     def check(self) -> bool:
         """The same: the event loop has seen at once if the server hung up."""
@@ -110,9 +93,7 @@ class Line:
             if size >= MAX_PACKET:
                 raise GateError(Code.SQL_TOO_LONG, "The statement with its parameters is too long.")
             packets.append(size.to_bytes(3, "little") + bytes((0, command)) + payload)
-        if not self.open:
-            raise lost()
-        self._transport.write(b"".join(packets))
+        self._packets.write(packets)
         self.unanswered += len(commands)
 
     def query(self, *texts: bytes) -> None:
@@ -121,7 +102,7 @@ class Line:
 
     async def answer(self) -> Done | Fields:
         """The beginning of the next command's reply. Raises: ServerError, GateError."""
-        self._sequence = 1
+        self._packets.sequence = 1
         self._affected = 0
         return await self._head()
 
@@ -137,29 +118,15 @@ class Line:
 
         Raises: ServerError, GateError.
         """
-        protocol = self._protocol
-        parse = _parse_binary if binary else _parse_text
-        rows: Rows = []
-        try:
-            protocol.pos, self._sequence = parse(
-                protocol.buffer,
-                protocol.pos,
-                protocol.length,
-                specs,
-                self._sequence,
-                rows,
-                self._ends_with_ok,
-            )
-            if rows:
-                return rows
-            data = await self._packet()
-            if self._is_end(data):
-                await self._end(data)
-                return None
-            packet = _Packet(data, "utf8")
-            return [packet.read_binary_row(specs) if binary else packet.read_row(specs)]
-        except MySQLError as error:  # what the parser says of a row that makes no sense
-            raise self._broken() from error
+        packets = self._packets
+        rows = packets.rows(specs, binary=binary, ends_with_ok=self._ends_with_ok)
+        if rows:
+            return rows
+        data = await self._packet()
+        if self._is_end(data):
+            await self._end(data)
+            return None
+        return [packets.row(data, specs, binary=binary)]
 
     async def skip(self) -> None:
         """Read the rest of a reply and throw it away. Raises: ServerError, GateError."""
@@ -183,7 +150,7 @@ class Line:
         Raises: ServerError, GateError.
         """
         self.send((COM_STMT_PREPARE, text))
-        self._sequence = 1
+        self._packets.sequence = 1
         data = await self._packet()
         if data[0] != 0x00:
             raise self._broken()
@@ -216,40 +183,32 @@ class Line:
     @property
     def awaited(self) -> bool:
         """Whether somebody waits for what arrives next."""
-        return self._protocol._read_waiter is not None
+        return self._packets.awaited
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether nothing has arrived that was not read yet."""
-        protocol = self._protocol
-        return bool(protocol.length == protocol.pos)
+    def unread(self) -> int:
+        """How many bytes have arrived and were not read yet."""
+        return self._packets.unread
 
     def pause(self) -> None:
         """Let the server wait until `rows` is asked again."""
-        if not self._paused and self.open:
-            self._transport.pause_reading()
-            self._paused = True
+        self._packets.pause()
 
     def close(self) -> None:
         """Hang up; whoever waits is told. Safe to call twice."""
         if self.open and not self.unanswered:
-            self._transport.write(bytes((1, 0, 0, 0, COM_QUIT)))
-            self._transport.close()
+            self._packets.close(bytes((1, 0, 0, 0, COM_QUIT)))
         else:
-            self._transport.abort()
-        if self._paused:
-            self._paused = False
-        self._protocol.eof = True
-        self._connection._connected = False
+            self._packets.abort()
 
     @property
     def gone(self) -> bool:
         """Whether the socket is closed."""
-        return bool(self._protocol._closed_waiter.done())
+        return self._packets.gone
 
     async def closed(self) -> None:
-        """Wait until the socket is gone."""
-        await self._protocol.wait_closed()
+        """Wait until the socket is closed."""
+        await self._packets.closed()
 
     async def _head(self) -> Done | Fields:
         data = await self._packet()
@@ -299,16 +258,7 @@ class Line:
 
     async def _packet(self) -> bytes:
         """One packet. Raises: ServerError for one that tells of an error; GateError."""
-        data = self._at_hand()
-        if data is None:
-            data = await self._raw()
-        if len(data) == MAX_PACKET:
-            parts = [data]
-            while len(parts[-1]) == MAX_PACKET:
-                parts.append(await self._raw())
-            data = b"".join(parts)
-        if not data:
-            raise self._broken()
+        data = await self._packets.next()
         if data[0] == 0xFF:
             self._in_rows = False
             self.unanswered -= 1
@@ -319,47 +269,7 @@ class Line:
             raise ServerError(number, state, message.decode("utf-8", "replace"))
         return data
 
-    def _at_hand(self) -> bytes | None:
-        """The next packet if all of it has arrived."""
-        protocol = self._protocol
-        buffer, at = protocol.buffer, protocol.pos
-        if protocol.length - at < 4:
-            return None
-        end = at + 4 + (buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16)
-        if end > protocol.length:
-            return None
-        if buffer[at + 3] != self._sequence:
-            raise self._broken()
-        protocol.pos = end
-        self._sequence = (self._sequence + 1) & 0xFF
-        return bytes(memoryview(buffer)[at + 4 : end])
-
-    async def _raw(self) -> bytes:
-        """The next packet, when all of it has arrived."""
-        protocol = self._protocol
-        while (data := self._at_hand()) is None:
-            arrived = protocol.length - protocol.pos
-            need = 4
-            if arrived >= 4:
-                at = protocol.pos
-                need += int.from_bytes(protocol.buffer[at : at + 3], "little")
-                if protocol.buffer[at + 3] != self._sequence:
-                    raise self._broken()
-            await self._wait(need)
-        return data
-
-    async def _wait(self, need: int) -> None:
-        protocol = self._protocol
-        while protocol.length - protocol.pos < need:
-            if not self.open:
-                raise lost()
-            if self._paused:
-                self._transport.resume_reading()
-                self._paused = False
-            await protocol.wait_for_data(need)
-
     def _broken(self) -> GateError:
         """What arrives makes no sense: hang up."""
-        self.unanswered += 1
-        self.close()
+        self._packets.abort()
         return lost()

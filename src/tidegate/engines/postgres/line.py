@@ -1,28 +1,26 @@
-"""Decides how bytes travel between libpq and the event loop. Knows no SQL.
+"""Decides how commands and their results follow each other on a connection. Knows no SQL.
 
-libpq does the protocol; here its socket is watched by the event loop, so that nothing blocks and no
-thread is needed. A line is always in pipeline mode: commands are sent together, replies are read
-in order, and `sync` ends a group.
+libpq does the protocol, `wire.py` waits for its socket. A line is always in pipeline mode: commands
+are sent together, replies are read in order, and `sync` ends a group.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import psycopg
 from psycopg import pq
-from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
+from psycopg.pq.abc import PGconn, PGresult
 
 from tidegate.engines.faults import lost
 from tidegate.engines.postgres.faults import unreachable
+from tidegate.engines.postgres.login import ask_to_cancel, log_in
 from tidegate.engines.postgres.target import Target
+from tidegate.engines.postgres.wire import Wire
 from tidegate.errors import GateError
 
 Params = Sequence[bytes | None] | None
-
-CANCEL_S = 2.0
-"""How long a cancel request may take on its own connection."""
 
 CAN_CHUNK = pq.version() >= 170000
 """libpq hands over several rows at once from version 17 on; before, one by one."""
@@ -32,34 +30,24 @@ FAILED = frozenset({int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_A
 
 _OK = pq.ConnStatus.OK
 _SYNC = int(pq.ExecStatus.PIPELINE_SYNC)
-_READING = pq.PollingStatus.READING
-_WRITING = pq.PollingStatus.WRITING
 
 
-class Line:
+class Line(Wire):
     """One connection. One caller at a time sends and reads."""
 
-    __slots__ = ("_connection", "_loop", "_socket", "_waiter", "_watched", "open", "unanswered")
+    __slots__ = ()
 
     def __init__(self, connection: PGconn) -> None:
         connection.nonblocking = 1
         connection.enter_pipeline_mode()
-        self._connection = connection
-        self._loop = asyncio.get_running_loop()
-        self._socket = connection.socket
-        self._waiter: asyncio.Future[None] | None = None
-        self._watched = False
-        self.open = True
-        self.unanswered = 0
-        """Groups of commands that were sent and whose end has not been read."""
-        self._watch()
+        super().__init__(connection)
 
     @classmethod
     async def connect(cls, target: Target, **others: str) -> Line:
         """Connect. Raises: GateError SOURCE_UNREACHABLE within the target's time."""
         try:
             async with asyncio.timeout(target.connect_s):
-                return cls(await _connect(target, others))
+                return cls(await log_in(target, others))
         except TimeoutError:
             raise unreachable(f"no answer within {target.connect_s:g} s") from None
 
@@ -81,11 +69,6 @@ class Line:
     def in_transaction(self) -> bool:
         """Whether a transaction is open, as far as replies have been read."""
         return self._connection.transaction_status != pq.TransactionStatus.IDLE
-
-    @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for the server."""
-        return self._waiter is not None
 
     def send(self, *commands: tuple[bytes, Params]) -> None:
         """Queue commands by the extended protocol, which takes one statement each."""
@@ -112,7 +95,7 @@ class Line:
             connection.pipeline_sync()
             self.unanswered += 1
             while connection.flush():
-                await self._until_writable()
+                await self.until_writable()
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
@@ -122,7 +105,7 @@ class Line:
         connection = self._connection
         try:
             if connection.is_busy():
-                await self._fill()
+                await self.fill()
             result = connection.get_result()
         except psycopg.OperationalError as error:
             raise self._broken() from error
@@ -138,7 +121,7 @@ class Line:
         try:
             while commands:
                 if connection.is_busy():
-                    await self._fill()
+                    await self.fill()
                 result = connection.get_result()
                 if result is None:
                     commands -= 1
@@ -185,99 +168,12 @@ class Line:
         else:
             self._connection.set_single_row_mode()
 
-    def check(self) -> bool:
-        """Whether the line still stands, as far as can be seen without asking the server."""
-        if self.open:
-            try:
-                self._connection.consume_input()
-            except psycopg.Error:
-                self.close()
-            else:
-                if self._connection.status != _OK:
-                    self.close()
-        return self.open
-
     async def cancel(self) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises GateError."""
         try:
-            async with asyncio.timeout(CANCEL_S):
-                request = self._connection.cancel_conn()
-                try:
-                    request.start()
-                    await _poll(request.poll, request)
-                finally:
-                    request.finish()
-        except psycopg.NotSupportedError:
-            old = self._connection.get_cancel()
-            await asyncio.get_running_loop().run_in_executor(None, old.cancel)
-        except (psycopg.Error, TimeoutError, OSError):
+            await ask_to_cancel(self._connection)
+        except (psycopg.Error, GateError, TimeoutError, OSError):
             self.close()
-
-    def close(self) -> None:
-        """Hang up; whoever waits is told. Safe to call twice."""
-        if not self.open:
-            return
-        self.open = False
-        self._unwatch()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(lost())
-        self._connection.finish()
-
-    @property
-    def gone(self) -> bool:
-        """Whether the socket is closed: libpq closes it at once."""
-        return not self.open
-
-    async def closed(self) -> None:
-        """Wait until the socket is closed."""
-
-    async def _fill(self) -> None:
-        """Wait until the next result has arrived."""
-        connection = self._connection
-        while True:
-            await self._until_readable()
-            connection.consume_input()
-            if not connection.is_busy():
-                return
-
-    async def _until_readable(self) -> None:
-        if not self._watched:
-            self._watch()
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    async def _until_writable(self) -> None:
-        """Wait until more can be sent; take in meanwhile what the server sends, or both stall."""
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiter = waiter
-        self._loop.add_writer(self._socket, _wake, waiter)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            if self.open:
-                self._loop.remove_writer(self._socket)
-        self._connection.consume_input()
-
-    def _watch(self) -> None:
-        self._watched = True
-        self._loop.add_reader(self._socket, self._readable)
-
-    def _unwatch(self) -> None:
-        if self._watched:
-            self._watched = False
-            self._loop.remove_reader(self._socket)
-
-    def _readable(self) -> None:
-        if self._waiter is not None:
-            _wake(self._waiter)
-        elif self.unanswered:
-            self._unwatch()  # the reader pauses: let the server wait
-        else:
-            self.check()  # a notice, or the server's farewell
 
     def _check_open(self) -> None:
         if not self.open:
@@ -286,66 +182,3 @@ class Line:
     def _broken(self) -> GateError:
         self.close()
         return lost()
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-async def _connect(target: Target, others: dict[str, str]) -> PGconn:
-    addresses = await _resolved(target)
-    connection = pq.PGconn.connect_start(target.conninfo(**others, **addresses))
-    try:
-        await _poll(connection.connect_poll, connection)
-    except BaseException:
-        connection.finish()
-        raise
-    return connection
-
-
-async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> None:
-    """Drive one of libpq's state machines to its end. Raises: GateError SOURCE_UNREACHABLE."""
-    loop = asyncio.get_running_loop()
-    state: int = _WRITING
-    while state != pq.PollingStatus.OK:
-        if connection.status == pq.ConnStatus.BAD or state not in (_READING, _WRITING):
-            raise unreachable(connection.get_error_message())
-        waiter: asyncio.Future[None] = loop.create_future()
-        socket = connection.socket
-        if state == _READING:
-            loop.add_reader(socket, _wake, waiter)
-        else:
-            loop.add_writer(socket, _wake, waiter)
-        try:
-            await waiter
-        finally:
-            loop.remove_reader(socket)
-            loop.remove_writer(socket)
-        state = step()
-
-
-async def _resolved(target: Target) -> dict[str, str]:
-    """Addresses for names: libpq would ask the name server and block everything meanwhile."""
-    if not target.hosts:
-        return {}
-    loop = asyncio.get_running_loop()
-    hosts = target.parameters.get("host", "").split(",")
-    ports = target.parameters.get("port", "").split(",")
-    named: list[tuple[str, str, str]] = []
-    for place, host in enumerate(hosts):
-        port = ports[place] if len(ports) == len(hosts) else ports[0]
-        if host.startswith(("/", "@")) or not host:
-            return {}  # a mixture with Unix sockets: libpq has no way to say it
-        try:
-            found = await loop.getaddrinfo(host, None, proto=6)
-        except OSError:
-            continue
-        named += [(host, str(entry[4][0]), port) for entry in found]
-    if not named:
-        raise unreachable(f"no address is known for {hosts[0]}")
-    return {
-        "host": ",".join(host for host, _, _ in named),
-        "hostaddr": ",".join(address for _, address, _ in named),
-        "port": ",".join(port for _, _, port in named),
-    }

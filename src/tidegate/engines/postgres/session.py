@@ -182,6 +182,8 @@ class Session:
 
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
+        if self.line.swollen:
+            self.line.close()
         try:
             return self.line.settle() and not self.line.in_transaction
         except GateError:

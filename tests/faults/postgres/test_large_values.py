@@ -1,0 +1,127 @@
+"""Large values come whole; one that is too large is given up before it fills our memory."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+from line_proxy import between
+from tidegate.errors import Code, GateError
+from tidegate.types import Cancellation
+
+MIB = 2**20
+
+PEAK = """
+import asyncio, json, resource, sys
+from tidegate.engines.registry import open_engine
+from tidegate.errors import GateError
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
+
+async def main(url, text):
+    source = Source("s", "s", url, "postgres", "postgres")
+    engine = await open_engine(source)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    query = Query(Statement(text), Limits(timeout_s=50))
+    actor = Actor("a", "a", Scope.READ_ONLY)
+    code = None
+    try:
+        cursor = await engine.run(
+            Permit("c", actor, source, query, Effect.READ, query.limits), NEVER
+        )
+        await cursor.fetch(10)
+    except GateError as error:
+        code = error.code.value
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    await engine.close()
+    print(json.dumps([code, after - before]))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT repeat('x', 600000000)",
+        "SELECT repeat('x', 30000000) FROM generate_series(1, 20)",
+    ],
+)
+def test_rows_of_hundreds_of_megabytes_are_given_up_within_bounded_memory(case, text):
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, case.url, text], capture_output=True, check=True, timeout=55
+    )
+    code, grown_kib = json.loads(done.stdout)
+    assert code == Code.LIMIT_BYTES.value
+    assert grown_kib < 400 * 1024
+
+
+@pytest.mark.parametrize("way", ["socket", "tcp"])
+async def test_large_values_come_whole_and_the_next_call_works(case, by_tcp, way):
+    if way == "tcp":
+        case = by_tcp()
+    async with case.opened() as engine:
+        text = (
+            "SELECT repeat(chr(65 + i % 26), CASE i WHEN 30 THEN 20000000 ELSE i * 977 END)"
+            " FROM generate_series(1, 90) AS i"
+        )
+        for _ in range(2):
+            rows = await case.ask(engine, text)
+            sizes = [20_000_000 if i == 30 else i * 977 for i in range(1, 91)]
+            assert [len(value) for (value,) in rows] == sizes
+            assert [set(value) for (value,) in rows] == [{chr(65 + i % 26)} for i in range(1, 91)]
+            assert await case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_after_a_value_that_is_too_large_the_next_call_works(case, activity):
+    async with case.opened() as engine:
+        for _ in range(2):
+            with pytest.raises(GateError) as caught:
+                await case.ask(engine, f"SELECT repeat('x', {150 * MIB})")
+            assert caught.value.code is Code.LIMIT_BYTES
+            assert "left(" in caught.value.hint
+        assert await case.ask(engine, "SELECT 1") == [(1,)]
+        while any(state == "active" for state, _ in activity()):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_change_that_returns_too_large_a_value_is_undone(case, server, database):
+    from tidegate.types import Effect
+
+    async with case.opened() as engine:
+        text = f"INSERT INTO void VALUES (1, 'x') RETURNING repeat('x', {150 * MIB})"
+        with pytest.raises(GateError) as caught:
+            await case.ask(engine, text, effect=Effect.WRITE)
+        assert caught.value.code is Code.LIMIT_BYTES
+        assert server.ask("SELECT count(*) FROM void", database) == [(0,)]
+
+
+async def test_a_call_is_cancelled_in_the_middle_of_a_large_value(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            cancellation = Cancellation()
+            text = f"SELECT repeat('x', {100 * MIB})"
+            task = asyncio.ensure_future(case.ask(engine, text, cancellation=cancellation))
+            while not any(errand.session.line.taking for errand in engine._running):
+                await asyncio.sleep(0)
+            cancellation.cancel()
+            with pytest.raises(GateError) as caught:
+                await task
+            assert caught.value.code is Code.CALL_CANCELLED
+            assert await case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))
+            while not any(errand.session.line.taking for errand in engine._running):
+                await asyncio.sleep(0)
+            proxy.cut()
+            with pytest.raises(GateError) as caught:
+                await task
+            assert caught.value.code is Code.SOURCE_UNREACHABLE
+            assert await case.ask(engine, "SELECT 1") == [(1,)]
