@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 
-from msgspec import structs
-
-from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.approvals.petition import Petition
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connection, Connections
-from tidegate.engines.api import Cursor, Engine, Row
+from tidegate.curtain import Curtain
+from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
 from tidegate.policy.requests import JUDGEMENTS, METADATA
-from tidegate.results.page import PageBuilder
-from tidegate.results.transcript import Transcript
-from tidegate.shelf import SHELVED_ROWS, Rest, Shelf, Shelved
+from tidegate.policy.shields import concealed, shield_of
+from tidegate.runs import Runs, report
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
 from tidegate.types import (
     Browse,
     Call,
-    Catalog,
     Connect,
     Disconnect,
     Effect,
@@ -39,17 +36,16 @@ from tidegate.types import (
     Limits,
     ListSources,
     More,
-    Page,
     Payload,
     Permit,
     Query,
+    Rehearsal,
     Reply,
     Request,
     Source,
     Statement,
     Switch,
     Tabs,
-    Truncation,
     Verdict,
 )
 
@@ -57,10 +53,12 @@ Keeper = Callable[[Call, tuple[Source, ...]], Awaitable[Payload]]
 """Answers a request about state of our own, within the sources it is given."""
 
 _METADATA_LIMITS = Limits()
+_REHEARSAL = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 
 
 class Gateway:
-    """The gate. `keepers` answer, by kind of request, what no engine is needed for."""
+    """The gate. `keepers` answer, by kind of request, what no engine is needed for; `key` gives
+    the key of masks that hash, which should outlive the process."""
 
     def __init__(
         self,
@@ -70,14 +68,16 @@ class Gateway:
         *,
         approvals: Approvals | None = None,
         keepers: Mapping[type[Request], Keeper] | None = None,
+        key: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._connections = connections
         self._audit = audit
         self._history = history
-        self._approvals = approvals or Approvals()
+        self._approvals = approvals
         self._keepers = keepers or {}
-        self._shelf = Shelf()
+        self._runs = Runs()
+        self._curtain = Curtain(self._runs, key)
         self._clock = clock
         self._calls = 0
         self._run_id = f"{int(clock()):x}"
@@ -138,7 +138,7 @@ class Gateway:
         if isinstance(request, Browse) and request.aspect == "status":
             await trail.succeed()
             return connection.state(call.actor)
-        _report(call, 0.0, "Connecting")
+        report(call, 0.0, "Connecting")
         engine = connection.engine or await self._connections.engine(connection)
         if isinstance(request, Query):
             opinion = await _inspect(engine, request, judgement)
@@ -148,28 +148,37 @@ class Gateway:
         if connection.places:
             request = connection.place(call.actor).applied(request)
         if verdict.kind == "ask" and not isinstance(request, Browse):
-            self._approve(call, request, source, trail)
+            await self._approve(call, request, connection, trail, engine)
+        shield = shield_of(call.actor, source)
+        if shield is not None and not isinstance(request, Browse):
+            browse = Browse("catalog", database=request.database)
+            names = _permit(call, source, browse, Effect.READ, trail)
+            request = await self._curtain.drawn(call, request, shield, names, engine, connection)
         if call.cancellation.cancelled:
             raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
         await trail.permit()
-        permit = Permit(
-            trail.call_id,
-            call.actor,
-            source,
-            request,
-            judgement.effect,
-            _METADATA_LIMITS if isinstance(request, Browse) else request.limits,
-        )
+        permit = _permit(call, source, request, judgement.effect, trail)
         connection.last_active_at = trail.started_at
         shares, actor_id = connection.shares, call.actor.id
         if not shares.enter_now(actor_id):
             await shares.enter(actor_id, permit.limits.timeout_s, call.cancellation)
         try:
             if isinstance(request, Browse):
-                return await self._describe(call, request, permit, engine, connection, trail)
-            return await self._run(call, request, permit, engine, trail)
+                described = await self._runs.describe(call, permit, engine, connection)
+                payload = concealed(described, shield, connection.place(call.actor).schema)
+                await trail.succeed()
+            else:
+                report(call, 0.2, "Executing")
+                payload = await self._runs.page(call, request, permit, engine)
+                await trail.succeed(payload)
+        except GateError as error:
+            if shield is None:
+                raise
+            raise self._curtain.veiled(error) from None
         finally:
             shares.leave(actor_id)
+        report(call, 1.0, "Done")
+        return payload
 
     def _judge(self, call: Call, source: Source) -> Judgement:
         """What the request would do, as far as its text tells."""
@@ -198,13 +207,22 @@ class Gateway:
             )
         return verdict
 
-    def _approve(self, call: Call, request: Query | Explain, source: Source, trail: Trail) -> None:
+    async def _approve(
+        self,
+        call: Call,
+        request: Query | Explain,
+        connection: Connection,
+        trail: Trail,
+        engine: Engine,
+    ) -> None:
         """Return if a person approved exactly this, or nobody can be asked and need not be.
 
-        Raises: GateError APPROVAL_NEEDED, APPROVAL_DECLINED.
+        Raises: ApprovalNeeded, GateError APPROVAL_NEEDED, APPROVAL_DECLINED, LIMIT_RATE.
         """
-        judgement, verdict = trail.judgement, trail.verdict
+        judgement, verdict, source = trail.judgement, trail.verdict, connection.source
         assert judgement is not None and verdict is not None  # noqa: S101 - decided before
+        if self._approvals is None:
+            raise GateError(Code.APPROVAL_NEEDED, verdict.reason)
         statement = request.statement
         if isinstance(request, Explain):
             statement = Statement(f"EXPLAIN {statement.text}", statement.params)
@@ -212,15 +230,88 @@ class Gateway:
             call.actor, source, statement, judgement, verdict, request.database, request.schema,
             call.surface, call.tool, call.client,
         )  # fmt: skip
-        grant = self._approvals.redeem(petition)
-        if grant is None and (call.can_ask or source.unattended != "allow"):
-            raise self._approvals.ask(petition)
+
+        async def rehearse() -> Rehearsal:
+            return await self._rehearse(call, request, connection, trail, engine)
+
+        try:
+            trail.approval = await self._approvals.approve(petition, call, rehearse)
+        except GateError as error:
+            trail.approval = error.details.get("approval", "")
+            raise
+        if self._connections.find(call.source, call.actor).source != source:
+            raise GateError(
+                Code.POLICY_DENIED,
+                "The source was changed while the call waited for a person",
+                hint="Send the call again.",
+            )
+
+    async def _rehearse(
+        self,
+        call: Call,
+        request: Query | Explain,
+        connection: Connection,
+        trail: Trail,
+        engine: Engine,
+    ) -> Rehearsal:
+        """Try the change and roll it back, on record like any statement; or why not."""
+        judgement = trail.judgement
+        if (
+            judgement is None
+            or judgement.effect is not Effect.WRITE
+            or isinstance(request, Explain)
+        ):
+            return Rehearsal(reason="only INSERT, UPDATE and DELETE are tried.")
+        if not engine.capabilities.rehearses:
+            return Rehearsal(reason="this engine cannot try a change without harm.")
+        tried = Trail(
+            self._audit, self._history, self._clock, call, f"{trail.call_id}-dry", kind="rehearse"
+        )
+        tried.source, tried.judgement, tried.verdict = trail.source, judgement, trail.verdict
+        shares, actor_id = connection.shares, call.actor.id
+        try:
+            await tried.permit()
+            permit = Permit(
+                tried.call_id, call.actor, connection.source, request, judgement.effect, _REHEARSAL
+            )
+            await shares.enter(actor_id, _REHEARSAL.timeout_s, call.cancellation)
+            try:
+                rehearsal = await engine.rehearse(permit, call.cancellation)
+            finally:
+                shares.leave(actor_id)
+            await tried.succeed(rows=rehearsal.affected)
+        except GateError as error:
+            tried.fail(error)
+            return Rehearsal(reason=f"it failed: {error.message}")
+        except asyncio.CancelledError:
+            tried.fail(GateError(Code.CALL_CANCELLED, "The call was cancelled"))
+            raise
+        return rehearsal
+
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Take the answer of a person to whom the caller's own client showed the question.
+
+        Raises: GateError APPROVAL_NEEDED if such an answer does not count for this source.
+        """
+        source = self._connections.find(call.source, call.actor).source
+        question = needed.question
+        if (
+            self._approvals is None
+            or not needed.askable
+            or source.approval != "any"
+            or source.id != question.subject.source_id
+        ):
+            raise GateError(Code.APPROVAL_NEEDED, "The answer must come from the inbox")
+        by = f"the person at {call.client or 'the client'} of {call.actor.name}"
+        await self._approvals.settle(question, call.actor.id, allow, by)
 
     async def _serve(self, call: Call, connection: Connection, trail: Trail) -> Payload:
         """Answer what is about a source and is no statement."""
         request = call.request
         if isinstance(request, More):
-            return await self._more(call, request, connection.source, trail)
+            page = self._runs.more(call, request, connection.source)
+            await trail.succeed(page)
+            return page
         if type(request) in self._keepers:
             return await self._keep(call, (connection.source,), trail)
         if isinstance(request, Connect):
@@ -240,88 +331,12 @@ class Gateway:
         await trail.succeed(rows=_size(payload))
         return payload
 
-    async def _describe(
-        self,
-        call: Call,
-        request: Browse,
-        permit: Permit,
-        engine: Engine,
-        connection: Connection,
-        trail: Trail,
-    ) -> Payload:
-        kept = connection.catalog if request.database is None else None
-        if request.aspect != "catalog":
-            description: Payload = await engine.describe(permit, call.cancellation)
-        elif kept is not None and kept.stamp == await engine.stamp():
-            description = kept
-        else:
-            description = await engine.describe(permit, call.cancellation)
-            if request.database is None and isinstance(description, Catalog):
-                connection.catalog = description
-        schema = connection.place(call.actor).schema
-        if schema is not None and isinstance(description, Catalog):
-            description = structs.replace(description, default_schema=schema)
-        await trail.succeed()
-        return description
 
-    async def _run(
-        self, call: Call, request: Query | Explain, permit: Permit, engine: Engine, trail: Trail
-    ) -> Page:
-        _report(call, 0.2, "Executing")
-        began = time.perf_counter()
-        cursor = await engine.run(permit, call.cancellation)
-        more = None
-        try:
-            if isinstance(request, Query) and request.writer is not None:
-                sheet = Transcript(cursor.columns, permit.limits, request.writer)
-            else:
-                cells = request.cells if isinstance(request, Query) else "json"
-                sheet = PageBuilder(cursor.columns, permit.limits, cells)
-            await cursor.pour(sheet)
-            _report(call, 0.8, "Formatting result")
-            if isinstance(sheet, PageBuilder) and isinstance(request, Query) and request.shelve:
-                more = await self._shelve(permit, request, cursor, sheet)
-            if permit.effect > Effect.READ:
-                await _drain(cursor)
-        finally:
-            await cursor.close()
-        elapsed_ms = (time.perf_counter() - began) * 1000
-        page = sheet.page(affected=cursor.affected, elapsed_ms=elapsed_ms)
-        if more is not None:
-            page = structs.replace(page, more=more)
-        await trail.succeed(page)
-        _report(call, 1.0, "Done")
-        return page
-
-    async def _shelve(
-        self, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
-    ) -> str | None:
-        """Read on, within bounds, and keep what was not shown; None if everything was."""
-        if not builder.rest:
-            return None
-        rest = Rest(request, builder.rest)
-        await cursor.pour(rest)
-        if not rest.chunks:
-            return None
-        shelved = Shelved(permit.actor.id, permit.source.id, request, cursor.columns, rest)
-        return self._shelf.put(shelved)
-
-    async def _more(self, call: Call, request: More, source: Source, trail: Trail) -> Page:
-        """Show more of a result that was read under a permit of its own."""
-        shelved = self._shelf.take(request.handle, call.actor.id, source.id)
-        builder = PageBuilder(
-            shelved.columns, shelved.limits(request.max_rows), shelved.query.cells
-        )
-        while wanted := builder.wanted:
-            builder.add(shelved.take(wanted))
-        shelved.put_back(builder.rest)
-        more = None if shelved.is_empty else self._shelf.put(shelved)
-        page = builder.page(more=more)
-        if more is None and not shelved.complete:
-            cut = Truncation("rows", SHELVED_ROWS, page.row_count)
-            page = structs.replace(page, truncations=(*page.truncations, cut))
-        await trail.succeed(page)
-        return page
+def _permit(
+    call: Call, source: Source, request: Query | Explain | Browse, effect: Effect, trail: Trail
+) -> Permit:
+    limits = _METADATA_LIMITS if isinstance(request, Browse) else request.limits
+    return Permit(trail.call_id, call.actor, source, request, effect, limits)
 
 
 def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:
@@ -345,23 +360,3 @@ def _size(payload: Payload) -> int | None:
     if isinstance(payload, HistoryFound):
         return len(payload.entries)
     return len(payload.tabs) if isinstance(payload, Tabs) else None
-
-
-async def _drain(cursor: Cursor) -> None:
-    """Read what a change returns to its end: only then is it committed."""
-    await cursor.pour(_Nowhere())
-
-
-class _Nowhere:
-    """Takes rows that nobody asked for (`engines.api.Sink`)."""
-
-    wanted = 128
-
-    def add(self, rows: Sequence[Row]) -> None:
-        if not rows:
-            self.wanted = 0
-
-
-def _report(call: Call, share: float, stage: str) -> None:
-    if call.progress is not None:
-        call.progress(share, stage)

@@ -18,7 +18,7 @@ import msgspec
 from tidegate.engines.api import Row
 from tidegate.errors import Code, GateError
 from tidegate.results.types import encode_rows
-from tidegate.types import Column, Limits, Query
+from tidegate.types import Column, Limits, Query, Source
 
 LIFETIME_S = 600.0
 MOST_RESULTS = 64
@@ -74,7 +74,7 @@ class Shelved:
                  "size", "source")  # fmt: skip
 
     def __init__(
-        self, actor_id: str, source: str, query: Query, columns: tuple[Column, ...], rest: Rest
+        self, actor_id: str, source: Source, query: Query, columns: tuple[Column, ...], rest: Rest
     ) -> None:
         self.actor_id = actor_id
         self.source = source
@@ -133,8 +133,11 @@ class Shelf:
         self._size += shelved.size
         return handle
 
-    def take(self, handle: str, actor_id: str, source: str) -> Shelved:
-        """Take a result of this actor and source off the shelf. Raises: GateError RESULT_GONE."""
+    def take(self, handle: str, actor_id: str, source: Source) -> Shelved:
+        """Take a result of this actor and source off the shelf.
+
+        Raises: GateError RESULT_GONE, also if the source's settings have changed since.
+        """
         shelved = self._results.get(handle)
         if shelved is None or (shelved.actor_id, shelved.source) != (actor_id, source):
             raise GateError(Code.RESULT_GONE, f"There is no result {handle[:80]!r}")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from tidegate.sql.shield.model import Shield, Show, masked
-from tidegate.types import Actor, Mask, RowFilter, Source
+from tidegate.types import Actor, Catalog, Counts, Description, Mask, RowFilter, Source
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
@@ -89,3 +89,18 @@ def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
         literal = value.replace("'", "''")
         written += f"'{literal}'{after}"
     return written
+
+
+def concealed(described: Description, shield: Shield | None, schema: str | None) -> Description:
+    """Metadata as the actor may see it: in the schema it switched to, and with no count of rows
+    where rows are hidden from it."""
+    if schema is not None and isinstance(described, Catalog):
+        described = structs.replace(described, default_schema=schema)
+    if shield is None or not shield.filters:
+        return described
+    if isinstance(described, Counts):
+        return Counts({})
+    if isinstance(described, Catalog):
+        tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
+        return structs.replace(described, tables=tables)
+    return described
