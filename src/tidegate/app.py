@@ -10,12 +10,14 @@ import importlib
 import signal
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.config import Config, state_directory
@@ -31,10 +33,13 @@ from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
+from tidegate.policy.shields import dressed
 from tidegate.protocol.kernel import Kernel
+from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
 from tidegate.store.file import StateFile
 from tidegate.store.pairings import Pairings
+from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
 from tidegate.types import (
@@ -67,12 +72,22 @@ class App:
         self.door = Door(self.tokens, self.tell)
         self._pairings = Pairings(directory / "state.db")
         self.pairer = Pairer(self._pairings, self.tokens, note=self.note, tell=self.tell)
-        self.connections = Connections(self.store, open_engine, ephemeral_sources(config))
+        self.connections = Connections(
+            self.store,
+            open_engine,
+            ephemeral_sources(config),
+            dress=partial(dressed, masks=config.masks, filters=config.filters),
+        )
         self.desk = Desk(DeskFile(StateFile(directory / "state.db")))
+        self.approvals = Approvals(
+            ApprovalBook(directory / "state.db"), config.approvals, note=self._note_approval
+        )
         self.gateway = Gateway(
             self.connections,
             self.audit,
             self.history,
+            approvals=self.approvals,
+            key=partial(kept_secret, directory / "mask.key"),
             keepers={
                 SearchHistory: self.history.recall,
                 OpenWindow: self.desk.open_window,
@@ -161,6 +176,9 @@ class App:
         """Put on record what is about to be done. Raises: GateError AUDIT_UNAVAILABLE."""
         self.audit.note(Happening(name=name, actor=self._doer, details=dict(details)))
 
+    def _note_approval(self, name: str, actor: str, details: Mapping[str, str]) -> None:
+        self.audit.note(Happening(name=name, actor=actor or self._doer, details=dict(details)))
+
     def tell(self, name: str, details: Mapping[str, str]) -> None:
         """Put on record what callers without a token cause."""
         self.audit.tally(Happening(name=name, details=dict(details)))
@@ -230,6 +248,12 @@ def ephemeral_sources(config: Config) -> list[Source]:
                 ai_policy=settings.ai_policy,
                 safe_mode=settings.safe_mode,
                 tags=settings.tags,
+                masks=settings.masks,
+                filters=settings.filters,
+                approval=settings.approval,
+                unattended=settings.unattended,
+                unqualified=settings.unqualified,
+                destructive_scope=settings.destructive_scope,
                 ephemeral=True,
             )
         )

@@ -115,8 +115,14 @@ class Connections:
     """The directory of sources and their open engines."""
 
     def __init__(
-        self, store: Store, open_engine: OpenEngine, ephemeral: Iterable[Source] = ()
+        self,
+        store: Store,
+        open_engine: OpenEngine,
+        ephemeral: Iterable[Source] = (),
+        dress: Callable[[Source], Source] | None = None,
     ) -> None:
+        """`dress` puts on a source, saved or not, what the settings say of all of them."""
+        self._dress = dress
         self._store = store
         self._open_engine = open_engine
         self._ephemeral = tuple(ephemeral)
@@ -205,6 +211,8 @@ class Connections:
             return
         named = {source.name: source for source in self._store.sources()}
         named.update((source.name, source) for source in self._ephemeral)
+        if self._dress is not None:
+            named = {name: self._dress(source) for name, source in named.items()}
         old = self._connections
         fresh: dict[str, Connection] = {}
         for name in sorted(named):
