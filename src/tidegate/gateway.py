@@ -145,6 +145,7 @@ class Gateway:
             if opinion is not judgement:
                 judgement = opinion
                 verdict = self._decide(call, source, judgement, trail)
+        trail.database = engine.status.database
         if connection.places:
             request = connection.place(call.actor).applied(request)
         if verdict.kind == "ask" and not isinstance(request, Browse):

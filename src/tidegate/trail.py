@@ -46,9 +46,11 @@ class Trail:
         "_began",
         "_call",
         "_history",
+        "_kind",
         "_permitted",
         "approval",
         "call_id",
+        "database",
         "judgement",
         "source",
         "started_at",
@@ -62,13 +64,18 @@ class Trail:
         clock: Callable[[], float],
         call: Call,
         call_id: str,
+        *,
+        kind: str = "",
     ) -> None:
+        """`kind` names what is done where that is not what the request says."""
         self._audit = audit
         self._history = history
         self._call = call
+        self._kind = kind
         self._began = time.perf_counter()
         self._permitted = False
         self.call_id = call_id
+        self.database = ""
         self.approval = ""
         self.source: Source | None = None
         self.judgement: Judgement | None = None
@@ -166,7 +173,7 @@ class Trail:
                 surface=call.surface,
                 tool=call.tool,
                 source=source.name if source is not None else call.source or "",
-                request=_KINDS[type(request).__name__],
+                request=self._kind or _KINDS[type(request).__name__],
                 effect=judgement.effect.label if judgement is not None else "",
                 verdict=verdict.kind if verdict is not None else "",
                 rule=verdict.rule if verdict is not None else "",
@@ -185,7 +192,7 @@ class Trail:
 
     def _remember(self, rows: int, elapsed_ms: float, error: str) -> None:
         request, source = self._call.request, self.source
-        if source is None or not isinstance(request, Query):
+        if source is None or self._kind or not isinstance(request, Query):
             return
         self._history.add(
             HistoryEntry(
@@ -195,7 +202,7 @@ class Trail:
                 actor=self._call.actor.id,
                 surface=self._call.surface,
                 tool=self._call.tool,
-                database=request.database or "",
+                database=request.database or self.database,
                 dialect=source.dialect,
                 elapsed_ms=elapsed_ms,
                 row_count=rows,
