@@ -1,18 +1,15 @@
 """Decides how a source behind an SSH server is reached: by the operator's own `ssh`, kept open.
 
-The tunnel ends at a Unix socket in a directory of ours, and `relay.py` leads there. `ssh` may ask
-nobody anything, believes no host key that it does not know, and has no secret of ours on its
-command line. When it has died it is started anew before the next call.
+The tunnel ends at a Unix socket in a directory of ours, and `relay.py` leads there. `ssh.py` says
+how `ssh` is called. When it has died it is started anew before the next call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +18,7 @@ from tidegate.engines.api import Capabilities, Cursor, Engine
 from tidegate.engines.faults import closed
 from tidegate.engines.relay import CHUNK_BYTES, Relay, Streams
 from tidegate.engines.route import Route
+from tidegate.engines.ssh import command_to, environment, forwarding_failure, login_failure
 from tidegate.errors import Code, GateError
 from tidegate.types import (
     Browse,
@@ -35,65 +33,9 @@ from tidegate.types import (
 END_S = 0.5
 """How long `ssh` may take to end when it is told to."""
 
-ALIVE_S = 5
-"""How often `ssh` asks whether the SSH server is still there; it gives up after three times."""
-
-ENVIRONMENT = (
-    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR"),
-    *("SSH_AUTH_SOCK", "KRB5CCNAME", "XDG_RUNTIME_DIR"),
-)
-"""What `ssh`, and what it starts, sees of ours: no password that a source refers to."""
-
 _MOST_SAID = 65_536
 _LONGEST_SOCKET = 100
 _READY = b"ready\n"
-
-_OPTIONS = (
-    *("BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no"),
-    *("ExitOnForwardFailure=yes", "GatewayPorts=no", "StreamLocalBindMask=0177"),
-    *("ControlMaster=no", "ControlPath=none", "ForwardAgent=no", "ForwardX11=no"),
-    *("RequestTTY=no", "RemoteCommand=none", "Tunnel=no", "LogLevel=INFO"),
-    *(f"ServerAliveInterval={ALIVE_S}", "ServerAliveCountMax=3"),
-    # Run when the forwarding stands, which `ssh` tells in no other way.
-    *("PermitLocalCommand=yes", "LocalCommand=echo ready"),
-)
-
-_REASONS = (
-    (
-        r"host key|host identification has changed",
-        "The SSH server does not show a host key that is known.",
-        "Compare its host key with the one you were given, then add that to the known hosts.",
-    ),
-    (
-        r"permission denied|too many authentication failures|no supported authentication",
-        "The SSH server refuses the login.",
-        "Check the user and the key: one without passphrase that only its owner may read, or one"
-        " that an agent holds.",
-    ),
-    (
-        r"administratively prohibited|forwarding .*(?:disabled|refused|failed)",
-        "The SSH server does not let this account through to the database.",
-        "Check AllowTcpForwarding and PermitOpen of the SSH server, and the database's host and"
-        " port as it sees them.",
-    ),
-    (
-        r"open failed",
-        "The SSH server cannot reach the database.",
-        "Check the database's host and port as the SSH server sees them.",
-    ),
-    (
-        r"bad configuration option|bad owner or permissions|can't open user config",
-        "The configuration of ssh cannot be used.",
-        "Run `ssh` by hand with the same configuration to see what is wrong with it.",
-    ),
-    (
-        r"could not resolve|connection (?:refused|timed out|reset|closed)|no route|unreachable"
-        r"|not responding|operation timed out|banner exchange|closed by remote",
-        "The SSH server cannot be reached.",
-        "Check the SSH server's host and port, and that it runs.",
-    ),
-)
-"""What `ssh` says, and what that means. Its own words name hosts, users and paths."""
 
 
 class Tunnel:
@@ -177,7 +119,7 @@ class Tunnel:
         """The reason that `ssh` gives for the failure of a connection, else the error itself."""
         if error.code is not Code.SOURCE_UNREACHABLE:
             return error
-        return _meaning(self._heard()) or error
+        return forwarding_failure(self._heard()) or error
 
     async def close(self) -> None:
         """End `ssh` and leave no file. Safe to call twice."""
@@ -204,11 +146,11 @@ class Tunnel:
             )
         with self._said.open("ab") as said:
             self._process = process = await asyncio.create_subprocess_exec(
-                *_command(self._route, self._socket),
+                *command_to(self._route, self._socket),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                env=_environment(),
+                env=environment(),
                 start_new_session=True,
             )
         if self._closed:
@@ -216,11 +158,7 @@ class Tunnel:
         out = process.stdout
         if out is None or await out.readline() != _READY:
             await process.wait()
-            raise _meaning(self._heard()) or GateError(
-                Code.SOURCE_UNREACHABLE,
-                "The SSH tunnel could not be opened.",
-                hint=f"Run `ssh -v {self._route.server}` as the server's user to see why.",
-            )
+            raise login_failure(self._heard(), self._route.server)
 
     async def _end(self) -> None:
         process, self._process = self._process, None
@@ -287,51 +225,6 @@ class TunnelledEngine:
             await self._tunnel.mend()
 
 
-def _command(route: Route, near: Path) -> list[str]:
-    """The command line of `ssh`. Raises: GateError ENGINE_MISSING."""
-    program = shutil.which("ssh")
-    if program is None:
-        raise GateError(
-            Code.ENGINE_MISSING,
-            "A tunnel needs the program `ssh` of OpenSSH.",
-            hint="Install it, such as by `apt-get install openssh-client`.",
-        )
-    options = list(_OPTIONS)
-    if "ssh_known_hosts" in route.files:
-        options.append(f"UserKnownHostsFile={_quoted(route.files['ssh_known_hosts'])}")
-        options.append("GlobalKnownHostsFile=/dev/null")
-    if "ssh_key" in route.files:
-        options += [f"IdentityFile={_quoted(route.files['ssh_key'])}", "IdentitiesOnly=yes"]
-    command = [*_dies_with_us(), program, "-N", "-T"]
-    if "ssh_config" in route.files:
-        command += ["-F", route.files["ssh_config"]]
-    for option in options:
-        command += ["-o", option]
-    if route.user is not None:
-        command += ["-l", route.user]
-    if route.server_port is not None:
-        command += ["-p", str(route.server_port)]
-    return [*command, "-L", f"{near}:{route.host}:{route.port}", "--", route.server]
-
-
-def _environment() -> dict[str, str]:
-    seen = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    return {**seen, "SHELL": "/bin/sh"}  # that of a service's account may run nothing
-
-
-def _dies_with_us() -> list[str]:
-    """What has `ssh` end when this process is killed, where there is such a program."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    if setpriv is None or "busybox" in os.path.realpath(setpriv):  # which cannot do it
-        return []
-    return [setpriv, "--pdeathsig", "TERM"]
-
-
-def _quoted(path: str) -> str:
-    escaped = path.replace("%", "%%")
-    return f'"{escaped}"'
-
-
 def _no_room() -> GateError:
     return GateError(
         Code.SOURCE_UNREACHABLE,
@@ -350,11 +243,3 @@ def _check_files(route: Route) -> None:
                 hint="Check the path, and that the server's user may read it.",
                 details={"path": path},
             )
-
-
-def _meaning(said: str) -> GateError | None:
-    """The coded error for what `ssh` has said, if it is known what that means."""
-    for expression, message, hint in _REASONS:
-        if re.search(f"(?i){expression}", said):
-            return GateError(Code.SOURCE_UNREACHABLE, message, hint=hint)
-    return None

@@ -197,6 +197,25 @@ async def test_a_server_that_nothing_answers_at_is_told(sshd, case):
     assert error.message == "The SSH server cannot reach the database."
 
 
+async def test_the_way_may_be_told_by_the_configuration_of_ssh(sshd, case, tmp_path):
+    files = sshd.directory
+    common = (
+        f"HostName 127.0.0.1\nUser {sshd.user}\nIdentityFile {files}/welcome\n"
+        f"UserKnownHostsFile {files}/known_hosts\n"
+    )
+    config = tmp_path / "config"
+    config.write_text(
+        f"Host jump\n{common}Port {sshd.port}\n"
+        f"Host inner\n{common}Port {sshd.port}\nProxyCommand ssh -F {config} -W %h:%p jump\n"
+        f"Host lost\n{common}Port 1\nProxyCommand ssh -F {config} -W %h:%p jump\n"
+    )
+    options = f"ssh={{}}&ssh_config={config}"
+    async with led(case, options.format("inner")).opened() as engine:
+        assert await case.ask(engine, case.spelling.count.format(name="items")) == [(10,)]
+    error = await failing(led(case, options.format("lost")))
+    assert error.message == "The SSH server cannot be reached."
+
+
 async def test_an_ssh_server_that_says_nothing_is_given_up_in_time(sshd, case):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         case = led(case, sshd.options(port=silent.getsockname()[1]))
