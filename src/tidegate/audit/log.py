@@ -20,7 +20,7 @@ from tidegate.audit.event import Event, encode
 from tidegate.audit.happening import PERIOD_S, Happening, Tally, encode_happening
 from tidegate.audit.head import Head
 from tidegate.audit.keys import Keys
-from tidegate.audit.marks import Continued, Gap, Mark, Opening, encode_mark
+from tidegate.audit.marks import Continued, Gap, Mark, Opening, Witness, encode_mark
 from tidegate.audit.notary import Notary
 from tidegate.audit.segment import Claim, Tail, begin, claim, number_of
 from tidegate.audit.sync import GroupSync, unavailable
@@ -166,8 +166,12 @@ class AuditLog:
 
     def _claim(self, *, fresh: bool) -> Claim:
         head = self._head.read() if self._head is not None else None
+        ends: tuple[Witness, ...] = ()
+        if head is not None:
+            # The checkpoint itself stands after what it signed; its hash it could not know.
+            ends = (*head.ends, Witness(head.segment, head.seq, ""))
         try:
-            return claim(self._directory, head.ends if head is not None else (), fresh=fresh)
+            return claim(self._directory, ends, fresh=fresh)
         except OSError as error:
             raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
 

@@ -48,6 +48,7 @@ class Scan:
         self.previous: Witness | None = None
         self.next = ""
         self.witnesses: list[tuple[int, Witness]] = []
+        self.unreadable: list[tuple[int, str]] = []
         self.newest: Checkpoint | None = None
         self.oldest = 1
         self.has_checkpoints = False
@@ -66,6 +67,7 @@ class Scan:
             if mark.previous is not None:
                 self.previous, self.first = mark.previous, mark.previous.seq + 1
                 self._see(mark.seq, mark.previous, seen)
+            self.unreadable += ((mark.seq, name) for name in mark.unreadable)
             for witness in mark.witnesses:
                 self._see(mark.seq, witness, seen)
         elif isinstance(mark, Checkpoint):

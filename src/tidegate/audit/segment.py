@@ -76,7 +76,8 @@ def claim(directory: Path, ends: Iterable[Witness] = (), *, fresh: bool = False)
     """Take the newest free segment whose end verifies, or begin one.
 
     A segment that does not reach as far as `ends` says, from the newest checkpoint, is left alone:
-    it is not the one that was signed. `fresh` begins one in any case. Raises: OSError.
+    it is not the one that was signed (an empty hash stands for any). `fresh` begins one in any
+    case. Raises: OSError.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     expected = {end.segment: end for end in ends}
@@ -207,7 +208,7 @@ def _as_signed(tail: Tail | None, end: Witness | None) -> Tail | None:
     """The tail, if it reaches as far as was signed."""
     if tail is None or end is None or tail.seq > end.seq:
         return tail
-    return tail if tail.seq == end.seq and tail.hash.hex() == end.hash else None
+    return tail if tail.seq == end.seq and end.hash in ("", tail.hash.hex()) else None
 
 
 def hold(path: Path) -> int | None:

@@ -65,10 +65,11 @@ class _Verification:
         self._faults: list[Fault] = []
         self._notes: list[str] = []
         self._oldest = 1
+        self._headless = ""
         self._newest: Checkpoint | None = None
         if keys is not None:
             self._trusted |= Keys(keys).trusted()
-            self._take_head(Head(keys), published=any(keys.glob("*.pub")))
+            self._take_head(Head(keys))
         for place, anchor in enumerate(anchors, 1):
             self._take(anchor, f"anchor {place}")
 
@@ -87,28 +88,37 @@ class _Verification:
         for outcome in found.values():
             self._faults += outcome.faults
             self._notes += outcome.notes
+        checkpoints = sum(outcome.checkpoints for outcome in found.values())
+        self._miss_head(checkpoints)
         self._faults += self._claims.faults(read, self._oldest)
         self._faults += self._links(scans, read)
         self._faults += self._missing(read)
-        order = sorted(set(self._faults), key=lambda fault: (fault.segment, fault.line))
+        self._faults += self._left_alone(scans, read)
+        first = {(fault.segment, fault.line): fault for fault in reversed(self._faults)}
+        order = [first[place] for place in sorted(first)]
         return Report(
             intact=not order,
             segments=len(found),
             lines=sum(segment.lines for segment in read.values()),
-            checkpoints=sum(outcome.checkpoints for outcome in found.values()),
+            checkpoints=checkpoints,
             signed_until=self._newest.time if self._newest is not None else None,
             faults=tuple(order),
             notes=tuple(self._notes),
         )
 
-    def _take_head(self, head: Head, *, published: bool) -> None:
+    def _take_head(self, head: Head) -> None:
         newest = head.read()
         if newest is not None:
             self._take(newest, "the head")
         elif head.path.exists():
             self._faults.append(Fault("", 0, f"the head `{head.path}` cannot be read"))
-        elif published:
-            self._faults.append(Fault("", 0, f"the head `{head.path}` is gone"))
+        else:
+            self._headless = f"the head `{head.path}` is gone"
+
+    def _miss_head(self, checkpoints: int) -> None:
+        """After the first checkpoint a crash may have come before its head, after others not."""
+        if checkpoints > 1 and self._headless:
+            self._faults.append(Fault("", 0, self._headless))
 
     def _take(self, checkpoint: Checkpoint, by: str) -> None:
         """Hold the log to a checkpoint that was kept outside it."""
@@ -156,6 +166,15 @@ class _Verification:
                     after.previous is None or after.previous.segment != name
                 ):
                     yield Fault(following, 1, f"written anew: {name} goes on in it")
+
+    def _left_alone(self, scans: list[Scan], read: dict[str, Read]) -> Iterator[Fault]:
+        """Segments whose end a process found changed when it began, if nothing else tells."""
+        told = {fault.segment for fault in self._faults}
+        for each in scans:
+            for seq, name in each.unreadable:
+                if seq <= read[each.path.name].last and name not in told:
+                    by = f"{each.path.name} number {seq}"
+                    yield Fault(name, 0, f"its end was changed or cut off when {by} was written")
 
     def _missing(self, read: dict[str, Read]) -> Iterator[Fault]:
         told = {fault.segment for fault in self._faults}

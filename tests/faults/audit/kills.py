@@ -111,7 +111,7 @@ def kill_one(directory: Path, name: int, chance: random.Random) -> list[str]:
             # While it opens its files, or claims its segment.
             time.sleep(chance.random() * 0.03)
         else:
-            enough, until = chance.randrange(25), time.monotonic() + 20
+            enough, until = chance.randrange(12), time.monotonic() + 20
             while heard.count(b"\n") <= enough and time.monotonic() < until:
                 if select.select([reading], [], [], 1)[0]:
                     part = os.read(reading, 64)

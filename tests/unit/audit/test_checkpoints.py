@@ -1,0 +1,302 @@
+"""Checkpoints, keys, the head and anchors: who signs what, and what an older copy is held to."""
+
+import asyncio
+import json
+import shutil
+import stat
+
+import pytest
+
+from tidegate.audit.event import Event
+from tidegate.audit.happening import Happening
+from tidegate.audit.head import Head
+from tidegate.audit.keys import Keys, fingerprint, is_signed, parse_public
+from tidegate.audit.log import AuditLog
+from tidegate.audit.marks import parse_checkpoint
+from tidegate.audit.verify import read_anchors, verify
+from tidegate.config import AuditSettings
+from tidegate.errors import Code, GateError
+
+
+def event(call_id="c"):
+    return Event(call_id=call_id, phase="outcome", actor="a")
+
+
+def write(state, *calls, **settings):
+    log = AuditLog(state / "audit", keys=state / "keys", settings=AuditSettings(**settings))
+    for call_id in calls:
+        log.append(event(call_id))
+    log.close()
+    return log.path
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def check(state, **options):
+    return verify(state / "audit", state / "keys", **options)
+
+
+def test_closing_signs_the_last_line(tmp_path):
+    path = write(tmp_path, "a", "b")
+    *_, last, signed = lines(path)
+    assert signed["phase"] == "checkpoint"
+    assert signed["ends"] == [{"segment": path.name, "seq": 3, "hash": last["hash"]}]
+    report = check(tmp_path)
+    assert (report.intact, report.checkpoints, report.notes) == (True, 1, ())
+
+
+def test_the_key_is_for_its_owner_alone_and_one_that_others_may_read_signs_nothing(tmp_path):
+    keys = Keys(tmp_path / "keys")
+    keys.prepare()
+    private = tmp_path / "keys" / "signing.key"
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert stat.S_IMODE(private.parent.stat().st_mode) == 0o700
+    private.chmod(0o640)
+    with pytest.raises(GateError) as caught:
+        Keys(tmp_path / "keys").public()
+    assert caught.value.code is Code.STATE_FAILED
+
+
+def test_the_private_key_is_a_pem_file_that_others_can_read(tmp_path):
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    keys = Keys(tmp_path)
+    text = keys.public()
+    loaded = load_pem_private_key((tmp_path / "signing.key").read_bytes(), None)
+    assert loaded.public_key().public_bytes_raw() == parse_public(text)
+
+
+@pytest.mark.parametrize("content", ["", "x", "a\nYWJj\nb", "a\n!!\nb"])
+def test_a_key_that_is_none_is_an_error(tmp_path, content):
+    (tmp_path / "signing.key").write_text(content)
+    (tmp_path / "signing.key").chmod(0o600)
+    with pytest.raises(GateError) as caught:
+        Keys(tmp_path).public()
+    assert caught.value.code is Code.STATE_FAILED
+
+
+def test_after_a_new_key_the_old_checkpoints_still_count(tmp_path):
+    write(tmp_path, "a")
+    old = Keys(tmp_path / "keys").public()
+    new = Keys(tmp_path / "keys").replace()
+    assert old != new
+    path = write(tmp_path, "b")
+    used = {line["key"] for line in lines(path) if line["phase"] == "checkpoint"}
+    assert used == {fingerprint(parse_public(old)), fingerprint(parse_public(new))}
+    assert check(tmp_path).checkpoints == 2
+    assert check(tmp_path).intact
+
+
+def test_a_checkpoint_signed_by_a_strange_key_is_found(tmp_path):
+    path = write(tmp_path / "mine", "a")
+    write(tmp_path / "theirs", "a")
+    report = verify(tmp_path / "mine" / "audit", tmp_path / "theirs" / "keys")
+    assert [(fault.segment, fault.line) for fault in report.faults][-1] == (path.name, 3)
+
+
+def test_a_copy_elsewhere_is_checked_with_the_public_key_alone(tmp_path):
+    write(tmp_path, "a")
+    public = parse_public(Keys(tmp_path / "keys").public())
+    report = verify(tmp_path / "audit", trusted={fingerprint(public): public})
+    assert (report.intact, report.checkpoints) == (True, 1)
+    bare = verify(tmp_path / "audit")
+    assert (bare.intact, bare.checkpoints) == (True, 0)
+    assert "no signature was checked" in bare.notes[0]
+
+
+def test_lines_that_no_checkpoint_covers_are_noted(tmp_path):
+    write(tmp_path, "a")
+    log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys")
+    log.append(event("b"))
+    assert check(tmp_path).intact
+    assert "no checkpoint covers lines 4 to 5 yet" in check(tmp_path).notes[0]
+    log.close()
+    assert check(tmp_path).notes == ()
+
+
+def test_a_missing_or_unreadable_head_is_found(tmp_path):
+    write(tmp_path, "a")
+    write(tmp_path, "b")
+    head = tmp_path / "keys" / "head.json"
+    content = head.read_bytes()
+    head.write_bytes(content.replace(b'"oldest":1', b'"oldest":9'))
+    assert "not signed" in check(tmp_path).faults[0].reason
+    head.write_bytes(b"{}")
+    assert "cannot be read" in check(tmp_path).faults[0].reason
+    head.unlink()
+    assert "is gone" in check(tmp_path).faults[0].reason
+    head.write_bytes(content)
+    assert check(tmp_path).intact
+
+
+def test_the_whole_state_put_back_is_found_by_an_anchor_alone(tmp_path):
+    state, older = tmp_path / "state", tmp_path / "older"
+    write(state, "a")
+    shutil.copytree(state, older)
+    write(state, "b")
+    anchors = read_anchors((state / "keys" / "head.json").read_text())
+    assert check(state, anchors=anchors).intact
+    assert check(older).intact
+    (fault,) = check(older, anchors=anchors).faults
+    assert (fault.segment, fault.line) == ("000001.jsonl", 3)
+    assert "anchor 1" in fault.reason
+
+
+def test_a_record_begun_anew_is_found_by_an_anchor(tmp_path):
+    write(tmp_path / "state", "a", "b")
+    anchors = read_anchors((tmp_path / "state" / "keys" / "head.json").read_text())
+    shutil.rmtree(tmp_path / "state" / "audit")
+    (tmp_path / "state" / "keys" / "head.json").unlink()
+    write(tmp_path / "state", "x", "y", "z", "more")
+    assert check(tmp_path / "state").intact
+    reasons = [fault.reason for fault in check(tmp_path / "state", anchors=anchors).faults]
+    assert any("written anew" in reason for reason in reasons)
+
+
+def test_an_anchor_file_gets_every_checkpoint(tmp_path):
+    anchor = tmp_path / "elsewhere.jsonl"
+    for call_id in "abc":
+        write(tmp_path, call_id, anchor=str(anchor))
+    anchors = read_anchors(str(anchor))
+    assert len(anchors) == 3
+    assert all(is_signed(each, Keys(tmp_path / "keys").trusted()) for each in anchors)
+    assert check(tmp_path, anchors=anchors).intact
+    with anchor.open("a") as file:
+        file.write('{"seq":')
+    assert len(read_anchors(str(anchor))) == 3
+
+
+@pytest.mark.parametrize("text", ["{}", "{", "/nowhere/at/all"])
+def test_what_is_no_anchor_is_an_error(text):
+    with pytest.raises(GateError) as caught:
+        read_anchors(text)
+    assert caught.value.code is Code.ARGUMENT_INVALID
+
+
+def test_an_anchor_that_was_forged_is_found(tmp_path):
+    write(tmp_path, "a")
+    text = (tmp_path / "keys" / "head.json").read_text().replace('"seq":2', '"seq":1')
+    (fault,) = check(tmp_path, anchors=[parse_checkpoint(text)]).faults
+    assert "anchor 1 is not signed" in fault.reason
+
+
+def test_a_segment_short_of_its_checkpoint_is_not_continued(tmp_path):
+    first = write(tmp_path, "a")
+    whole = first.read_bytes()
+    first.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
+    second = write(tmp_path, "b")
+    assert second.name == "000002.jsonl"
+    assert lines(second)[0]["unreadable"] == [first.name]
+    assert [fault.segment for fault in check(tmp_path).faults] == [first.name]
+
+
+def test_a_removed_newest_segment_is_found_and_its_number_not_given_again(tmp_path):
+    write(tmp_path, "a").unlink()
+    assert write(tmp_path, "b").name == "000002.jsonl"
+    assert [(fault.segment, fault.line) for fault in check(tmp_path).faults] == [
+        ("000001.jsonl", 0)
+    ]
+
+
+def test_a_checkpoint_knows_of_every_process(tmp_path):
+    first = AuditLog(tmp_path / "audit", keys=tmp_path / "keys")
+    first.append(event("a"))
+    second = write(tmp_path, "b")
+    first.append(event("c"))
+    first.close()
+    head = Head(tmp_path / "keys").read()
+    assert {end.segment for end in head.ends} == {first.path.name, second.name}
+    assert check(tmp_path).intact
+
+
+def test_a_server_signs_while_it_runs(tmp_path):
+    settings = AuditSettings(checkpoint_s=0.001)
+    log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys", settings=settings)
+
+    async def wait_for_a_checkpoint():
+        while Head(tmp_path / "keys").read() is None:
+            await log.durable(log.append(event()))
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(wait_for_a_checkpoint(), 30))
+    log.close()
+    assert check(tmp_path).intact
+
+
+def test_a_full_segment_is_continued_in_the_next(tmp_path):
+    first = write(tmp_path, *"abcdefgh", segment_bytes=1_000)
+    second = write(tmp_path, "i", segment_bytes=1_000)
+    assert (first.name, second.name) == ("000001.jsonl", "000002.jsonl")
+    end, opening = lines(first)[-1], lines(second)[0]
+    assert (end["phase"], end["next"]) == ("continued", second.name)
+    assert opening["previous"] == {"segment": first.name, "seq": end["seq"], "hash": end["hash"]}
+    assert opening["seq"] == end["seq"] + 1
+    third = write(tmp_path, "j", segment_bytes=10_000)
+    assert third == second
+    assert check(tmp_path).intact
+
+
+def test_a_segment_is_full_at_its_age_too(tmp_path):
+    times = {"now": 1_000_000.0}
+    settings = AuditSettings(segment_age_s=60)
+    for seconds, name in ((0, "000001.jsonl"), (59, "000001.jsonl"), (60, "000002.jsonl")):
+        times["now"] = 1_000_000.0 + seconds
+        log = AuditLog(
+            tmp_path / "audit", lambda: times["now"], keys=tmp_path / "keys", settings=settings
+        )
+        assert log.path.name == name
+        log.close()
+    assert check(tmp_path).intact
+
+
+def test_a_crash_between_two_segments_is_survived(tmp_path):
+    first = write(tmp_path, *"abcdefgh", segment_bytes=1_000)
+    second = write(tmp_path, segment_bytes=1_000)
+    for left in (b"", b'{"seq":1'):
+        (tmp_path / "keys" / "head.json").unlink()
+        second.write_bytes(left)
+        assert check(tmp_path).intact
+        third = write(tmp_path, "i")
+        assert third == second
+        assert lines(second)[0]["previous"]["segment"] == first.name
+        assert check(tmp_path).intact
+
+
+def test_segments_that_were_kept_long_enough_are_removed_and_nothing_is_missed(tmp_path):
+    day = 86_400.0
+    now = [1_000 * day]
+    settings = AuditSettings(segment_age_s=day, keep_days=3)
+
+    def session(name):
+        log = AuditLog(
+            tmp_path / "audit", lambda: now[0], keys=tmp_path / "keys", settings=settings
+        )
+        log.append(event(name))
+        log._tend()
+        log.close()
+
+    for number in range(8):
+        session(f"day-{number}")
+        assert check(tmp_path).faults == ()
+        now[0] += day
+    names = sorted(path.name for path in (tmp_path / "audit").iterdir())
+    assert names[0] > "000003.jsonl"
+    assert names[-1] == "000008.jsonl"
+    (tmp_path / "audit" / names[0]).unlink()
+    assert [fault.segment for fault in check(tmp_path).faults] == [names[0]]
+
+
+def test_a_checkpoint_that_cannot_be_kept_is_put_on_record(tmp_path):
+    log = AuditLog(
+        tmp_path / "audit",
+        keys=tmp_path / "keys",
+        settings=AuditSettings(checkpoint_lines=1, anchor=str(tmp_path / "no" / "where")),
+    )
+    log.note(Happening(name="server.started"))
+    log._tend()
+    log.close()
+    names = [line.get("name") for line in lines(log.path)]
+    assert "checkpoint.failed" in names
+    assert check(tmp_path).intact
