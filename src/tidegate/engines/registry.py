@@ -66,13 +66,14 @@ async def open_engine(source: Source) -> Engine:
     entry = _entry(source.url)
     try:
         module = import_module(entry.module)
-    except ModuleNotFoundError as missing:
+    except ImportError as missing:  # a driver without its library is found, and then fails
         if missing.name is not None and missing.name.partition(".")[0] == "tidegate":
             raise
+        needs = f"the package `{missing.name}`" if missing.name else "a library that is not there"
         extra = f"[{entry.extra}]" if entry.extra else ""
         raise GateError(
             Code.ENGINE_MISSING,
-            f"The engine `{entry.engine}` needs the package `{missing.name}`.",
+            f"The engine `{entry.engine}` needs {needs}.",
             hint=f"Run: pip install 'tidegate{extra}'",
         ) from missing
     engine = cast("type[Engine]", getattr(module, entry.attribute))

@@ -130,7 +130,10 @@ async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):
         await shop.ask(engine, POINT)
         away = shop.path.rename(tmp_path / "away.duckdb")
         for text in (POINT, COUNT):
-            assert await code_of(shop.ask(engine, text)) is Code.SOURCE_UNREACHABLE
+            error = await error_of(shop.ask(engine, text))
+            assert error.code is Code.SOURCE_UNREACHABLE
+            assert str(shop.path) in error.message
+            assert str(shop.path.parent) not in repr(vars(error.discreet()))
         assert not shop.path.exists()
         away.rename(shop.path)
         assert await shop.ask(engine, POINT) == [("item 3",)]

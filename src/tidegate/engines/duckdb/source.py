@@ -43,7 +43,9 @@ class DuckUrl:
             found = os.stat(path)  # noqa: PTH116 - a third of the cost of Path.stat, on each call
         except OSError as error:
             raise GateError(
-                Code.SOURCE_UNREACHABLE, f"There is no database file at {path} any more."
+                Code.SOURCE_UNREACHABLE,
+                f"There is no database file at {path} any more.",
+                details={"path": path},
             ) from error
         mark = f"{found.st_dev:x}.{found.st_ino:x}.{found.st_mtime_ns:x}.{found.st_size:x}"
         try:

@@ -28,13 +28,20 @@ BEGIN = b"START TRANSACTION"
 ROLLBACK = b"ROLLBACK"
 COMMIT = b"COMMIT"
 
-_UNREADABLE_MODES = frozenset(
+_KEPT_MODES = frozenset(
     """
-    ANSI ANSI_QUOTES DB2 HIGH_NOT_PRECEDENCE IGNORE_SPACE MAXDB MSSQL NO_BACKSLASH_ESCAPES ORACLE
-    PIPES_AS_CONCAT POSTGRESQL
+    ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO IGNORE_BAD_TABLE_OPTIONS NO_AUTO_CREATE_USER
+    NO_AUTO_VALUE_ON_ZERO NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_FIELD_OPTIONS NO_KEY_OPTIONS
+    NO_TABLE_OPTIONS NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY
+    PAD_CHAR_TO_FULL_LENGTH REAL_AS_FLOAT SIMULTANEOUS_ASSIGNMENT STRICT_ALL_TABLES
+    STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL TRADITIONAL
     """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
 )
-"""SQL modes under which a text means something else than the judge reads in it."""
+"""SQL modes of the server that a session keeps: they are about values. Under any other, known or
+not, a text might mean something else than the judge reads in it."""
+
+_SECRET = frozenset({"mysql", "performance_schema", "sys"})
+"""Databases in which an unqualified name would be one of the server's own tables."""
 
 _TWO = b"SELECT 1; SELECT 2"
 _ARRIVAL = b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE()"
@@ -85,10 +92,16 @@ class Session:
         try:
             ((modes, version, comment, database),) = await session.own(_ARRIVAL)
             mariadb = "MariaDB" in line.greeting or "MariaDB" in comment
-            kept = [mode for mode in modes.split(",") if mode and mode not in _UNREADABLE_MODES]
+            kept = [mode for mode in modes.split(",") if mode in _KEPT_MODES]
             name = "MariaDB" if mariadb else "MySQL"
             session.setting = Setting(database, ",".join(kept), f"{name} {version}", mariadb)
             session._database = database
+            if _is_secret(database):
+                raise GateError(
+                    Code.SOURCE_URL,
+                    f"The database `{database}` is the server's own and no source.",
+                    hint="Name the application's database, or none.",
+                )
             await session._pin()
         except ServerError as error:
             line.close()
@@ -115,10 +128,9 @@ class Session:
             raise GateError(Code.UNSUPPORTED, "The server takes several statements at once.")
         found = {str(name).lower(): str(value) for name, value in await self.own(_CHECK)}
         read_only = found.get("transaction_read_only") or found.get("tx_read_only")
-        modes = set(found.get("sql_mode", "ANSI").split(","))
         if (
             read_only != "ON"
-            or modes & _UNREADABLE_MODES
+            or set(found.get("sql_mode", "?").split(",")) != set(self.setting.modes.split(","))
             or found.get("autocommit") != "ON"
             or found.get("character_set_client") != "utf8mb4"
         ):
@@ -166,8 +178,14 @@ class Session:
     async def prelude(self, timeout_ms: int, database: str | None) -> None:
         """Set the time limit and the database of what follows, where they are other than before.
 
-        Raises: ServerError, GateError.
+        Raises: ServerError; GateError POLICY_DENIED for a database of the server's own.
         """
+        if _is_secret(database):
+            raise GateError(
+                Code.POLICY_DENIED,
+                f"Statements do not run in `{database}`, which holds the server's inner state.",
+                hint="Name the application's database.",
+            )
         wanted = database or self.setting.database
         if wanted is not None and wanted != self._database:
             self.line.send((COM_INIT_DB, wanted.encode()))
@@ -243,3 +261,7 @@ class Session:
         """The command that goes back to the source's own database."""
         database = self.setting.database
         return () if database is None else ((COM_INIT_DB, database.encode()),)
+
+
+def _is_secret(database: str | None) -> bool:
+    return database is not None and database.lower() in _SECRET

@@ -33,6 +33,7 @@ CHUNK_ROWS = 32
 
 _SETTINGS = (
     ("standard_conforming_strings", "on"),  # the judge reads backslashes so
+    ("backslash_quote", "safe_encoding"),
     ("DateStyle", "ISO"),
     ("IntervalStyle", "postgres"),
     ("bytea_output", "hex"),
