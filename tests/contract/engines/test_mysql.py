@@ -401,7 +401,7 @@ def encrypted():
 async def test_tls_is_used_as_the_url_says(encrypted, monkeypatch, options, works, hidden):
     monkeypatch.setenv("MYTEST_PASSWORD", mysql_server.PASSWORD)
     options = options.format(ca=encrypted.directory / "cert.pem")
-    url = encrypted.tcp_url(options=options)
+    url = encrypted.tcp_url(encrypted.new_database(), options=options)
     case = CASES["mysql"]
     case = type(case)("tls", case.make, case.spelling, case.digest_of)
     case.source = Source("s", "s", url, "mysql", "mysql")
