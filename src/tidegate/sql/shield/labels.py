@@ -11,7 +11,7 @@ from tidegate.sql.shield.model import masked
 from tidegate.sql.shield.names import quoted
 from tidegate.sql.shield.reading import Sentence, Spot
 
-_LONGEST = 64
+_LONGEST = {"mysql": 250}
 _ENDS = frozenset({",", ")", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET",
                    "UNION", "EXCEPT", "INTERSECT", "WINDOW", "QUALIFY", "INTO", "FETCH", "FOR",
                    "USING", "SAMPLE"})  # fmt: skip
@@ -24,6 +24,7 @@ def labels(sentence: Sentence, spots: list[Spot]) -> list[tuple[int, int, str]]:
     if sentence.dialect.name == "postgres":
         return []  # calls such columns by the inner column
     edits: dict[int, tuple[int, int, str]] = {}
+    longest = _LONGEST.get(sentence.dialect.name)
     for spot in spots:
         named = _named(spot.node)
         if not named:
@@ -35,7 +36,7 @@ def labels(sentence: Sentence, spots: list[Spot]) -> list[tuple[int, int, str]]:
             if not has_name:
                 end = _end(sentence, last)
                 text = " ".join(sentence.text[sentence.tokens[first].at : end].split())
-                label = quoted(text[:_LONGEST].rstrip(), sentence.dialect.name)
+                label = quoted(text[:longest].rstrip(), sentence.dialect.name)
                 edits[end] = (end, end, f" AS {label}")
     return list(edits.values())
 
