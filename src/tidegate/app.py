@@ -9,18 +9,18 @@ import asyncio
 import importlib
 import signal
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
-from tidegate.config import Config, state_directory
+from tidegate.config import Config, OAuthSettings, resource_url, state_directory
 from tidegate.connections import Connections
 from tidegate.desk import Desk
 from tidegate.engines.registry import engine_of, open_engine
@@ -52,7 +52,14 @@ from tidegate.types import (
     Source,
 )
 
+if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
+    from tidegate.edges.challenge import Challenge
+    from tidegate.edges.pages import Serve
+
 SURFACES = ("core", "workbench")
+REALMS = {"workbench": "TablePro MCP"}
+"""What a surface's document calls itself in challenges, where it does."""
+
 FILE_ENGINES = ("sqlite", "duckdb")
 
 
@@ -148,12 +155,17 @@ class App:
         config = self.config
         listener = bind(host, port)
         hosts = {*config.allowed_hosts, host}
+        if config.oauth is not None:
+            self._open_to(config.oauth)
+        kernels = self._kernels()
+        pages = pairing_pages(self.pairer) if config.auth and config.pairing else {}
         edge = HttpEdge(
-            self._kernels(),
+            kernels,
             self.door.identify if config.auth else _identify_nobody,
             guard=Guard(hosts, config.allowed_origins),
             body_limit=config.body_limit_bytes,
-            pages=pairing_pages(self.pairer) if config.auth and config.pairing else {},
+            pages={**pages, **self._resource_pages(kernels)},
+            challenges=self._challenges(kernels),
         )
         self._doer = "server"
         address = address_of(listener)
@@ -208,6 +220,33 @@ class App:
         self.desk.close()
         self.audit.close()
         self.store.close()
+
+    def _open_to(self, settings: OAuthSettings) -> None:
+        """Take tokens of an authorization server too."""
+        from tidegate.identity.oauth import OAuth
+
+        names = {resource_url(settings, path) for path in self._paths()} | {*settings.audience}
+        self.door = Door(self.tokens, self.tell, verifier=OAuth(settings, frozenset(names)))
+
+    def _resource_pages(self, paths: Iterable[str]) -> dict[str, Serve]:
+        from tidegate.edges.challenge import resource_pages
+
+        return {} if self.config.oauth is None else resource_pages(self.config.oauth, paths)
+
+    def _challenges(self, paths: Iterable[str]) -> dict[str, Challenge]:
+        """What callers of each path are told who hold no token."""
+        from tidegate.edges.challenge import Challenge, challenge_of
+
+        first, oauth = self.config.surfaces[0], self.config.oauth
+        made: dict[str, Challenge] = {}
+        for path in paths:
+            realm = REALMS.get(path.removeprefix("/mcp").strip("/") or first, "tidegate")
+            made[path] = Challenge(realm) if oauth is None else challenge_of(oauth, path, realm)
+        return made
+
+    def _paths(self) -> list[str]:
+        """Where MCP is served: `/mcp` and one path for each surface."""
+        return ["/mcp", *(f"/mcp/{name}" for name in self.config.surfaces)]
 
     def _kernels(self) -> dict[str, Kernel]:
         """One kernel for each surface, on its own path; `/mcp` is the first of them."""

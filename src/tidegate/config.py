@@ -19,6 +19,7 @@ from tidegate.secrets import refuse_literal
 from tidegate.types import Mask, RowFilter
 
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -71,6 +72,52 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise _invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
 
 
+class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens of an authorization server, taken beside Tidegate's own (OAuth 2.1).
+
+    `resource` is the URL of this server's `/mcp` as its clients know it; a token must carry it, or
+    one of `audience`, as its audience. `jwks_url` is found in the issuer's metadata if it is not
+    given. `scopes` maps the server's scopes to ours; a token with none of them is refused.
+    `sources_claim` and `tags_claim` name claims with the allowlist; a token that lacks a claim that
+    is named here sees no source by it.
+    """
+
+    issuer: str
+    resource: str
+    scopes: dict[str, Literal["readOnly", "readWrite", "fullAccess"]]
+    audience: tuple[str, ...] = ()
+    jwks_url: str | None = None
+    algorithms: tuple[
+        Literal[
+            "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+        ],
+        ...,
+    ] = ("RS256", "ES256", "EdDSA")
+    sources_claim: str | None = None
+    tags_claim: str | None = None
+
+    def __post_init__(self) -> None:
+        check_issuer_url(self.issuer, "oauth.issuer")
+        check_issuer_url(self.resource, "oauth.resource")
+        if self.jwks_url is not None:
+            check_issuer_url(self.jwks_url, "oauth.jwks_url")
+        if not self.resource.endswith("/mcp"):
+            raise _invalid(
+                f"`oauth.resource` is `{self.resource[:80]}`, which does not end with `/mcp`.",
+                hint="Write the address of this server as its clients do.",
+            )
+        if not self.scopes or not self.algorithms:
+            raise _invalid("`oauth.scopes` and `oauth.algorithms` need an entry each.")
+        for scope in self.scopes:
+            if not OAUTH_SCOPE.fullmatch(scope):
+                raise _invalid(f"`{scope[:80]}` cannot be a scope of an authorization server.")
+
+
+def resource_url(settings: OAuthSettings, path: str) -> str:
+    """How clients know what is served under `path`, such as `/mcp/core`."""
+    return settings.resource.removesuffix("/mcp") + path
+
+
 class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How calls are put on record, and what happens to one that cannot be.
 
@@ -120,6 +167,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     http: str | None = None
     auth: bool = True
     pairing: bool = True
+    oauth: OAuthSettings | None = None
     allow_writes: bool = False
     state: str | None = None
     limits: LimitSettings = LimitSettings()
@@ -141,6 +189,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if source.name in names:
                 raise _invalid(f"Two sources are named `{source.name}`.")
             names.add(source.name)
+        if self.oauth is not None and not self.auth:
+            raise _invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:
             host, _ = http_address(self.http)
             if not self.auth and host not in LOOPBACK:
@@ -174,6 +224,24 @@ def check_source_name(name: str) -> None:
         raise _invalid(
             f"`{name[:80]}` cannot name a source.",
             hint="Use 1 to 64 letters, digits, `_`, `.` or `-`, the first a letter or a digit.",
+        )
+
+
+def check_issuer_url(url: str, setting: str) -> None:
+    """Raises: GateError CONFIG_INVALID unless it is https, or http on loopback, and plain."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    secure = parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
+    plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    if not (host and secure and plain and url.isascii() and url.isprintable() and '"' not in url):
+        raise _invalid(
+            f"`{setting}` is not an address that can be trusted: `{url[:80]}`.",
+            hint="Use https, without a query; http works for this machine alone.",
         )
 
 

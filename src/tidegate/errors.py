@@ -17,6 +17,7 @@ class Code(Enum):
     AUTH_INVALID = "auth.invalid"
     AUTH_EXPIRED = "auth.expired"
     AUTH_LOCKED_OUT = "auth.locked_out"
+    AUTH_UNAVAILABLE = "auth.unavailable"
     POLICY_SCOPE = "policy.scope"
     POLICY_SOURCE = "policy.source"
     POLICY_BLOCKED = "policy.blocked"
@@ -71,6 +72,7 @@ FATES: dict[Code, Fate] = {
     Code.AUTH_INVALID: Fate(-32001, 401, "28P01", 77, "Ask the operator for a valid token."),
     Code.AUTH_EXPIRED: Fate(-32008, 401, "28000", 77, "Ask the operator for a new token."),
     Code.AUTH_LOCKED_OUT: Fate(-32000, 429, "28000", 77, "Wait, then send a valid token."),
+    Code.AUTH_UNAVAILABLE: Fate(-32000, 503, "28000", 69, "Retry in a moment."),
     Code.POLICY_SCOPE: Fate(-32007, 403, "42501", 77, "Use a token with a wider scope."),
     Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "Use a source that this token may see."),
     Code.POLICY_BLOCKED: Fate(-32007, 403, "42501", 77, "Ask the operator to open this source."),

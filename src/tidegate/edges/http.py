@@ -13,16 +13,17 @@ from types import MappingProxyType
 from typing import Any
 
 from tidegate.edges.admission import check_media, refuse_twice
+from tidegate.edges.challenge import Challenge
 from tidegate.edges.guards import Guard
 from tidegate.edges.pages import Serve, Visit
 from tidegate.edges.presence import Presence, Receive
 from tidegate.edges.replies import EXPOSED, PREFLIGHT, Refusal, reply, send_json
 from tidegate.edges.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
 from tidegate.edges.sse import EventStream, HeaderList, Send
-from tidegate.errors import Code, GateError
+from tidegate.errors import GateError
 from tidegate.protocol.frames import NO_ID, salvage_id
 from tidegate.protocol.kernel import Kernel
-from tidegate.protocol.link import Link
+from tidegate.protocol.link import Answer, Link
 from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
@@ -34,6 +35,7 @@ Identify = Callable[[str | None, str], Actor | Awaitable[Actor]]
 BODY_LIMIT = 10 * 1024 * 1024
 PAYLOAD_TOO_LARGE = -32005
 
+_PLAIN = Challenge()
 _MODERN = frozenset(name.encode() for name in MODERN)
 
 
@@ -48,7 +50,7 @@ class HttpEdge:
         guard: Guard | None = None,
         body_limit: int = BODY_LIMIT,
         health: Callable[[], Mapping[str, Any]] = lambda: {"status": "ok"},
-        realm: str = "tidegate",
+        challenges: Mapping[str, Challenge] = MappingProxyType({}),
         pages: Mapping[str, Serve] = MappingProxyType({}),
     ) -> None:
         self._kernels = kernels
@@ -56,7 +58,7 @@ class HttpEdge:
         self._guard = guard or Guard()
         self._body_limit = body_limit
         self._health = health
-        self._realm = realm
+        self._challenges = challenges
         self._pages = pages
         self._present: set[Presence] = set()
 
@@ -133,10 +135,11 @@ class HttpEdge:
         if method == "OPTIONS":
             await send_json(send, 204, None, [*self._cors(headers), *PREFLIGHT])
             return
-        actor = await self._identify_actor(scope, headers)
+        challenge = self._challenges.get(path.rstrip("/"), _PLAIN)
+        actor = await self._identify_actor(scope, headers, challenge)
         modern = headers.get(b"mcp-protocol-version") in _MODERN
         if method == "POST":
-            await self._post(kernel, actor, headers, receive, send, modern)
+            await self._post(kernel, actor, headers, receive, send, modern, challenge)
         elif method not in ("GET", "DELETE") or modern:
             allow = b"POST" if modern else b"GET, POST, DELETE, OPTIONS"
             raise Refusal(405, INVALID_REQUEST, f"{method} is not served here", [(b"allow", allow)])
@@ -173,7 +176,10 @@ class HttpEdge:
         return 404, {"error": "not_found", "message": f"Nothing is served at {path}"}
 
     async def _identify_actor(
-        self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]
+        self,
+        scope: MutableMapping[str, Any],
+        headers: Mapping[bytes, bytes],
+        challenge: Challenge,
     ) -> Actor:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
@@ -181,21 +187,7 @@ class HttpEdge:
             found = self._identify(bearer, _address(scope))
             return found if isinstance(found, Actor) else await found
         except GateError as error:
-            raise self._challenge(error) from None
-
-    def _challenge(self, error: GateError) -> Refusal:
-        challenge = f'Bearer realm="{self._realm}"'
-        if error.code is Code.AUTH_EXPIRED:
-            challenge += ', error="invalid_token", error_description="token_expired"'
-        elif error.code is Code.AUTH_INVALID:
-            challenge += ', error="invalid_token"'
-        headers: HeaderList = []
-        if error.fate.http == 401:
-            headers.append((b"www-authenticate", challenge.encode()))
-        if error.retry_after_s is not None:
-            headers.append((b"retry-after", str(round(error.retry_after_s)).encode()))
-        message = f"{error.message}. {error.hint}" if error.hint else error.message
-        return Refusal(error.fate.http, error.fate.rpc, message, headers)
+            raise _turned_away(error, challenge) from None
 
     # POST: one frame in, one reply out
 
@@ -207,13 +199,14 @@ class HttpEdge:
         receive: Receive,
         send: Send,
         modern: bool,
+        challenge: Challenge,
     ) -> None:
         takes_events = check_media(headers)
         # From here on, and not after the body has come: a token may be revoked while it does.
         call = Presence(receive, actor, self._present)
         try:
             frame = await self._read_body(headers, receive)
-            await self._serve(kernel, call, frame, headers, send, modern, takes_events)
+            await self._serve(kernel, call, frame, headers, send, modern, takes_events, challenge)
         finally:
             call.end()
 
@@ -226,6 +219,7 @@ class HttpEdge:
         send: Send,
         modern: bool,
         takes_events: bool,
+        challenge: Challenge,
     ) -> None:
         actor, session = call.actor, None
         if not modern and b"mcp-session-id" in headers:
@@ -246,6 +240,8 @@ class HttpEdge:
         if events.started:
             await finish(events, answer, session)
         else:
+            if answer is not None and (step := challenge.step_up(actor, answer.frame)) is not None:
+                answer = Answer(answer.frame, 403, [*answer.headers, (b"www-authenticate", step)])
             await reply(send, answer, cors + _session_header(session, link))
 
     async def _read_body(
@@ -326,6 +322,17 @@ class HttpEdge:
             (b"access-control-expose-headers", EXPOSED),
             (b"vary", b"Origin"),
         ]
+
+
+def _turned_away(error: GateError, challenge: Challenge) -> Refusal:
+    headers: HeaderList = []
+    value = challenge.to(error)
+    if value is not None:
+        headers.append((b"www-authenticate", value))
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+    message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
+    return Refusal(error.fate.http, error.fate.rpc, message, headers)
 
 
 def _too_large(limit: int) -> Refusal:

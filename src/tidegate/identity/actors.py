@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from tidegate.types import Actor, Scope
 
+OAUTH = "oauth:"
+"""What the id of an actor starts with who holds a token of an authorization server; the issuer and
+the subject follow, as `oauth:https://login.example.com#alice`."""
+
 ANONYMOUS = Actor(id="anonymous", name="anonymous", scope=Scope.READ_ONLY)
 """Whoever calls an HTTP server that runs without authentication, on loopback."""
 
