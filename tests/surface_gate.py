@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connections
 from tidegate.engines.registry import open_engine
 from tidegate.gateway import Gateway
 from tidegate.history import History
+from tidegate.store.approvals import ApprovalBook
 from tidegate.store.sqlite import SqliteStore
 from tidegate.types import Call, Reply, Source
 
@@ -45,18 +47,24 @@ class SqliteGate:
         self.calls.append(call)
         return await self._gateway.handle(call)
 
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        assert self._gateway is not None, "open the gate first"
+        await self._gateway.settle(needed, call, allow)
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[SqliteGate]:
         store = SqliteStore(self._directory / "state.db")
         history = History(store)
         audit = AuditLog(self._directory / "audit")
         connections = Connections(store, open_engine, self._sources)
-        self._gateway = Gateway(connections, audit, history)
+        self.approvals = Approvals(ApprovalBook(self._directory / "state.db"))
+        self._gateway = Gateway(connections, audit, history, approvals=self.approvals)
         try:
             yield self
         finally:
             self._gateway = None
             await connections.close()
+            self.approvals.close()
             history.close()
             audit.close()
             store.close()

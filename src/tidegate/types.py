@@ -94,8 +94,9 @@ class Source(msgspec.Struct, frozen=True):
 
     `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
     inbox alone. `unattended` says what happens to what a person should see when the client cannot
-    ask one. `unqualified` is about UPDATE and DELETE without WHERE; `destructive_scope` is the
-    scope that DROP, TRUNCATE and ALTER...DROP need.
+    ask one; where the inbox alone counts, it is always asked there. `unqualified` is about UPDATE
+    and DELETE without WHERE; `destructive_scope` is the scope that DROP, TRUNCATE and ALTER...DROP
+    need.
     """
 
     id: str
@@ -405,6 +406,21 @@ class Page(msgspec.Struct, frozen=True):
     elapsed_ms: float = 0.0
     more: str | None = None
     status: str | None = None
+
+
+class Rehearsal(msgspec.Struct, frozen=True):
+    """What a change would do, tried in a transaction that was rolled back.
+
+    `affected` counts rows; None if nothing was tried, and `reason` says why. `before` and `after`
+    are some of the rows in the order of `columns`, as text or None for NULL; a row that would be
+    deleted has no after. A `reason` beside a count says why there are no rows to show.
+    """
+
+    affected: int | None = None
+    columns: tuple[str, ...] = ()
+    before: tuple[tuple[str | None, ...], ...] = ()
+    after: tuple[tuple[str | None, ...] | None, ...] = ()
+    reason: str = ""
 
 
 # Metadata, the same for every engine.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
+from tidegate.secrets import MASK, redact
+from tidegate.store.approvals import Subject
 from tidegate.types import Actor, Judgement, Source, Statement, Verdict
 
 
@@ -38,4 +41,55 @@ class Petition(msgspec.Struct, frozen=True):
             self.source.url,
             self.actor.id,
         )
-        return sha256(msgspec.json.encode(bound)).hexdigest()
+        # Not as JSON, where the text 'AA==' and the byte 0 look the same.
+        return sha256(repr(bound).encode()).hexdigest()
+
+    def subject(self) -> Subject:
+        """What a person is shown of it, and what is kept: without secrets, as in the records."""
+        source, statement, dialect = self.source, self.statement, self.source.dialect
+        text = redact(statement.text, dialect)
+        params = None if statement.params is None else _params(statement.params, dialect)
+        withheld = text != statement.text
+        if params is not None and _tells_secrets(statement.text, dialect):
+            # Which of the values is the secret cannot be told.
+            params = MASK
+        return Subject(
+            actor_name=self.actor.name,
+            client=self.client[:_MAX_NAME],
+            surface=self.surface,
+            tool=self.tool,
+            source=source.name,
+            source_id=source.id,
+            statement=text,
+            effect=self.judgement.effect.label,
+            rule=self.verdict.rule,
+            reason=self.judgement.reason,
+            params=params,
+            withheld=withheld or (params is not None and MASK in params),
+            tables=self.judgement.tables,
+            unqualified=self.judgement.unqualified,
+            database=self.database,
+            schema=self.schema,
+            guarded=bool(source.masks or source.filters) or _asks_about_reads(source),
+        )
+
+
+_MAX_NAME = 200
+_MAX_PARAMS = 65_536
+
+
+def _params(params: tuple[Any, ...], dialect: str) -> str:
+    text = msgspec.json.encode(params, enc_hook=repr).decode()
+    if len(text) > _MAX_PARAMS:
+        text = f"{text[:_MAX_PARAMS]}... ({len(text):,} characters)"
+    return redact(text, dialect)
+
+
+def _tells_secrets(text: str, dialect: str) -> bool:
+    """Whether a literal beside this text would be taken for a secret."""
+    probe = f"{text} 'x'"
+    return redact(probe, dialect) != probe
+
+
+def _asks_about_reads(source: Source) -> bool:
+    return source.ai_policy == "askEachTime" or source.safe_mode in ("alertFull", "safeModeFull")

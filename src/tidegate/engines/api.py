@@ -18,6 +18,7 @@ from tidegate.types import (
     Description,
     Judgement,
     Permit,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -39,6 +40,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     cancels: bool = True
     foreign_keys: bool = True
     row_counts: bool = True
+    rehearses: bool = False
 
 
 class Sink(Protocol):
@@ -107,6 +109,16 @@ class Engine(Protocol):
 
         Raises: GateError SQL_FAILED (with the database's own code in details), LIMIT_TIME,
         CALL_CANCELLED, POLICY_READ_ONLY (the database refused a write), SOURCE_BUSY.
+        """
+        ...
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        """Try the permit's INSERT, UPDATE or DELETE and roll it back, within the permit's limits.
+
+        Tries nothing, and says why, unless the catalogue shows that nothing outside the
+        transaction could notice: no trigger, no sequence, no function that may do more. Waits for
+        no lock for long. Nothing is ever committed.
+        Raises: as `run`, UNSUPPORTED if the engine does not rehearse.
         """
         ...
 

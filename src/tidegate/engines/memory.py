@@ -44,6 +44,7 @@ from tidegate.types import (
     Judgement,
     Permit,
     Query,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -175,6 +176,9 @@ class MemoryEngine:
                 stored.append(params)
                 affected, rows = 1, _several([params])
         return MemoryCursor(self._running, columns, rows, permit, cancellation, affected)
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        raise GateError(Code.UNSUPPORTED, "This engine rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         self._check_open()

@@ -26,6 +26,7 @@ from tidegate.types import (
     Description,
     Judgement,
     Permit,
+    Rehearsal,
     Statement,
     Status,
 )
@@ -204,6 +205,10 @@ class TunnelledEngine:
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         await self._mend()
         return await self._engine.run(permit, cancellation)
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        await self._mend()
+        return await self._engine.rehearse(permit, cancellation)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         if not (isinstance(permit.request, Browse) and permit.request.aspect == "status"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +46,9 @@ from tidegate.types import (
     SourceEntry,
 )
 
+if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
+    from tidegate.approvals.approvals import ApprovalNeeded
+
 PayloadT = TypeVar("PayloadT", bound=Payload)
 
 
@@ -54,6 +57,10 @@ class Gate(Protocol):
 
     async def handle(self, call: Call) -> Reply:
         """Judge, decide, record, run. Raises: GateError."""
+        ...
+
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Take a person's answer to the question that `handle` raised. Raises: GateError."""
         ...
 
 
@@ -95,28 +102,37 @@ class Turn:
         the tool is for statements that read, whatever the caller may do elsewhere.
         Raises: GateError, whatever the gate refuses or the database says.
         """
-        payload = (await self._send(request, source, confirmed, reads_only)).payload
+        call = self._call(request, source, confirmed, reads_only)
+        try:
+            reply = await self._gate.handle(call)
+        except GateError as error:
+            if error.code is not Code.APPROVAL_NEEDED:
+                raise
+            from tidegate.surfaces.asking import ask
+
+            reply = await ask(self._gate, self._context, call, error)
+        payload = reply.payload
         if not isinstance(payload, expected):
             raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload
 
     async def sources(self) -> tuple[SourceEntry, ...]:
         """The sources that the actor may see, with where their connections stand."""
-        payload = (await self._send(ListSources(), None)).payload
+        payload = (await self._gate.handle(self._call(ListSources(), None))).payload
         if not isinstance(payload, tuple):
             raise GateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload
 
-    def _send(
+    def _call(
         self,
         request: Request,
         source: str | None,
         confirmed: bool = False,
         reads_only: bool = False,
-    ) -> Awaitable[Reply]:
+    ) -> Call:
         context = self._context
         client = context.client
-        call = Call(
+        return Call(
             actor=context.actor,
             surface=self._surface,
             tool=self.tool,
@@ -128,12 +144,19 @@ class Turn:
             progress=self._progress if isinstance(request, Query) else None,
             confirmed=confirmed,
             reads_only=reads_only,
-            can_ask=context.can("elicitation"),
+            can_ask=_can_ask(context),
         )
-        return self._gate.handle(call)
 
     def _report(self, share: float, stage: str) -> None:
         self._context.progress(share, 1.0, stage)
+
+
+def _can_ask(context: Context) -> bool:
+    """Whether the client shows forms: `elicitation` without a word has always meant them."""
+    declared = context.client_capabilities.get("elicitation")
+    if declared is None or context.revision < "2025-06-18":
+        return False
+    return not declared or "form" in declared
 
 
 ArgumentShape = Callable[[type[msgspec.Struct]], Mapping[str, Any]]

@@ -14,6 +14,7 @@ from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import READER, WRITER, Peer
 from surface_shop import build_shop
 from tidegate.config import Config
+from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.errors import FATES, Code, GateError
 from tidegate.surfaces import workbench
 from tidegate.types import Actor, Call, Reply
@@ -40,6 +41,9 @@ class FailingGate:
         self._error = GateError(code, message)
 
     async def handle(self, call: Call) -> Reply:
+        raise self._error
+
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         raise self._error
 
     @asynccontextmanager

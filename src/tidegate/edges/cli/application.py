@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     import asyncio
     from collections.abc import Callable
 
+    from tidegate.approvals.approvals import Approvals
     from tidegate.config import Config
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
@@ -40,6 +41,8 @@ class Application(Protocol):
     def tokens(self) -> Tokens: ...
     @property
     def pairer(self) -> Pairer: ...
+    @property
+    def approvals(self) -> Approvals: ...
     @property
     def gateway(self) -> Gate: ...
     @property

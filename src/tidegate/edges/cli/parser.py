@@ -14,6 +14,21 @@ from typing import Any, NoReturn
 from tidegate.errors import Code, GateError
 
 SCOPES = ("readOnly", "readWrite", "fullAccess")
+SOURCE_RULES = {
+    "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
+    "safe_mode": (
+        ("silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"),
+        "what a person must approve: alert is every change, alertFull every statement",
+    ),
+    "approval": (
+        ("any", "inbox"),
+        "where a person may answer: in the client too, or in `tidegate approvals` alone",
+    ),
+    "unattended": (("deny", "allow"), "what then happens if the client can show no question"),
+    "unqualified": (("confirm", "allow", "deny"), "UPDATE and DELETE without WHERE"),
+    "destructive_scope": (("readWrite", "fullAccess"), "what DROP and TRUNCATE need"),
+}
+"""Settings of a source that are flags of `source add`, with what they mean."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,6 +78,7 @@ def build() -> Parser:
     _query(commands)
     _judge(commands)
     _token(commands)
+    _approvals(commands)
     _pair(commands)
     _audit(commands)
     _demo(commands)
@@ -127,6 +143,8 @@ def _source(commands: _Commands) -> None:
     add.add_argument(
         "--allow-writes", action="store_true", help="let tokens that may write do so there"
     )
+    for name, (choices, explanation) in SOURCE_RULES.items():
+        add.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
     remove.add_argument("name", metavar="NAME", help="a saved source")
@@ -297,6 +315,24 @@ def _audit(commands: _Commands) -> None:
         action.set_defaults(module="audit")
         _state(action)
     for action in (verify, tail):
+        _json(action)
+
+
+def _approvals(commands: _Commands) -> None:
+    approvals = commands.add_parser("approvals", help="answer calls that wait for a person")
+    actions = approvals.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="list the questions that wait")
+    listing.add_argument("--all", action="store_true", help="those that were answered too")
+    show = actions.add_parser("show", help="show all of a question: statement, caller, dry run")
+    allow = actions.add_parser("allow", help="let exactly this call run, once")
+    deny = actions.add_parser("deny", help="refuse it; it is not asked again for a minute")
+    deny.add_argument("--reason", default="", metavar="TEXT", help="told to the caller")
+    for action in (show, allow, deny):
+        action.add_argument("id", metavar="ID", help="a question's id, or the start of it")
+    for action in (listing, show, allow, deny):
+        action.set_defaults(module="approvals")
+        _state(action)
+    for action in (listing, show):
         _json(action)
 
 

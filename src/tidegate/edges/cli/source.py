@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.config import Config, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.parser import SOURCE_RULES
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.errors import Code, GateError
@@ -39,7 +40,10 @@ def _settings(arguments: argparse.Namespace) -> Config:
     if arguments.action != "add":
         return Config(state=arguments.state)
     access = "readWrite" if arguments.allow_writes else "readOnly"
-    source = SourceSettings(arguments.name, _fixed(arguments.url), external_access=access)
+    given = {name: getattr(arguments, name) for name in SOURCE_RULES}
+    rules = {name: value for name, value in given.items() if value is not None}
+    url = _fixed(arguments.url)
+    source = SourceSettings(arguments.name, url, external_access=access, **rules)
     return Config(state=arguments.state, sources=(source,))
 
 

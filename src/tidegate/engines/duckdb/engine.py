@@ -32,6 +32,7 @@ from tidegate.types import (
     Judgement,
     Permit,
     Query,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -118,6 +119,9 @@ class DuckdbEngine:
             await cursor.close()
             raise
         return cursor
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        raise GateError(Code.UNSUPPORTED, "DuckDB here rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

@@ -36,6 +36,7 @@ from tidegate.types import (
     Judgement,
     Permit,
     Query,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -131,6 +132,9 @@ class MysqlEngine:
         finally:
             if not reads:
                 self._opinions.forget()
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        raise GateError(Code.UNSUPPORTED, "MySQL here rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

@@ -37,6 +37,7 @@ from tidegate.types import (
     Judgement,
     Permit,
     Query,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -141,6 +142,9 @@ class PostgresEngine:
         cursor = PostgresCursor(errand, first, columns, reader)
         await cursor.begin(first)
         return cursor
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        raise GateError(Code.UNSUPPORTED, "PostgreSQL here rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

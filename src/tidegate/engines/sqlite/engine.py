@@ -40,6 +40,7 @@ from tidegate.types import (
     Judgement,
     Permit,
     Query,
+    Rehearsal,
     Source,
     Statement,
     Status,
@@ -172,6 +173,9 @@ class SqliteEngine:
         elif cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
             plan.inline = plan.tame or plan.steady
         return cursor
+
+    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        raise GateError(Code.UNSUPPORTED, "SQLite here rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

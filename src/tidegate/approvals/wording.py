@@ -1,0 +1,95 @@
+"""How a question reads to the person who answers it: everything the answer hangs on, as text.
+
+The statement is the caller's: nothing in it may look like our words or be invisible.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from tidegate.store.approvals import Question
+from tidegate.types import Rehearsal
+
+_MARGIN = "  | "
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+
+
+def describe(question: Question, *, rows: bool = True) -> str:
+    """The question in several lines. Without `rows` it tells nothing of what the tables hold."""
+    subject = question.subject
+    lines = [
+        f"Source:    {visible(subject.source)}{_place(question)}",
+        f"Caller:    {visible(subject.actor_name)} ({visible(question.actor)})"
+        + (f", {visible(subject.client)}" if subject.client else ""),
+        f"Through:   {visible(subject.tool)} ({subject.surface})",
+        f"Effect:    {subject.effect}: {visible(subject.reason)}",
+        f"Tables:    {', '.join(map(visible, subject.tables)) or 'none is named'}",
+        f"Asked for: {_WHY.get(subject.rule, subject.rule)}",
+        "Statement:",
+        *(_MARGIN + visible(line) for line in subject.statement.splitlines()),
+    ]
+    if subject.params is not None:
+        lines.append(f"Parameters: {visible(subject.params)}")
+    if subject.withheld:
+        lines.append("*** stands for what may be a secret; the statement runs with it.")
+    if subject.unqualified:
+        lines.append("It has no WHERE: it is about every row.")
+    if not rows:
+        lines.append("Dry run:   not shown to this caller; `tidegate approvals show` has it.")
+    else:
+        lines += _rehearsed(question.rehearsal)
+    return "\n".join(lines)
+
+
+_WHY = {
+    "source.ai_policy": "the source asks about every call of an agent (ai_policy)",
+    "source.safe_mode": "the source's safe mode asks a person",
+    "sql.irreversible": "it cannot be undone",
+}
+
+
+def visible(text: str) -> str:
+    """The text on one line, with marks in place of characters that hide or reorder others."""
+    return "".join(
+        f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _HIDDEN else char for char in text
+    )
+
+
+def _place(question: Question) -> str:
+    subject = question.subject
+    parts = [("database", subject.database), ("schema", subject.schema)]
+    told = [f"{kind} {visible(name)}" for kind, name in parts if name]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _rehearsed(rehearsal: Rehearsal | None) -> Iterator[str]:
+    if rehearsal is None:
+        yield "Dry run:   none was made."
+        return
+    if rehearsal.affected is None:
+        yield f"Dry run:   none: {visible(rehearsal.reason)}"
+        return
+    rows = "1 row" if rehearsal.affected == 1 else f"{rehearsal.affected:,} rows"
+    yield f"Dry run:   {rows} would be changed; it was rolled back."
+    for before, after in zip(rehearsal.before, rehearsal.after, strict=True):
+        yield _MARGIN + _row(rehearsal.columns, before, after)
+    if (left := rehearsal.affected - len(rehearsal.before)) > 0 and rehearsal.before:
+        yield f"{_MARGIN}... and {left:,} more"
+    if rehearsal.reason:
+        yield f"{_MARGIN}{visible(rehearsal.reason)}"
+
+
+def _row(
+    columns: tuple[str, ...], before: tuple[str | None, ...], after: tuple[str | None, ...] | None
+) -> str:
+    cells: list[str] = []
+    for place, column in enumerate(columns):
+        old = _cell(before[place])
+        new = old if after is None else _cell(after[place])
+        cells.append(f"{visible(column)} {old}" + (f" -> {new}" if new != old else ""))
+    return ", ".join(cells) + (" (deleted)" if after is None else "")
+
+
+def _cell(value: str | None) -> str:
+    return "NULL" if value is None else visible(value)

@@ -1,0 +1,315 @@
+"""A question is asked once, an answer is used once, and time ends what nobody uses."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.strategies import sampled_from
+
+from tidegate.approvals.approvals import (
+    COOL_OFF_S,
+    KEPT_S,
+    MOST_OF_ACTOR,
+    QUESTION_TTL_S,
+    Approvals,
+)
+from tidegate.approvals.petition import Petition
+from tidegate.config import ApprovalSettings
+from tidegate.errors import Code, GateError
+from tidegate.store.approvals import ApprovalBook, Question
+from tidegate.store.database import prepare
+from tidegate.types import Actor, Effect, Judgement, Scope, Source, Statement, Verdict
+
+DAY = 86_400.0
+WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)
+OTHER = Actor("tok_2", "writer", Scope.READ_WRITE)
+SHOP = Source("s1", "shop", "sqlite:////shop.db", "sqlite", "sqlite")
+
+
+def petition(
+    text: str = "DELETE FROM t WHERE id = 1",
+    params: tuple[Any, ...] | None = None,
+    actor: Actor = WRITER,
+    source: Source = SHOP,
+    **place: str,
+) -> Petition:
+    judgement = Judgement(Effect.WRITE, "sql.write", "It deletes rows", tables=("t",))
+    verdict = Verdict("ask", "source.safe_mode", "A person must approve this call")
+    return Petition(actor, source, Statement(text, params), judgement, verdict, **place)
+
+
+class Inbox:
+    """Approvals over a file of their own, with a clock that is set by hand."""
+
+    def __init__(self, path: Path, settings: ApprovalSettings | None = None) -> None:
+        prepare(path)
+        self.now = 1_000_000.0
+        self.told: list[tuple[str, str, Mapping[str, str]]] = []
+        self.path = path
+        self.approvals = Approvals(
+            ApprovalBook(path), settings, note=self._note, clock=lambda: self.now
+        )
+
+    def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
+        self.told.append((name, actor, details))
+
+    def ask(self, wish: Petition) -> Question:
+        return asyncio.run(self.approvals.consult(wish))
+
+    def refused(self, wish: Petition) -> GateError:
+        with pytest.raises(GateError) as refusal:
+            self.ask(wish)
+        return refusal.value
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Iterator[Inbox]:
+    inbox = Inbox(tmp_path / "state.db")
+    yield inbox
+    inbox.approvals.close()
+
+
+def test_the_same_question_asked_five_times_at_once_is_one_question(inbox: Inbox) -> None:
+    async def five() -> list[Question]:
+        return await asyncio.gather(*(inbox.approvals.consult(petition()) for _ in range(5)))
+
+    asked = asyncio.run(five())
+    assert len({question.id for question in asked}) == 1
+    assert sorted(question.askers for question in asked) == [1, 2, 3, 4, 5]
+    assert [question.askers for question in inbox.approvals.list()] == [5]
+    assert [name for name, _, _ in inbox.told] == ["approval.asked"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        petition("DELETE FROM t WHERE id = 2"),
+        petition("DELETE FROM t WHERE id = 1 "),
+        petition(params=()),
+        petition(params=(None,)),
+        petition(actor=OTHER),
+        petition(source=Source("s2", "shop", SHOP.url, "sqlite", "sqlite")),
+        petition(source=Source("s1", "shop", "sqlite:////other.db", "sqlite", "sqlite")),
+        petition(database="elsewhere"),
+        petition(schema="elsewhere"),
+    ],
+)
+def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: Petition) -> None:
+    asked = inbox.ask(petition())
+    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    assert inbox.ask(other).state == "pending"
+    assert inbox.ask(petition()).state == "used"
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), [("AA==", b"\0"), (1, True), (1, 1.0), ("1", 1), ("None", None)]
+)
+def test_parameters_that_look_alike_are_told_apart(one: Any, two: Any) -> None:
+    assert petition(params=(one,)).digest != petition(params=(two,)).digest
+
+
+def test_a_grant_is_used_once(inbox: Inbox) -> None:
+    first = inbox.ask(petition())
+    inbox.approvals.decide(first.id, "allowed", "cli:ann")
+    assert inbox.ask(petition()).id == first.id
+    again = inbox.ask(petition())
+    assert (again.state, again.id == first.id) == ("pending", False)
+    assert [name for name, _, _ in inbox.told] == [
+        "approval.asked", "approval.allowed", "approval.used", "approval.asked",
+    ]  # fmt: skip
+    assert inbox.told[1][1:] == (
+        "cli:ann",
+        {"approval": first.id, "source": "shop", "caller": "tok_1"},
+    )
+
+
+def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    inbox.now += 6 * DAY
+    later = Approvals(ApprovalBook(inbox.path), clock=lambda: inbox.now)
+    later.decide(asked.id, "allowed", "cli:ann")
+    later.close()
+    inbox.now += DAY - 1
+    reopened = Approvals(ApprovalBook(inbox.path), clock=lambda: inbox.now)
+    used = asyncio.run(reopened.consult(petition()))
+    reopened.close()
+    assert (used.id, used.state, used.decided_by) == (asked.id, "used", "cli:ann")
+
+
+def test_a_denial_cools_off_and_then_it_may_be_asked_again(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    inbox.approvals.decide(asked.id, "denied", "cli:ann", "not on a Friday")
+    inbox.now += COOL_OFF_S - 1
+    refusal = inbox.refused(petition())
+    assert refusal.code is Code.APPROVAL_DECLINED
+    assert (refusal.retry_after_s, refusal.hint) == (1.0, "not on a Friday")
+    assert inbox.ask(petition("DELETE FROM t WHERE id = 2")).state == "pending"
+    inbox.now += 2
+    assert inbox.ask(petition()).state == "pending"
+
+
+def test_an_unused_grant_expires(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    inbox.now += DAY
+    assert inbox.ask(petition()).state == "pending"
+    assert inbox.approvals.find(asked.id).state == "expired"
+    assert "approval.expired" in [name for name, _, _ in inbox.told]
+
+
+def test_what_nobody_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    inbox.now += QUESTION_TTL_S
+    assert inbox.approvals.list() == ()
+    assert [each.state for each in inbox.approvals.list(everything=True)] == ["expired"]
+    inbox.now += KEPT_S + 1
+    assert inbox.approvals.list(everything=True) == ()
+    with pytest.raises(GateError, match="no question"):
+        inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+
+
+def test_an_answer_stands(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    inbox.approvals.decide(asked.id, "denied", "cli:ann")
+    with pytest.raises(GateError, match="denied by cli:ann"):
+        inbox.approvals.decide(asked.id, "allowed", "cli:bob")
+    assert inbox.approvals.find(asked.id).state == "denied"
+
+
+def test_one_caller_cannot_fill_the_inbox(inbox: Inbox) -> None:
+    for number in range(MOST_OF_ACTOR):
+        inbox.ask(petition(f"DELETE FROM t WHERE id = {number}"))
+    assert inbox.refused(petition("DELETE FROM t WHERE id = 999")).code is Code.LIMIT_RATE
+    assert inbox.ask(petition("DELETE FROM t WHERE id = 999", actor=OTHER)).state == "pending"
+    assert inbox.ask(petition("DELETE FROM t WHERE id = 0")).askers == 2
+
+
+def test_a_start_that_fits_two_questions_is_refused(inbox: Inbox) -> None:
+    ids = {inbox.ask(petition(f"DELETE FROM t WHERE id = {n}")).id for n in range(20)}
+    start = next(a[0] for a in ids if sum(b[0] == a[0] for b in ids) > 1)
+    with pytest.raises(GateError, match="Several"):
+        inbox.approvals.find(start)
+    one = ids.pop()
+    assert inbox.approvals.find(one[:9]).id == one
+    with pytest.raises(GateError):
+        inbox.approvals.find("")
+
+
+def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+
+    def fail(name: str, actor: str, details: Mapping[str, str]) -> None:
+        raise GateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
+
+    deaf = Approvals(ApprovalBook(inbox.path), note=fail, clock=lambda: inbox.now)
+    with pytest.raises(GateError, match="disk"):
+        deaf.decide(asked.id, "allowed", "cli:ann")
+    deaf.close()
+    assert inbox.approvals.find(asked.id).state == "pending"
+
+
+def test_a_secret_is_shown_to_nobody_and_kept_nowhere(inbox: Inbox) -> None:
+    inbox.ask(petition("ALTER USER x PASSWORD 'hunter2-hunter2'"))
+    inbox.ask(petition("UPDATE t SET a = ?", ("Bearer tg_" + "x" * 43,)))
+    inbox.ask(petition("UPDATE t SET password = ?", ("hunter2-hunter2",)))
+    asked = inbox.approvals.list()
+    assert [question.subject.withheld for question in asked] == [True, True, True]
+    kept = b"".join(path.read_bytes() for path in inbox.path.parent.iterdir())
+    assert b"hunter2" not in kept and b"xxxxx" not in kept
+
+
+_RACE = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[3:]
+from test_approvals import Inbox, petition
+inbox = Inbox(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+used = 0
+for number in range(int(sys.argv[2])):
+    used += inbox.ask(petition(f"DELETE FROM t WHERE id = {number}")).state == "used"
+print(used, flush=True)
+"""
+
+
+def test_two_processes_never_use_one_grant_both(inbox: Inbox) -> None:
+    grants = 30
+    for number in range(grants):
+        asked = inbox.ask(petition(f"DELETE FROM t WHERE id = {number}"))
+        inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    words = [sys.executable, "-c", _RACE, str(inbox.path), str(grants), *sys.path]
+    words.append(str(Path(__file__).parent))
+    racers = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    outputs = [racer.communicate("go\n", timeout=60)[0] for racer in racers]
+    assert sum(int(output) for output in outputs) == grants
+    states = [question.state for question in inbox.approvals.list(everything=True)]
+    assert states.count("used") == grants
+
+
+class Life(RuleBasedStateMachine):
+    """Whatever people and callers do: no more runs than grants, none after a denial."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import tempfile
+
+        self.directory = tempfile.TemporaryDirectory()
+        self.inbox = Inbox(Path(self.directory.name) / "state.db")
+        self.granted = dict.fromkeys((1, 2), 0)
+        self.denied_until = dict.fromkeys((1, 2), 0.0)
+
+    @rule(key=sampled_from((1, 2)))
+    def call(self, key: int) -> None:
+        try:
+            question = self.inbox.ask(petition(params=(key,)))
+        except GateError as error:
+            assert error.code is Code.APPROVAL_DECLINED
+            assert self.inbox.now < self.denied_until[key]
+            return
+        if question.state == "used":
+            self.granted[key] -= 1
+            assert self.granted[key] >= 0
+
+    @rule(key=sampled_from((1, 2)), state=sampled_from(("allowed", "denied")))
+    def answer(self, key: int, state: Any) -> None:
+        for question in self.inbox.approvals.list():
+            if question.subject.params == f"[{key}]":
+                self.inbox.approvals.decide(question.id, state, "cli:ann")
+                if state == "allowed":
+                    self.granted[key] += 1
+                else:
+                    self.denied_until[key] = self.inbox.now + COOL_OFF_S
+
+    @rule(seconds=sampled_from((1.0, COOL_OFF_S, DAY)))
+    def pass_time(self, seconds: float) -> None:
+        self.inbox.now += seconds
+        if seconds >= DAY:
+            self.granted = dict.fromkeys((1, 2), 0)
+
+    @invariant()
+    def one_question_waits_for_each_wish(self) -> None:
+        waiting = [question.digest for question in self.inbox.approvals.list()]
+        assert len(waiting) == len(set(waiting))
+
+    def teardown(self) -> None:
+        self.inbox.approvals.close()
+        self.directory.cleanup()
+
+
+Life.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestLife = Life.TestCase
