@@ -20,6 +20,7 @@ from tidegate.surfaces.workbench.errors import (
 )
 from tidegate.surfaces.workbench.execution import execute_query
 from tidegate.surfaces.workbench.export import export_data
+from tidegate.surfaces.workbench.extended import extended_tools
 from tidegate.surfaces.workbench.resources import RESOURCES
 
 REVISIONS = RevisionPolicy(
@@ -60,6 +61,7 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
             *switching.TOOLS,
             *tabs.TOOLS,
             *statements.TOOLS,
+            *(extended_tools(config.limits) if config.extended else ()),
         ),
         resources=RESOURCES,
         render_error=error_renderer(status_of),

@@ -78,6 +78,14 @@ async def catalog_of(
     return catalog, schema
 
 
+async def dialect_of(turn: Turn, source: str) -> str:
+    """The dialect of a source that the actor may see. Of another the gate says what is to say."""
+    for entry in await turn.sources():
+        if entry.source.id == source:
+            return entry.source.dialect
+    return "default"
+
+
 async def table_of(
     turn: Turn,
     source: str,

@@ -12,8 +12,8 @@ from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, uuid_of
-from tidegate.surfaces.workbench.execution import Executed, executed
-from tidegate.types import Limits, Page, Query, Scope, Statement
+from tidegate.surfaces.workbench.execution import Executed, executed, limits_of
+from tidegate.types import Page, Query, Scope, Statement
 
 PHRASE = "I understand this is irreversible"
 
@@ -26,7 +26,7 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 def confirm_destructive_operation(settings: LimitSettings) -> SurfaceTool:
     """The tool. What runs through it still needs a person's approval, as the gate decides."""
-    limits = Limits(settings.default_rows, settings.max_bytes, settings.timeout_s)
+    limits = limits_of(settings)
 
     async def confirm(turn: Turn, args: Confirmation) -> ToolResult:
         source = uuid_of(args.connection_id, "connection_id")

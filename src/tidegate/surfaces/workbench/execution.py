@@ -23,7 +23,7 @@ from tidegate.surfaces.workbench.calls import (
 from tidegate.types import ConnectionState, Limits, Page, Query, Scope, Statement, Switch
 
 MOST_ROWS, MOST_SECONDS = 10_000, 300
-_ROWS_SCHEMA: dict[str, Any] = {
+ROWS_SCHEMA: dict[str, Any] = {
     "type": "array",
     "items": {"type": "array", "items": {"type": ["string", "null"]}},
 }
@@ -42,7 +42,7 @@ class Executed(msgspec.Struct, frozen=True):
     """A result: cells are text or null, in the order of `columns`."""
 
     columns: tuple[str, ...]
-    rows: Annotated[msgspec.Raw, Meta(extra_json_schema=_ROWS_SCHEMA)]
+    rows: Annotated[msgspec.Raw, Meta(extra_json_schema=ROWS_SCHEMA)]
     row_count: int
     rows_affected: int
     execution_time_ms: int
@@ -63,21 +63,27 @@ def executed(page: Page) -> Executed:
     )
 
 
-def execute_query(settings: LimitSettings) -> SurfaceTool:
-    """The tool with the operator's defaults and the lesser of its limits and the document's."""
+def limits_of(
+    settings: LimitSettings, rows: int | None = None, seconds: int | None = None
+) -> Limits:
+    """What a call gets that asked for this: the lesser of the operator's limits and the document's,
+    clamped and never refused."""
     most_rows = min(settings.max_rows, MOST_ROWS)
     most_seconds = min(int(settings.max_timeout_s), MOST_SECONDS)
+    asked = settings.default_rows if rows is None else rows
+    return Limits(
+        max_rows=max(1, min(asked, most_rows)),
+        max_bytes=settings.max_bytes,
+        timeout_s=settings.timeout_s if seconds is None else max(1, min(seconds, most_seconds)),
+    )
+
+
+def execute_query(settings: LimitSettings) -> SurfaceTool:
+    """The tool, within `limits_of` the operator's settings."""
 
     async def execute(turn: Turn, args: Execution) -> ToolResult:
         source = uuid_of(args.connection_id, "connection_id")
-        rows, seconds = args.max_rows, args.timeout_seconds
-        limits = Limits(
-            max_rows=min(settings.default_rows, most_rows)
-            if rows is None
-            else max(1, min(rows, most_rows)),
-            max_bytes=settings.max_bytes,
-            timeout_s=settings.timeout_s if seconds is None else max(1, min(seconds, most_seconds)),
-        )
+        limits = limits_of(settings, args.max_rows, args.timeout_seconds)
         if args.schema is not None:
             await catalog_of(turn, source, args.database, args.schema)
         elif args.database is not None:

@@ -21,7 +21,14 @@ from tidegate.results.formats import Format, writer
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, table_of, uuid_of
+from tidegate.surfaces.workbench.calls import (
+    ConnectionId,
+    answer,
+    dialect_of,
+    hints,
+    table_of,
+    uuid_of,
+)
 from tidegate.surfaces.workbench.downloads import Downloads
 from tidegate.types import Column, Limits, Page, Query, RowWriter, Statement
 
@@ -153,7 +160,7 @@ def export_data(config: Config) -> SurfaceTool:
         names = None
         if args.output_path is not None:
             names = downloads.names(args.output_path, _SUFFIXES[args.format])
-        dialect = await _dialect(turn, source)
+        dialect = await dialect_of(turn, source)
         parts = await _parts(turn, source, args, dialect)
         limits = Limits(rows, most_bytes, TIMEOUT_S)
         if names is None:
@@ -180,14 +187,6 @@ def export_data(config: Config) -> SurfaceTool:
         output=Output,
         annotations=hints(reads=False, repeatable=False, open_world=True),
     )
-
-
-async def _dialect(turn: Turn, source: str) -> str:
-    """The dialect of a source that the actor may see. Of another the gate says what is to say."""
-    for entry in await turn.sources():
-        if entry.source.id == source:
-            return entry.source.dialect
-    return "default"
 
 
 async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Part]:

@@ -162,10 +162,8 @@ async def _describe_table(turn: Turn, args: OfTable) -> ToolResult:
     return answer(
         TableDescription(
             columns=tuple(column_entry(column) for column in table.columns),
-            indexes=tuple(_index(index) for index in table.indexes),
-            foreign_keys=tuple(
-                entry for key in table.foreign_keys for entry in _foreign_key(key, table)
-            ),
+            indexes=tuple(index_entry(index) for index in table.indexes),
+            foreign_keys=foreign_key_entries(table),
             ddl=await _ddl(turn, args.source, table),
             approximate_row_count=UNSET
             if table.approximate_rows is None
@@ -203,8 +201,14 @@ def column_entry(column: ColumnInfo) -> ColumnEntry:
     )
 
 
-def _index(index: Index) -> IndexEntry:
+def index_entry(index: Index) -> IndexEntry:
+    """An index in the document's shape."""
     return IndexEntry(index.name, index.columns, index.unique, index.primary, index.kind)
+
+
+def foreign_key_entries(table: Table) -> tuple[ForeignKeyEntry, ...]:
+    """A table's foreign keys in the document's shape: an entry for each column."""
+    return tuple(entry for key in table.foreign_keys for entry in _foreign_key(key, table))
 
 
 def _foreign_key(key: ForeignKey, table: Table) -> Iterator[ForeignKeyEntry]:

@@ -1,0 +1,108 @@
+"""`get_server_dashboard`: what a server is busy with, from its own views, through the gate.
+
+The statements are the gate's to judge like any other. A source that is a file has no server.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tidegate.errors import GateError
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.workbench.calls import OnConnection, answer, dialect_of, hints
+from tidegate.surfaces.workbench.execution import Executed, executed
+from tidegate.types import Limits, Page, Query, Statement
+
+Panel = Literal["sessions", "metrics", "slow_queries", "errors"]
+_LIMITS = Limits(max_rows=200, timeout_s=10.0)
+
+_POSTGRES: dict[Panel, str] = {
+    "sessions": (
+        "SELECT pid, usename, datname, application_name, state, wait_event_type,"
+        " query_start FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        " ORDER BY query_start DESC NULLS LAST"
+    ),
+    "metrics": (
+        "SELECT datname, numbackends, xact_commit, xact_rollback, blks_read, blks_hit,"
+        " tup_returned, tup_fetched, tup_inserted, tup_updated, tup_deleted, deadlocks,"
+        " temp_bytes FROM pg_stat_database WHERE datname IS NOT NULL ORDER BY datname"
+    ),
+    "slow_queries": (
+        "SELECT pid, usename, datname, state, now() - query_start AS running_for"
+        " FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend'"
+        " ORDER BY query_start"
+    ),
+    "errors": (
+        "SELECT datname, conflicts, deadlocks, checksum_failures FROM pg_stat_database"
+        " WHERE datname IS NOT NULL ORDER BY datname"
+    ),
+}
+_MYSQL: dict[Panel, str] = {
+    "sessions": (
+        "SELECT id, user, host, db, command, time, state FROM information_schema.processlist"
+        " ORDER BY time DESC"
+    ),
+    "metrics": "SHOW GLOBAL STATUS",
+    "slow_queries": (
+        "SELECT id, user, db, time, state FROM information_schema.processlist"
+        " WHERE command <> 'Sleep' ORDER BY time DESC"
+    ),
+}
+_PANELS = {"postgres": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
+
+
+class Wanted(OnConnection, frozen=True, kw_only=True):
+    panels: Annotated[list[Panel], Meta(description="Panels to show; all if left out")] | None = (
+        None
+    )
+
+
+class Failure(msgspec.Struct, frozen=True):
+    panel: str
+    reason: str
+
+
+class Dashboard(msgspec.Struct, frozen=True):
+    """The panels that were asked for; `unavailable` says which could not be had, and why."""
+
+    sessions: Executed | UnsetType = UNSET
+    metrics: Executed | UnsetType = UNSET
+    slow_queries: Executed | UnsetType = UNSET
+    errors: Executed | UnsetType = UNSET
+    unavailable: tuple[Failure, ...] = ()
+
+
+async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
+    known = _PANELS.get(await dialect_of(turn, args.source), {})
+    shown: dict[str, Executed] = {}
+    missing: list[Failure] = []
+    panels: list[Panel] = ["sessions", "metrics", "slow_queries", "errors"]
+    for panel in args.panels if args.panels is not None else panels:
+        text = known.get(panel)
+        if text is None:
+            missing.append(Failure(panel, "This database has no such view"))
+            continue
+        request = Query(Statement(text), _LIMITS, "text")
+        try:
+            shown[panel] = executed(await turn.handle(request, args.source, Page, reads_only=True))
+        except GateError as error:
+            # One view that the account may not read must not hide the others.
+            missing.append(Failure(panel, error.message))
+    return answer(Dashboard(**shown, unavailable=tuple(missing)))
+
+
+TOOLS = (
+    SurfaceTool(
+        name="get_server_dashboard",
+        title="Server Dashboard",
+        description="Show sessions, figures, long statements and failures of a database server.",
+        args=Wanted,
+        run=_dashboard,
+        output=Dashboard,
+        annotations=hints(reads=True, open_world=True),
+    ),
+)

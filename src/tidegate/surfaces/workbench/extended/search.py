@@ -1,0 +1,86 @@
+"""`search_schema`: tables and columns by part of their name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.workbench.calls import (
+    DatabaseName,
+    OnConnection,
+    SchemaName,
+    answer,
+    catalog_of,
+    hints,
+)
+from tidegate.types import Table
+
+MOST = 500
+
+
+class Search(OnConnection, frozen=True, kw_only=True):
+    term: Annotated[str, Meta(description="Part of a table's or column's name")]
+    limit: Annotated[int, Meta(description="Matches to return, 1 to 500")] = 50
+    database: DatabaseName | None = None
+    schema: SchemaName | None = None
+
+
+class Match(msgspec.Struct, frozen=True):
+    kind: str
+    name: str
+    schema: str
+    table: str | UnsetType = UNSET
+    object_type: str | UnsetType = UNSET
+    data_type: str | UnsetType = UNSET
+
+
+class Matches(msgspec.Struct, frozen=True):
+    """Tables first, then columns; `column_search` tells whether every column was looked at."""
+
+    matches: tuple[Match, ...]
+    is_truncated: bool
+    column_search: str
+
+
+async def _search(turn: Turn, args: Search) -> ToolResult:
+    term = args.term.strip().casefold()
+    if not term:
+        raise wrong_argument("term", "missing", "is required")
+    catalog, schema = await catalog_of(turn, args.source, args.database, args.schema)
+    tables = [table for table in catalog.tables if args.schema is None or table.schema == schema]
+    most = max(1, min(args.limit, MOST))
+    found: list[Match] = []
+    for match in _matches(tables, term):
+        if len(found) == most:
+            return answer(Matches(tuple(found), True, "limit_reached"))
+        found.append(match)
+    return answer(Matches(tuple(found), False, "searched"))
+
+
+def _matches(tables: list[Table], term: str) -> Iterator[Match]:
+    for table in tables:
+        if term in table.name.casefold():
+            yield Match("table", table.name, table.schema, object_type=table.kind)
+    for table in tables:
+        for column in table.columns:
+            if term in column.name.casefold():
+                yield Match("column", column.name, table.schema, table.name, data_type=column.type)
+
+
+TOOLS = (
+    SurfaceTool(
+        name="search_schema",
+        title="Search Schema",
+        description="Find tables and columns by part of their name.",
+        args=Search,
+        run=_search,
+        output=Matches,
+        annotations=hints(reads=True),
+    ),
+)
