@@ -1,0 +1,139 @@
+"""`tidegate audit`: what happened, and a proof that the record of it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def record(run: Callable[..., Any], towns: Path, state: Path) -> Path:
+    """A state in which two statements ran and one was refused; returns its audit directory."""
+    assert run("query", "towns", "SELECT name FROM towns").status == 0
+    assert run("query", "towns", "SELECT count(*) FROM visits").status == 0
+    assert run("query", "towns", "DROP TABLE towns").status != 0
+    return state / "audit"
+
+
+def test_a_whole_record_is_said_to_be_intact(run, record):
+    ended = run("audit", "verify")
+    assert ended.status == 0
+    assert ended.out.startswith("intact: ")
+    assert json.loads(run("audit", "verify", "--json").out)["intact"]
+
+
+def test_verifying_writes_nothing(run, record):
+    before = {path: path.read_bytes() for path in record.iterdir()}
+    run("audit", "verify")
+    run("audit", "tail")
+    run("audit", "checkpoint")
+    assert {path: path.read_bytes() for path in record.iterdir()} == before
+
+
+def test_a_changed_word_is_found_with_its_line_and_ends_in_status_1(run, record):
+    path = record / "000001.jsonl"
+    content = path.read_bytes()
+    at = content.index(b"visits")
+    path.write_bytes(content.replace(b"visits", b"towns_", 1))
+    ended = run("audit", "verify")
+    assert ended.status == 1
+    line = content[:at].count(b"\n") + 1
+    assert f"000001.jsonl line {line}: the line was changed" in ended.out
+    assert "CHANGED" in ended.out
+    faults = json.loads(run("audit", "verify", "--json").out)["faults"]
+    assert faults[0]["line"] == line
+
+
+def test_an_end_that_was_cut_off_is_found(run, record):
+    path = record / "000001.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    ended = run("audit", "verify")
+    assert ended.status == 1
+    assert "the end was cut off" in ended.out
+
+
+def test_a_state_put_back_is_found_by_the_checkpoint_kept_elsewhere(run, record, state, tmp_path):
+    shutil.copytree(state, tmp_path / "older")
+    run("query", "towns", "SELECT 1")
+    anchor = tmp_path / "anchor.txt"
+    anchor.write_text(run("audit", "checkpoint").out)
+    assert run("audit", "verify", "--anchor", str(anchor)).status == 0
+    assert run("audit", "verify", "--anchor", anchor.read_text()).status == 0
+    shutil.rmtree(state)
+    shutil.copytree(tmp_path / "older", state)
+    assert run("audit", "verify").status == 0
+    assert run("audit", "verify", "--anchor", str(anchor)).status == 1
+
+
+def test_a_copy_is_checked_with_the_public_key(run, record, tmp_path):
+    public = run("audit", "key").out.strip()
+    shutil.copytree(record, tmp_path / "copy")
+    ended = run("audit", "verify", "--directory", str(tmp_path / "copy"), "--key", public)
+    assert ended.status == 0
+    assert " 0 checkpoints" not in ended.out
+
+
+def test_a_replaced_key_leaves_the_record_intact_and_is_on_record(run, record):
+    old = run("audit", "key").out
+    new = run("audit", "key", "--replace").out
+    assert old != new
+    assert run("audit", "verify").status == 0
+    assert run("audit", "key", "--all").out == new + old
+    assert "audit.key_replaced" in run("audit", "tail").out
+
+
+def test_the_newest_records_are_shown_in_order(run, record):
+    shown = run("audit", "tail").out.splitlines()
+    assert [line.split("  ")[1] for line in shown] == ["outcome", "outcome", "refusal"]
+    assert "SELECT name FROM towns" in shown[0]
+    assert "DROP TABLE towns" in shown[2]
+    assert run("audit", "tail", "-n", "1").out.splitlines() == shown[2:]
+
+
+def test_records_are_chosen_by_who_where_and_when(run, record):
+    def count(*words):
+        return len(run("audit", "tail", "--json", *words).out.splitlines())
+
+    assert count("--actor", "cli") == 3
+    assert count("--actor", "nobody") == 0
+    assert count("--source", "towns") == 3
+    assert count("--source", "elsewhere") == 0
+    assert count("--since", "1h") == 3
+    assert count("--since", "2999-01-01") == 0
+    assert count("--all") > 3
+    assert run("audit", "tail", "--since", "soon").status == 2
+
+
+def test_a_statement_cannot_move_the_cursor_of_who_reads_the_record(run, record):
+    run("query", "towns", "SELECT '\x1b[2J\u202e'")
+    shown = run("audit", "tail", "-n", "1").out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_following_shows_what_comes(run, record, state):
+    words = [sys.executable, "-m", "tidegate", "audit", "tail", "--follow", "-n", "1", "--json"]
+    environment = {**os.environ, "TIDEGATE_STATE": str(state), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as following:
+        try:
+            assert b"DROP TABLE towns" in following.stdout.readline()
+            run("query", "towns", "SELECT 'the next one'")
+            assert b"the next one" in following.stdout.readline()
+        finally:
+            following.send_signal(signal.SIGINT)
+        assert following.wait(30) == 130
+
+
+def test_before_anything_was_signed_there_is_no_checkpoint(run):
+    assert run("audit", "checkpoint").status != 0
+    assert run("audit", "tail").status != 0
+    assert run("audit", "verify").status != 0
