@@ -235,12 +235,44 @@ class SurfaceResource(msgspec.Struct, frozen=True):
             mime_type=self.mime_type,
         )
 
-    def pattern(self) -> re.Pattern[str]:
-        """Matches a whole URI; its groups are the variables."""
-        pieces = re.split(r"\{(\w+)\}", self.uri)
+    def matches(self, uri: str) -> bool:
+        """Whether the URI is this resource, or one of this family."""
+        return self._match(uri) is not None
+
+    def variables(self, uri: str) -> dict[str, str]:
+        """The values of the variables in a URI that matches.
+
+        `{?a,b}` at the end of a template stands for a query (RFC 6570); of its parameters those
+        that the URI has are among the values. Raises: GateError ARGUMENT_INVALID for others.
+        """
+        match = self._match(uri)
+        values = {} if match is None else match.groupdict()
+        _, _, named = self.uri.partition("{?")
+        if named:
+            values |= _parameters(uri.partition("?")[2], named.rstrip("}").split(","))
+        return values
+
+    def _match(self, uri: str) -> re.Match[str] | None:
+        path, _, named = self.uri.partition("{?")
+        pieces = re.split(r"\{(\w+)\}", path)
         for place, piece in enumerate(pieces):
             pieces[place] = f"(?P<{piece}>[^/?#]+)" if place % 2 else re.escape(piece)
-        return re.compile("".join(pieces))
+        return re.fullmatch("".join(pieces), uri.partition("?")[0] if named else uri)
+
+
+def _parameters(query: str, known: Sequence[str]) -> dict[str, str]:
+    """The parameters of a URI's query. Raises: GateError ARGUMENT_INVALID for unknown ones."""
+    from urllib.parse import parse_qsl  # only such resources need it
+
+    values = dict(parse_qsl(query, keep_blank_values=True))
+    for name in values:
+        if name not in known:
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                f"The resource has no parameter {name[:40]!r}",
+                hint=f"Parameters: {', '.join(known)}.",
+            )
+    return values
 
 
 ErrorRenderer = Callable[[GateError, Turn], ToolResult]
@@ -316,12 +348,11 @@ class Surface:
         no other way to refuse here.
         """
         for resource in self.readable:
-            match = resource.pattern().fullmatch(uri)
-            if match is None:
+            if not resource.matches(uri):
                 continue
             turn = Turn(self._gate, context, self.name, f"resource:{resource.name}", _READ)
             try:
-                body = await resource.read(turn, match.groupdict())
+                body = await resource.read(turn, resource.variables(uri))
             except GateError as error:
                 self._render_error(error, turn)
                 raise RpcError(error.fate.rpc, error.message) from None

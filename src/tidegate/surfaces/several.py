@@ -68,7 +68,7 @@ class Several:
 
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]:
         for surface in self._surfaces:
-            if any(resource.pattern().fullmatch(uri) for resource in surface.readable):
+            if any(resource.matches(uri) for resource in surface.readable):
                 return await surface.read_resource(context, uri)
         return await self._surfaces[0].read_resource(context, uri)
 

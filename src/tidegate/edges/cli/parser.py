@@ -131,6 +131,11 @@ def _serve(commands: _Commands) -> None:
         action="store_true",
         help="let the sources of --source and the person at stdio write",
     )
+    serve.add_argument(
+        "--extended",
+        action="store_true",
+        help="offer the workbench's newer tools beside the 19 of its document",
+    )
     _state(serve)
 
 

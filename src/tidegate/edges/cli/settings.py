@@ -27,6 +27,8 @@ def of_serve(arguments: argparse.Namespace) -> Config:
         changes["http"] = arguments.http
     if arguments.allow_writes:
         changes["allow_writes"] = True
+    if arguments.extended:
+        changes["extended"] = True
     if arguments.no_auth:
         _check_no_auth(arguments)
         changes["auth"] = False

@@ -1,4 +1,4 @@
-"""The workbench's resources: the connections, and one connection's schema.
+"""The workbench's resources: the connections, and one connection's schema and history.
 
 The document's original names them with its own scheme, `tablepro:`, which clients rely on.
 """
@@ -6,13 +6,17 @@ The document's original names them with its own scheme, `tablepro:`, which clien
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 import msgspec
 
 from tidegate.surfaces.api import SurfaceResource, Turn
+from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import catalog_of, uuid_of
 from tidegate.surfaces.workbench.connections import connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
+from tidegate.surfaces.workbench.statements import MOST, found
+from tidegate.types import SearchHistory
 
 MOST_TABLES = 100
 
@@ -51,6 +55,30 @@ async def _schema(turn: Turn, variables: Mapping[str, str]) -> bytes:
     )
 
 
+async def _history(turn: Turn, variables: Mapping[str, str]) -> bytes:
+    source = uuid_of(variables["id"], "id")
+    limit = variables.get("limit", "50")
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= 9):
+        raise wrong_argument("limit", "type", "is not a number of entries")
+    request = SearchHistory(
+        variables.get("search", ""),
+        since=_since(variables.get("date_filter")),
+        limit=max(1, min(int(limit), MOST)),
+    )
+    return msgspec.json.encode(await found(turn, request, source))
+
+
+def _since(period: str | None) -> float | None:
+    """When a named period began, in Unix seconds, by this machine's calendar."""
+    if period is None:
+        return None
+    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": 0, "thisWeek": midnight.weekday(), "thisMonth": midnight.day - 1}
+    if period not in days:
+        raise wrong_argument("date_filter", "type", "is today, thisWeek or thisMonth")
+    return (midnight - timedelta(days=days[period])).timestamp()
+
+
 RESOURCES = (
     SurfaceResource(
         uri="tablepro://connections",
@@ -65,5 +93,12 @@ RESOURCES = (
         title="Schema of a connection",
         description="Tables of the current schema with their columns, 100 at most",
         read=_schema,
+    ),
+    SurfaceResource(
+        uri="tablepro://connections/{id}/history{?limit,search,date_filter}",
+        name="history",
+        title="History of a connection",
+        description="Statements that were run; date_filter is today, thisWeek or thisMonth",
+        read=_history,
     ),
 )
