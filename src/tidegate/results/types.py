@@ -5,7 +5,8 @@
     integer                   number; beyond 2^53 - 1 either way, a string of its digits
     floating point            number; "NaN", "Infinity", "-Infinity"
     decimal                   string, exact: "12.50"
-    text                      string; a lone surrogate becomes U+FFFD
+    text                      string; U+FFFD for a lone surrogate, and for bytes that SQLite keeps
+                              as text and that are none
     bytes                     string, base64 with padding
     date, time, timestamp     string, ISO 8601; with a time zone if the value has one
     interval                  string, ISO 8601 duration: "P1DT2S"

@@ -39,13 +39,46 @@ async def test_ordinary_text_functions_work_on_large_values(shop, change):
         assert await shop.ask(engine, "SELECT instr(name, 'z') FROM void") == [(0,)]
 
 
-async def test_a_value_that_is_not_utf8_is_told_with_a_way_out(shop, change):
-    change("INSERT INTO void VALUES (1, CAST(x'ff' AS TEXT))")
+async def test_text_that_is_not_utf8_is_shown_with_replacements_and_fails_no_row(shop, change):
+    change("INSERT INTO void VALUES (1, 'plain'), (2, CAST(x'6361ff' AS TEXT)), (3, x'ff')")
     async with shop.opened() as engine:
+        for text in (
+            "SELECT id, name FROM void ORDER BY id",
+            "SELECT id, name AS id FROM void ORDER BY 1 ; -- that is all",
+            "WITH v AS (SELECT * FROM void) SELECT * FROM v -- all\n",
+        ):
+            rows = await shop.ask(engine, text)
+            assert rows == [(1, "plain"), (2, "ca\ufffd"), (3, b"\xff")]
+        text = "SELECT name FROM void WHERE id = ?"
+        assert await shop.ask(engine, text, (2,)) == [("ca\ufffd",)]
+        exact = "SELECT CAST(name AS BLOB) FROM void WHERE id = 2"
+        assert await shop.ask(engine, exact) == [(b"ca\xff",)]
+
+
+async def test_replacements_begin_in_the_middle_of_a_result(shop, change):
+    change(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)"
+        " INSERT INTO void SELECT i, CASE i WHEN 2000 THEN CAST(x'ff' AS TEXT) ELSE 'x' || i END"
+        " FROM n"
+    )
+    async with shop.opened() as engine:
+        cursor = await shop.start(engine, "SELECT * FROM void")
+        rows = []
+        while batch := await cursor.fetch(700):
+            rows += batch
+        await cursor.close()
+    expected = [(i, "\ufffd" if i == 2000 else f"x{i}") for i in range(1, 3001)]
+    assert [tuple(row) for row in rows] == expected
+
+
+async def test_a_change_whose_rows_cannot_be_read_is_told_and_undone(shop):
+    async with shop.opened() as engine:
+        before = shop.digest(engine)
         with pytest.raises(GateError) as caught:
-            await shop.ask(engine, "SELECT name FROM void")
+            text = "INSERT INTO void VALUES (1, CAST(x'ff' AS TEXT)) RETURNING name"
+            await shop.ask(engine, text, effect=Effect.WRITE)
         assert "CAST" in caught.value.hint
-        assert await shop.ask(engine, "SELECT CAST(name AS BLOB) FROM void") == [(b"\xff",)]
+        assert shop.digest(engine) == before
 
 
 @pytest.mark.parametrize(

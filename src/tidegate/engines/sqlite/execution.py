@@ -13,6 +13,7 @@ from tidegate.engines.api import Sink
 from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Cursor, Rows
+from tidegate.engines.sqlite.lenient import LenientCursor
 from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.session import Session
 from tidegate.types import Column, Statement
@@ -35,8 +36,10 @@ class Execution:
         "_changes_before",
         "_cursor",
         "_explain",
+        "_given",
         "_plan",
         "_session",
+        "_statement",
         "columns",
         "done",
         "writes",
@@ -56,6 +59,9 @@ class Execution:
         self._session = session
         self._brake = brake
         self._plan = plan
+        self._statement = statement
+        self._given = 0
+        self._cursor: Cursor | LenientCursor
         self.writes = writes
         self._explain = explain
         self._changes_before = session.connection.total_changes()
@@ -109,24 +115,44 @@ class Execution:
     def read(self, max_rows: int) -> Rows:
         """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
         rows: Rows = []
+        with self._session.stepping(self._brake, self._plan.max_value_bytes):
+            try:
+                self._gather(rows, max_rows)
+            except UnicodeDecodeError as error:
+                self._turn_lenient(error, self._given + len(rows))
+                self._gather(rows, max_rows)
+        self._given += len(rows)
+        return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
+
+    def _gather(self, rows: Rows, max_rows: int) -> None:
         append = rows.append
         size = 0
-        with self._session.stepping(self._brake, self._plan.max_value_bytes):
-            before = perf_counter()
-            for row in islice(self._cursor, max_rows):
-                append(row)
-                # Weighing costs more than reading, and a large row is one that takes its time.
-                now = perf_counter()
-                if now - before > LARGE_ROW_S:
-                    size += _weight(row)
-                    if size > BATCH_BYTES:
-                        break
-                before = now
-            else:
-                if len(rows) < max_rows:
-                    self._end_change("COMMIT")
-                    self.done = True
-        return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
+        before = perf_counter()
+        for row in islice(self._cursor, max_rows - len(rows)):
+            append(row)
+            # Weighing costs more than reading, and a large row is one that takes its time.
+            now = perf_counter()
+            if now - before > LARGE_ROW_S:
+                size += _weight(row)
+                if size > BATCH_BYTES:
+                    return
+            before = now
+        if len(rows) < max_rows:
+            self._end_change("COMMIT")
+            self.done = True
+
+    def _turn_lenient(self, error: UnicodeDecodeError, skip: int) -> None:
+        """Read on, behind the rows that were read, with replacements in texts that need them.
+
+        Raises: `error` where that cannot be done.
+        """
+        if self.writes or self._explain or isinstance(self._cursor, LenientCursor):
+            raise error
+        self._cursor.close(True)
+        try:
+            self._cursor = LenientCursor(self._session, self._statement, len(self.columns), skip)
+        except apsw.SQLError:
+            raise error from None
 
     def pour(self, sink: Sink) -> None:
         """Read for a sink until it wants no more, or to the end."""
