@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from itertools import chain, islice
 
 from untouched.house import House
-from untouched.hunt import Hunt, Summary
+from untouched.hunt import Hunt, Summary, reads
 from untouched.statements import Statements
 
 ENGINES = {
@@ -29,13 +31,16 @@ def builder(engine: str) -> Callable[[], House]:
     return getattr(import_module(f"untouched.{module}"), name)
 
 
-def hunt(engine: str, count: int, seconds: float, seed: int) -> Summary:
-    """One hunt from building the house to its end."""
-    chase = Hunt(builder(engine), seed=seed)
+def hunt(engine: str, count: int, seconds: float, seed: int, planted: str | None = None) -> Summary:
+    """One hunt from building the house to its end. `planted` is taken for a read, and comes in the
+    middle of the first batch."""
+    chase = Hunt(builder(engine), lambda text, kind: text == planted or reads(text, kind), seed)
     try:
         house = chase.house
-        statements = Statements(house.dialect, house.calls(), str(house.folder), seed)
-        return chase.go(statements.distinct(), count, seconds)
+        texts = Statements(house.dialect, house.calls(), str(house.folder), seed).distinct()
+        if planted is not None:
+            texts = chain(islice(texts, 30), [planted], texts)
+        return chase.go(texts, count, seconds)
     finally:
         chase.close()
 
@@ -46,10 +51,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000, help="statements for each engine")
     parser.add_argument("--minutes", type=float, default=10, help="the most for each engine")
     parser.add_argument("--seed", type=int, default=1, help="the same seed, the same statements")
+    parser.add_argument("--plant", metavar="SQL", help="take this for a read: it must be found")
     asked = parser.parse_args()
+    logging.disable(logging.WARNING)  # the driver of MariaDB tells what the server warns of
     found = 0
     for engine in [asked.engine] if asked.engine else ENGINES:
-        summary = hunt(engine, asked.count, asked.minutes * 60, asked.seed)
+        summary = hunt(engine, asked.count, asked.minutes * 60, asked.seed, asked.plant)
         print(json.dumps(summary.as_dict()), flush=True)
         found += summary.changed
     return 1 if found else 0

@@ -78,7 +78,7 @@ class DuckdbHouse:
         self.folder = Path(tempfile.mkdtemp(prefix="tidegate-untouched-"))
         os.chdir(self.folder)
         (self.folder / "other.csv").write_text("a,b\n1,2\n")
-        self._config = {
+        config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "memory_limit": MEMORY,
@@ -87,7 +87,7 @@ class DuckdbHouse:
             "secret_directory": str(self.folder / "secrets"),
             "home_directory": str(self.folder),
         }
-        self._handle = duckdb.connect("house.duckdb", config=self._config)
+        self._handle = duckdb.connect("house.duckdb", config=config)
         self._handle.execute(SCHEMA)
         shutil.copy("house.duckdb", self.folder.with_suffix(".duckdb"))
         self._cursor = self._handle.cursor()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 from tidegate.sql.judge import judge
 from tidegate.types import Effect
-from untouched.house import House
+from untouched.house import Digest, House
 
 BATCH = 200
 MOST_FINDS = 5
@@ -51,6 +51,12 @@ class Summary:
 def reads(text: str, dialect: str) -> bool:
     """Whether the judge calls it a read."""
     return judge(text, dialect).effect is Effect.READ
+
+
+def difference(before: Digest, after: Digest) -> list[str]:
+    """The parts that are not the same."""
+    parts = before.keys() | after.keys()
+    return sorted(part for part in parts if before.get(part) != after.get(part))
 
 
 class Hunt:
@@ -102,7 +108,7 @@ class Hunt:
         for text in batch:
             self.summary.executed += 1
             self.summary.failed += not self.house.run(text)
-        if batch and self._changed(before):
+        if batch and difference(before, self.house.digest()):
             self.summary.changed += 1
             guilty = self._guilty(list(batch))
             minimal = self._minimal(guilty)
@@ -110,12 +116,6 @@ class Hunt:
             changed = self._effect_of([minimal])
             self.summary.finds.append(Find(guilty, minimal, changed))
             self._renew()
-
-    def _changed(self, before: dict[str, str]) -> list[str]:
-        after = self.house.digest()
-        return sorted(
-            part for part in before.keys() | after.keys() if before.get(part) != after.get(part)
-        )
 
     def _renew(self) -> None:
         self.house.close()
@@ -126,20 +126,17 @@ class Hunt:
         before = self.house.digest()
         for text in texts:
             self.house.run(text)
-        return self._changed(before)
+        return difference(before, self.house.digest())
 
     def _guilty(self, batch: list[str]) -> str:
         """The one of a batch that changes something; all of them if none does alone."""
-        while len(batch) > 1:
-            half = len(batch) // 2
-            for part in (batch[:half], batch[half:]):
-                self._renew()
-                if self._effect_of(part):
-                    batch = part
-                    break
-            else:
-                return " ;;; ".join(batch)
-        return batch[0]
+        rest = batch
+        while len(rest) > 1:
+            half = len(rest) // 2
+            self._renew()
+            rest = rest[:half] if self._effect_of(rest[:half]) else rest[half:]
+        self._renew()
+        return rest[0] if self._effect_of(rest) else " ;;; ".join(batch)
 
     def _minimal(self, text: str) -> str:
         """The text with as few tokens as still make it a false read."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import mysql_server
@@ -24,7 +26,7 @@ SCHEMA = """
     CREATE TABLE loose (a INT) ENGINE = MyISAM;
     CREATE TABLE seen (a INT) ENGINE = Aria;
     CREATE TABLE `odd name` (`a b` INT, `select` INT);
-    CREATE SEQUENCE s;
+    CREATE SEQUENCE s NOCACHE;
     CREATE VIEW v AS SELECT a, b FROM t;
     CREATE TRIGGER tr AFTER DELETE ON u FOR EACH ROW UPDATE users SET name = 'gone';
     CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1;
@@ -47,7 +49,7 @@ SCHEMA = """
     SELECT NEXTVAL(s)
 """
 TIDY = (
-    f"SET SESSION max_statement_time = {TIMEOUT_S}, sql_select_limit = 200, lock_wait_timeout = 1"
+    f"SET SESSION max_statement_time = {TIMEOUT_S}, lock_wait_timeout = 1"
 )
 MOVING = frozenset(
     {"timestamp", "pseudo_thread_id", "rand_seed1", "rand_seed2", "warning_count", "error_count"}
@@ -104,16 +106,19 @@ class MysqlHouse:
         return connection
 
     def calls(self) -> list[str]:
-        """The catalogue lists names alone: each with none to three arguments."""
+        """The catalogue lists names alone: each with none to three arguments. Of the calls that
+        the server cannot even prepare, one of a function stays."""
         listed = self._server.script("SELECT function FROM information_schema.sql_functions")
         names = {str(row[0]).lower() for row in listed} | find("mysql").functions
-        found: list[str] = []
+        found: dict[str, str] = {}
         for at, name in enumerate(sorted(names)):
-            for count in (0, 1, 1, 2, 2, 3):
+            for count in (0, 1, 1, 1, 2, 2, 2, 3, 3, 4):
                 at += 7
                 given = [ARGUMENTS[(at + 3 * more) % len(ARGUMENTS)] for more in range(count)]
-                found.append(f"{name}({', '.join(given)})")
-        return list(dict.fromkeys(found))
+                found[f"{name}({', '.join(given)})"] = name
+        taken = self._server.connected(lambda connection: _prepared(connection, found), "house")
+        refused = {name: call for call, name in found.items() if call not in taken}
+        return [*taken, *refused.values()]
 
     def objects(self, text: str) -> bool:
         judgement = self._loop.run_until_complete(self._engine.inspect(Statement(text)))
@@ -137,19 +142,19 @@ class MysqlHouse:
         return True
 
     def digest(self) -> Digest:
-        return self._loop.run_until_complete(self._digest())
+        try:
+            return self._loop.run_until_complete(self._digest())
+        except Exception as error:  # noqa: BLE001 - what keeps us from looking is a change as well
+            self._loop.run_until_complete(self._connection.ensure_closed())
+            self._connection = self._loop.run_until_complete(self._connect())
+            return {"failed": repr(error)}
 
     async def _digest(self) -> Digest:
         ask = self._ask
         seen: Digest = {"files": short(files(self._server.directory, NOISE, contents=False))}
         com = await ask("SHOW SESSION STATUS LIKE 'Com\\_%'")
-        seen["commands"] = repr(
-            [
-                name
-                for name, count in com
-                if count != "0" and name not in COUNTED and not name.startswith("Com_show")
-            ]  # fmt: skip
-        )
+        told = {name for name, count in com if count != "0" and not name.startswith("Com_show")}
+        seen["commands"] = repr(sorted(told - COUNTED))
         variables = await ask("SHOW SESSION VARIABLES")
         seen["session"] = short([row for row in variables if row[0] not in MOVING])
         seen["transaction"] = repr([row for row in variables if row[0] == "in_transaction"])
@@ -182,6 +187,18 @@ class MysqlHouse:
         self._server.close()
 
 
+async def _prepared(connection: Any, calls: Iterable[str]) -> list[str]:
+    """The calls that can be prepared, which runs none of them."""
+    cursor = connection.cursor()
+    taken: list[str] = []
+    for call in calls:
+        text = f"SELECT {call} FROM t".replace("'", "''")
+        with contextlib.suppress(Exception):
+            await cursor.execute(f"PREPARE q FROM '{text}'")
+            taken.append(call)
+    return taken
+
+
 PARTS = {
     "settings": "SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE 'gtid%'",
     "databases": "SHOW DATABASES",
@@ -192,7 +209,8 @@ PARTS = {
     "triggers": "SHOW TRIGGERS FROM house",
     "variables": "SELECT * FROM information_schema.user_variables ORDER BY 1",
     "place": "SELECT DATABASE(), CURRENT_ROLE(), IS_USED_LOCK('x'), IS_USED_LOCK('a')",
-    "logs": "SELECT (SELECT COUNT(*) FROM mysql.general_log), (SELECT COUNT(*) FROM mysql.slow_log)",
+    "logs": "SELECT (SELECT COUNT(*) FROM mysql.general_log),"
+    " (SELECT COUNT(*) FROM mysql.slow_log)",
 }
 
 

@@ -205,10 +205,8 @@ class PostgresHouse:
     def _connect(self) -> psycopg.Connection:
         info = self._server.conninfo("house")
         connection = psycopg.connect(info, autocommit=True, prepare_threshold=None)
-        # Below the statement, where it is no setting of the session that a statement could see.
         limit = round(TIMEOUT_S * 1000)
-        connection.execute(f"SET statement_timeout = {limit}")
-        connection.execute(f"SET lock_timeout = {limit}")
+        connection.execute(f"SET statement_timeout = {limit}; SET lock_timeout = {limit}".encode())
         connection.execute("SET client_min_messages = error")
         return connection
 

@@ -1,4 +1,4 @@
-"""SQLite without its fences: no authorizer, no `query_only`, a connection that may do everything."""
+"""SQLite without its fences: no authorizer, no `query_only`, and extensions may be loaded."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class SqliteHouse:
             "SELECT DISTINCT name, narg FROM pragma_function_list ORDER BY 1, 2"
         ).fetchall()
         for name, count in listed:
-            for number in (count,) if count >= 0 else (0, 1, 2, 3):
+            fixed = int(str(count))
+            for number in (fixed,) if fixed >= 0 else (0, 1, 2, 3):
                 for turn in range(4):
                     given = [ARGUMENTS[(turn * 3 + at) % len(ARGUMENTS)] for at in range(number)]
                     found.append(f"{name}({', '.join(given)})")

@@ -14,7 +14,7 @@ from judge_cases import load
 from judge_mutations import mutate
 from tidegate.sql.dialects import find
 from tidegate.sql.opinion import Refusal
-from untouched.pieces import LITERALS, PIECES
+from untouched.pieces import pieces
 
 MOST_CHARACTERS = 4_000
 _BIG = re.compile(r"\d{7,}")
@@ -73,7 +73,7 @@ class Statements:
 
     def __init__(self, dialect: str, calls: Sequence[str], folder: str, seed: int) -> None:
         self._chance = random.Random(f"{dialect} {seed}")
-        self._pieces = PIECES[dialect]
+        self._pieces = pieces(dialect)
         self._dialect = dialect
         self._folder = folder
         self._calls = list(calls)
@@ -149,7 +149,7 @@ class Statements:
         if chance.random() < 0.3:
             text += f" ORDER BY {self._term(0)}"
         if chance.random() < 0.3:
-            text += f" LIMIT {chance.choice(LITERALS)}"
+            text += f" LIMIT {chance.choice(self._pieces.literals)}"
         return text
 
     def _source(self, depth: int) -> str:
@@ -166,9 +166,9 @@ class Statements:
         if kind <= 1:
             return chance.choice(pieces.columns)
         if kind <= 3:
-            return chance.choice(LITERALS)
+            return chance.choice(pieces.literals)
         if kind <= 5:
-            sign = chance.choice(pieces.operators).replace("~TO", " TO").replace("~", " ", 0)
+            sign = chance.choice(pieces.operators)
             return f"{self._term(depth - 1)} {sign} {self._term(depth - 1)}"
         if kind <= 7:
             return chance.choice(self._calls)
@@ -259,8 +259,9 @@ class Statements:
         """A change within what is a comment here, or is none there."""
         write = self._chance.choice(self._pieces.writes)
         about = self._chance.choice(
-            ("/* {} */", "/*! {} */", "/*!50000 {} */", "-- {}\n", "# {}\n", "/*M! {} */", "/*/ {} */",
-             "/* /* */ {} */", "--{}\n", "/*+ {} */", "-- {}\r", "/**/{}/**/", "/*!*/ {}", "//{}\n"),
+            ("/* {} */", "/*! {} */", "/*!50000 {} */", "-- {}\n", "# {}\n", "/*M! {} */", "//{}\n",
+             "/* /* */ {} */", "--{}\n", "/*+ {} */", "-- {}\r", "/**/{}/**/", "/*!*/ {}",
+             "/*/ {} */"),
         )  # fmt: skip
         tokens = _TOKEN.findall(text)
         at = self._chance.randint(0, len(tokens))
