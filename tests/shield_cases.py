@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Statements that try to get at what is hidden, or are told the truth about it anyway.
 
 `=`: gives exactly what it gives on the database in which everything is hidden already. `!`: is

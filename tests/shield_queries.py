@@ -40,8 +40,9 @@ class Writer:
             name = self._column(columns)
             number = self._column(columns, "i")
             text = (
-                f"SELECT {name} AS g, count(*) AS n, sum({number}) AS s, max({self._column(columns)})"
-                f" AS m FROM {sources}{self._where(columns, 2)} GROUP BY {name}"
+                f"SELECT {name} AS g, count(*) AS n, sum({number}) AS s,"
+                f" max({self._column(columns)}) AS m FROM {sources}"
+                f"{self._where(columns, 2)} GROUP BY {name}"
             )
             return f"{lead}{text} HAVING count(*) > 1" if self._chance(0.3) else lead + text
         if kind == "window":
@@ -145,7 +146,7 @@ class Writer:
 
     def _value(self, columns: dict[str, str]) -> str:
         number, text = self._column(columns, "i"), self._column(columns, "t")
-        name, inner = self._dice.choice(list(TABLES.items()))
+        name = self._dice.choice(list(TABLES))
         own = {**TABLES, **self._ctes}[name]
         return self._dice.choice(
             (

@@ -8,6 +8,7 @@ from shield_cases import BY_ENGINE, COMMON, EXTRA
 from shield_shop import ENGINES, KEY, SHIELD, Shop, told
 from tidegate.errors import Code, GateError
 from tidegate.sql.judge import judge
+from tidegate.sql.shield.model import Shield
 from tidegate.types import Effect
 
 AVAILABLE = {
@@ -93,13 +94,22 @@ def test_names_of_columns_stay_as_they_are(shop):
         assert shop.ask(text)[0] == shop.expected(text)[0]
 
 
+DEAR = Shield(filters=(("orders", "abs(tenant_id) + abs(tenant_id) - tenant_id + 0 = 7"),))
+"""A filter that a planner would rather look at last."""
+
+TELLING = {
+    "postgres": "SELECT id FROM orders WHERE memo::int > 0",
+    "mysql": "SELECT id FROM orders WHERE IF(memo = 'secretmemo', (SELECT 1 UNION SELECT 2), 1)",
+    "sqlite": "SELECT id FROM orders WHERE json_extract(memo, '$') > 0",
+    "duckdb": "SELECT id FROM orders WHERE memo::INTEGER > 0",
+}
+
+
 def test_a_condition_of_the_callers_never_meets_a_hidden_row(shop):
-    number = "DECIMAL(10)"
-    text = f"SELECT count(*) FROM orders WHERE CAST(memo AS {number}) > 0"
-    if shop.name in ("postgres", "duckdb"):
-        with pytest.raises(GateError):
-            shop.ask_plainly(text)
-    assert shop.ask(text)[1] == shop.expected(text)[1]
+    text = TELLING[shop.name]
+    with pytest.raises(GateError):
+        shop.ask_plainly(text)  # fails on a row that is hidden: who hears of it, learns of the row
+    assert told(shop.ask(text, DEAR)[1]) == told(shop.expected(text)[1])
 
 
 def test_the_plan_shows_no_key(shop):
