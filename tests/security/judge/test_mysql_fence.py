@@ -1,0 +1,45 @@
+"""MariaDB's engine runs nothing as a read that changes its server, with no judgement before it:
+whatever a statement is, its data, schema, accounts, settings and files stay as they were.
+
+That the judge calls nothing a read that changes something, `tests/untouched` shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+import mysql_server
+from engine_cases import CASES
+from judge_cases import load
+from tidegate.errors import GateError
+from tidegate.types import NEVER, Effect, Explain, Limits, Query, Statement
+
+pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
+
+LIMITS = Limits(max_rows=50, timeout_s=0.3)
+
+
+def test_nothing_that_the_engine_runs_as_a_read_changes_the_server(tmp_path) -> None:
+    case = CASES["mysql"].prepare(tmp_path)
+
+    async def attempt(engine, request) -> None:
+        with contextlib.suppress(GateError):
+            cursor = await engine.run(case.permit(request, Effect.READ, LIMITS), NEVER)
+            await cursor.fetch(50)
+            await cursor.close()
+
+    async def work() -> None:
+        async with case.opened() as engine:
+            before = case.digest(engine)
+            for text in (one.sql for one in load()):
+                statement = Statement(text)
+                await attempt(engine, Query(statement, LIMITS))
+                await attempt(engine, Explain(statement, LIMITS))
+                with contextlib.suppress(GateError):
+                    await engine.inspect(statement)
+            assert case.digest(engine) == before
+
+    asyncio.run(work())
