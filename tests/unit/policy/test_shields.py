@@ -1,0 +1,86 @@
+"""Which masks and filters bind whom."""
+
+import pytest
+from msgspec import structs
+
+from tidegate.config import load
+from tidegate.errors import Code, GateError
+from tidegate.policy.shields import dressed, shield_of
+from tidegate.sql.shield.model import Shield
+from tidegate.types import Actor, Mask, RowFilter, Scope, Source
+
+REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
+BOOKS = Actor("t2", "books", Scope.READ_ONLY)
+
+
+def source(*rules, tags=()):
+    masks = tuple(rule for rule in rules if isinstance(rule, Mask))
+    filters = tuple(rule for rule in rules if isinstance(rule, RowFilter))
+    return Source("s", "shop", "", "sqlite", "sqlite", tags=tags, masks=masks, filters=filters)
+
+
+def test_a_source_without_rules_hides_nothing():
+    assert shield_of(REPORTS, source()) is None
+
+
+def test_a_rule_binds_every_token_unless_it_says_otherwise():
+    one = source(Mask("a.b", "hash"))
+    assert shield_of(REPORTS, one) == shield_of(BOOKS, one) == Shield(masks=(("a.b", "hash"),))
+
+
+def test_a_rule_of_some_tokens_binds_them_alone():
+    one = source(Mask("a.b", tokens=("reports",)))
+    assert shield_of(REPORTS, one) is not None
+    assert shield_of(BOOKS, one) is None
+
+
+def test_an_excepted_token_is_not_bound_even_if_it_is_named():
+    one = source(Mask("a.b", tokens=("reports", "books"), except_tokens=("books",)))
+    assert shield_of(REPORTS, one) is not None
+    assert shield_of(BOOKS, one) is None
+
+
+def test_a_rule_of_a_tag_binds_on_sources_of_that_tag():
+    rule = Mask("a.b", tag="prod")
+    plain = source()
+    assert shield_of(REPORTS, dressed(plain, (rule,), ())) is None
+    prod = structs.replace(plain, tags=("prod",))
+    assert shield_of(REPORTS, dressed(prod, (rule,), ())) is not None
+
+
+def test_the_actor_stands_in_a_filter_as_a_literal():
+    one = source(RowFilter("a", "owner = {actor.name} OR id = {actor.id} AND x = '{1,2}'"))
+    actor = Actor("t'9", "o'neil --", Scope.READ_ONLY)
+    shield = shield_of(actor, one)
+    assert shield is not None
+    assert shield.filters[0][1] == "owner = 'o''neil --' OR id = 't''9' AND x = '{1,2}'"
+
+
+@pytest.mark.parametrize("where", ["owner = '{actor.name}'", 'owner = "{actor.name}"',
+                                   "owner = {actor.nmae}"])  # fmt: skip
+def test_a_blank_in_quotes_or_of_no_meaning_is_refused(where):
+    with pytest.raises(GateError) as caught:
+        shield_of(REPORTS, source(RowFilter("a", where)))
+    assert caught.value.code is Code.POLICY_MASKED
+
+
+@pytest.mark.parametrize("name", ["a\\", "a\nb", "ü"])
+def test_a_name_that_databases_could_read_differently_is_refused(name):
+    with pytest.raises(GateError):
+        shield_of(Actor("t", name, Scope.READ_ONLY), source(RowFilter("a", "b = {actor.name}")))
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ('"masks": [{"column": "email"}]', "names no column"),
+        ('"masks": [{"column": "a.b", "show": "some"}]', "masks[0].show"),
+        ('"masks": [{"colum": "a.b"}]', "masks[0].colum"),
+        ('"filters": [{"table": "a.b.c", "where": "true"}]', "names no table"),
+        ('"filters": [{"table": "a", "where": " "}]', "no condition"),
+    ],
+)
+def test_a_wrong_rule_in_the_settings_is_an_error(rules, said):
+    with pytest.raises(GateError) as caught:
+        load(f'{{"sources": [{{"name": "s", "url": "sqlite:////x", {rules}}}]}}')
+    assert said in caught.value.message
