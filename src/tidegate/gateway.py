@@ -19,6 +19,7 @@ from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
+from tidegate.policy.explain import Explanation, explain
 from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.policy.shields import concealed, shield_of
 from tidegate.runs import Runs, report
@@ -103,20 +104,20 @@ class Gateway:
             raise
         return Reply(payload, trail.call_id)
 
-    async def consider(self, call: Call) -> tuple[Judgement, Verdict]:
-        """What the gate would say to a call, with the database's opinion of a query that passes
-        the others. Runs nothing and records nothing.
+    async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say to a call and every rule it looks at, with the database's
+        opinion of a query that is not refused before. Runs nothing and records nothing.
 
         Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
         """
         connection = self._connections.find(call.source, call.actor)
         judgement = self._judge(call, connection.source)
-        verdict = _weigh(call, connection.source, judgement)
-        if verdict.kind != "deny" and isinstance(call.request, Query):
+        explanation = _explain(call, connection.source, judgement)
+        if explanation.verdict.kind != "deny" and isinstance(call.request, Query):
             engine = await self._connections.engine(connection)
             judgement = await _inspect(engine, call.request, judgement)
-            verdict = _weigh(call, connection.source, judgement)
-        return judgement, verdict
+            explanation = _explain(call, connection.source, judgement)
+        return judgement, explanation
 
     async def _answer(self, call: Call, trail: Trail) -> Payload:
         request = call.request
@@ -342,6 +343,17 @@ def _permit(
 
 def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:
     return decide(
+        call.actor,
+        source,
+        call.scope,
+        judgement,
+        confirmed=call.confirmed,
+        reads_only=call.reads_only,
+    )
+
+
+def _explain(call: Call, source: Source, judgement: Judgement) -> Explanation:
+    return explain(
         call.actor,
         source,
         call.scope,

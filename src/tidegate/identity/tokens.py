@@ -44,16 +44,20 @@ class _Known:
     __slots__ = ("actor", "expires_at", "touched_at")
 
     def __init__(self, entry: TokenEntry) -> None:
-        self.actor = Actor(
-            id=entry.id,
-            name=entry.name,
-            scope=entry.scope,
-            sources=entry.sources,
-            expires_at=entry.expires_at,
-            tags=entry.tags,
-        )
+        self.actor = _actor(entry)
         self.expires_at = _end(entry)
         self.touched_at = entry.last_used_at or 0.0
+
+
+def _actor(entry: TokenEntry) -> Actor:
+    return Actor(
+        id=entry.id,
+        name=entry.name,
+        scope=entry.scope,
+        sources=entry.sources,
+        expires_at=entry.expires_at,
+        tags=entry.tags,
+    )
 
 
 class Tokens:
@@ -124,6 +128,22 @@ class Tokens:
         """Every token, also expired and revoked ones, oldest first. Raises: GateError
         STATE_FAILED."""
         return self._store.tokens()
+
+    def holder(self, name: str) -> Actor:
+        """Who would hold the active token of that name. Proves nothing: for explaining only.
+
+        Raises: GateError ARGUMENT_INVALID if there is none, AUTH_EXPIRED.
+        """
+        for entry in self._store.tokens():
+            if entry.name == name and entry.revoked_at is None:
+                if self._clock() >= _end(entry):
+                    raise GateError(Code.AUTH_EXPIRED, f"The token `{name}` has expired.")
+                return _actor(entry)
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"There is no active token `{name[:80]}`.",
+            hint="List the tokens to see their names.",
+        )
 
     def revoke(self, name: str) -> TokenEntry:
         """Revoke the active token of that name for good, in every process that shares the store.

@@ -12,8 +12,9 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     from tidegate.config import Config
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
+    from tidegate.policy.explain import Explanation
     from tidegate.store.api import Store
-    from tidegate.types import Call, Judgement, Reply, Source, Verdict
+    from tidegate.types import Call, Judgement, Reply, Source
 
 
 class Gate(Protocol):
@@ -21,8 +22,8 @@ class Gate(Protocol):
         """Judge, decide, record, run. Raises: GateError."""
         ...
 
-    async def consider(self, call: Call) -> tuple[Judgement, Verdict]:
-        """What the gate would say, with nothing run. Raises: GateError."""
+    async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say and why, with nothing run. Raises: GateError."""
         ...
 
 

@@ -65,7 +65,9 @@ async def _consider(app: Application, arguments: argparse.Namespace, scope: Scop
     actor = Actor("judge", "judge", scope)
     for line in _lines(arguments):
         query = Query(Statement(line.sql))
-        _say(*await app.gateway.consider(Call(actor, "cli", "judge", query, arguments.source)))
+        call = Call(actor, "cli", "judge", query, arguments.source)
+        judgement, explanation = await app.gateway.consider(call)
+        _say(judgement, explanation.verdict)
 
 
 def _settings(arguments: argparse.Namespace, scope: Scope) -> Config:

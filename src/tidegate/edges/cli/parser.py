@@ -77,6 +77,7 @@ def build() -> Parser:
     _source(commands)
     _query(commands)
     _judge(commands)
+    _explain(commands)
     _token(commands)
     _approvals(commands)
     _pair(commands)
@@ -172,6 +173,26 @@ def _query(commands: _Commands) -> None:
     )
     _json(query)
     _state(query)
+
+
+def _explain(commands: _Commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="show what the gate would say to a statement, rule by rule",
+        description="Show the verdict on one caller's statement and every rule that was looked at."
+        " Nothing is run.",
+    )
+    explain.set_defaults(module="explain")
+    explain.add_argument("sql", metavar="SQL", help="the statement, or - to read it")
+    explain.add_argument("--source", metavar="NAME", required=True, help="where it would run")
+    explain.add_argument(
+        "--token-name", metavar="NAME", help="the caller; the person here if left out"
+    )
+    explain.add_argument(
+        "--confirmed", action="store_true", help="as if the phrase of confirmation was typed"
+    )
+    explain.add_argument("--json", action="store_true", help="show JSON")
+    _state(explain)
 
 
 def _judge(commands: _Commands) -> None:

@@ -1,0 +1,93 @@
+"""`tidegate explain`: what the gate would say to one caller's statement, rule by rule."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from tidegate.edges.cli.application import Application, OpenApp
+from tidegate.edges.cli.person import with_app
+from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.terminal import show, show_json, show_table
+from tidegate.identity.actors import cli
+from tidegate.policy.explain import Explanation
+from tidegate.policy.shields import shield_of
+from tidegate.types import Actor, Call, Judgement, Query, Source, Statement
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Show the verdict and every rule that was looked at. Runs and records nothing."""
+    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    shown = with_app(open_app(of_state(arguments)), lambda app: _explain(app, arguments, text))
+    if arguments.json:
+        show_json(shown)
+    else:
+        _show(shown)
+    return 0
+
+
+async def _explain(app: Application, arguments: argparse.Namespace, text: str) -> dict[str, Any]:
+    if arguments.token_name is None:
+        actor = cli(allow_writes=True)
+    else:
+        actor = app.tokens.holder(arguments.token_name)
+    call = Call(
+        actor,
+        "cli",
+        "explain",
+        Query(Statement(text)),
+        arguments.source,
+        confirmed=arguments.confirmed,
+    )
+    judgement, explanation = await app.gateway.consider(call)
+    (source,) = [one for one in app.connections.sources() if one.name == arguments.source]
+    return _as_json(actor, source, judgement, explanation)
+
+
+def _as_json(
+    actor: Actor, source: Source, judgement: Judgement, explanation: Explanation
+) -> dict[str, Any]:
+    verdict = explanation.verdict
+    shield = shield_of(actor, source)
+    return {
+        "caller": {"name": actor.name, "kind": actor.kind, "scope": actor.scope.value},
+        "source": source.name,
+        "effect": judgement.effect.label,
+        "judged_by": judgement.rule,
+        "tables": judgement.tables,
+        "functions": judgement.functions,
+        "verdict": verdict.kind,
+        "code": verdict.code,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+        "hint": verdict.hint,
+        "masks": [] if shield is None else [list(mask) for mask in shield.masks],
+        "filters": [] if shield is None else [list(filter) for filter in shield.filters],
+        "rules": [
+            {
+                "rule": finding.rule,
+                "says": finding.says,
+                "found": "passes" if finding.verdict is None else finding.verdict.kind,
+                "reason": None if finding.verdict is None else finding.verdict.reason,
+            }
+            for finding in explanation.findings
+        ],
+    }
+
+
+def _show(shown: dict[str, Any]) -> None:
+    caller = shown["caller"]
+    show(f"{caller['name']} ({caller['kind']}, {caller['scope']}) on {shown['source']}")
+    show(f"effect   {shown['effect']} ({shown['judged_by']})")
+    show(f"verdict  {shown['verdict']}: {shown['reason']}")
+    if shown["hint"]:
+        show(f"         {shown['hint']}")
+    for column, left in shown["masks"]:
+        show(f"mask     {column} shows {left}")
+    for table, condition in shown["filters"]:
+        show(f"filter   {table} where {condition}")
+    show_table(
+        ["rule", "asks whether", "found"],
+        [[rule["rule"], rule["says"], rule["found"]] for rule in shown["rules"]],
+    )
