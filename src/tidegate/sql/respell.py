@@ -11,10 +11,14 @@ from functools import cache
 from typing import NamedTuple
 
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.lex import NUMBER, OP, STRING, WORD, Token
+from tidegate.sql.lex import LITERALS, NUMBER, OP, STRING, WORD, Token
+
+ROWS_SHOWN = 8
+"""Rows of nothing but literals in a row, of which the rest is as good as not there."""
 
 _KINDS = {"'": STRING, "#": NUMBER}
 _BRACKETS = frozenset("()[]{}")
+_PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DEFAULT", "-", "+", ","})
 
 
 class _Rule(NamedTuple):
@@ -42,6 +46,40 @@ def respell(tokens: list[Token], dialect: Dialect) -> list[Token]:
             said.append(tokens[at])
             at += 1
     return said
+
+
+def shorten(tokens: list[Token]) -> list[Token]:
+    """The tokens without all but the first of many rows of literals: `(1, 'a'), (2, 'b'), ...`."""
+    if len(tokens) < 200:
+        return tokens
+    kept: list[Token] = []
+    at = rows = 0
+    while at < len(tokens):
+        end = _row(tokens, at)
+        rows = rows + 1 if end else 0
+        if not end:
+            kept.append(tokens[at])
+            at += 1
+            continue
+        if rows <= ROWS_SHOWN:
+            kept += tokens[at:end]
+        at = end
+    return kept
+
+
+def _row(tokens: list[Token], at: int) -> int:
+    """Where the row of literals ends that begins with a comma after another row; 0 if none does."""
+    if at + 1 >= len(tokens) or tokens[at].key != "," or tokens[at + 1].key != "(":
+        return 0
+    if at == 0 or tokens[at - 1].key != ")":
+        return 0
+    for end in range(at + 2, len(tokens)):
+        token = tokens[end]
+        if token.key == ")":
+            return end + 1
+        if token.kind not in LITERALS and token.key not in _PLAIN:
+            return 0
+    return 0
 
 
 def _end(seen: tuple[str, ...], tokens: list[Token], at: int) -> int:

@@ -11,7 +11,7 @@ from tidegate.sql.opinion import Opinion, Refusal
 from tidegate.sql.parse import parse
 from tidegate.sql.phrases import Words, function_refused, look
 from tidegate.sql.plain import plain
-from tidegate.sql.respell import respell
+from tidegate.sql.respell import respell, shorten
 
 _ROOTS = frozenset(
     {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}
@@ -49,7 +49,7 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
         # Of the parser's dialects this one alone does not know VALUES as a statement.
         parser = ""
         tokens = [token for token in tokens if token.key != "ROW"]
-    text, names = plain(respell(tokens, dialect), dialect)
+    text, names = plain(respell(shorten(tokens), dialect), dialect)
     tree = parse(text, parser, len(tokens))
     kind = type(tree).__name__
     if kind not in _ROOTS:

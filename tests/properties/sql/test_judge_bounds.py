@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from judge_cases import load
 from tidegate.errors import Code
+from tidegate.sql import parse
 from tidegate.sql.judge import judge_anew
 from tidegate.types import Effect
 
@@ -61,6 +63,63 @@ def test_long_lists_of_literals_are_read(dialect: str) -> None:
     assert judge_anew(f"SELECT * FROM t WHERE a IN ({numbers})", dialect).effect is Effect.READ
     words = ",".join("'it''s'" for _ in range(10_000))
     assert judge_anew(f"SELECT * FROM t WHERE a IN ({words})", dialect).effect is Effect.READ
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_many_rows_of_literals_are_read(dialect: str) -> None:
+    rows = ",".join(f"({n}, 'name {n}', NULL, -1.5)" for n in range(2_500))
+    assert judge_anew(f"INSERT INTO t (a, b, c, d) VALUES {rows}", dialect).effect is Effect.WRITE
+    assert judge_anew(f"VALUES {rows}", dialect).effect is Effect.READ
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_behind_many_rows_is_seen(dialect: str) -> None:
+    rows = ",".join("(7, 'x')" for _ in range(1_000))
+    judgement = judge_anew(f"VALUES {rows}, (7, no_such_function(1)), (7, 'x')", dialect)
+    assert judgement.code == Code.SQL_FUNCTION.value
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_table_behind_many_rows_is_told(dialect: str) -> None:
+    rows = ",".join("(7, 'x')" for _ in range(1_000))
+    judgement = judge_anew(f"VALUES {rows}, (7, (SELECT a FROM hidden))", dialect)
+    assert judgement.tables == ("hidden",)
+
+
+def test_ordinary_reads_take_little_of_the_work_that_is_granted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parse, "FUEL", 100)
+    monkeypatch.setattr(parse, "FUEL_PER_TOKEN", 2)
+    for case in load():
+        if case.expected == "allow":
+            assert judge_anew(case.sql, case.dialect).effect is Effect.READ, case
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT '\ud800'",
+        b"SELECT '\xff\xfe'".decode("utf-8", "surrogateescape"),
+        "SELECT 1\0; DROP TABLE t",
+        "SELECT 'a' AS \u202eb\u202c FROM t",
+        "\u2066" * 30_000,
+        "\0" * 102_400,
+        "\ufffd" * 34_133,
+        "/**/" * 25_600,
+        "-- x\n" * 20_000,
+        ";" * 102_400,
+        "SELECT " + "a " * 10_000,
+        "SELECT " + "a, " * 10_000 + "a FROM t",
+        "x" * 102_401,
+    ],
+    ids=range(13),
+)
+def test_what_is_no_text_of_sql_is_refused_with_a_code(text: str, dialect: str) -> None:
+    judgement = judge_anew(text, dialect)
+    assert judgement.effect is Effect.UNKNOWN
+    assert Code(judgement.code) and judgement.rule != "judge.failed"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
