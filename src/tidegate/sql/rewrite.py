@@ -150,7 +150,7 @@ class _Statement:
             if not inner:
                 return self._text
             if inner[0].key == "TABLE":
-                inner = inner[1:]
+                inner = inner[1:] or inner
             lead = "" if self._dialect.roots.get(inner[0].key) == "query" else "SELECT * FROM "
             return self._query(inner, lead, tokens[1].at)
         if (form == "pragma" and self._is_plain_pragma()) or (form == "show" and self._is_show()):
@@ -236,11 +236,11 @@ class _Statement:
         rest = [token.text.lower() for token in self._tokens[1:]]
         if rest[1:2] == ["."]:
             rest = rest[2:]
-        return rest[0] in PRAGMAS
+        return bool(rest) and rest[0] in PRAGMAS
 
     def _is_show(self) -> bool:
         allowed = SHOWS.get(self._dialect.name)
-        return allowed is None or self._tokens[1].key in allowed
+        return allowed is None or any(token.key in allowed for token in self._tokens[1:2])
 
 
 def _blanked(start: int, end: int, piece: str) -> str:
