@@ -14,6 +14,7 @@ from attacked import make_shop
 from tidegate.engines.sqlite import session
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
+from tidegate.engines.sqlite.lane import Lane
 from tidegate.errors import GateError
 from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
 
@@ -100,7 +101,7 @@ def test_what_takes_long_to_prepare_is_not_prepared_there(
     shop: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     prepared: list[str] = []
-    monkeypatch.setattr(SqliteEngine, "_study_here", lambda _, text: prepared.append(text))
+    monkeypatch.setattr(Lane, "_study_now", lambda _, text: prepared.append(text))
     assert not stays(shop, text)
     assert prepared == []
 
