@@ -1,30 +1,16 @@
-"""The reference engine: a few tables in memory and a tiny language, enough for the contract suite.
-
-It shows what the contract asks, without a database in the way. Its statements, one at a time, with
-an optional `;` behind:
-
-    ROWS n [w]      n rows: the numbers from 1, and a text of w bytes
-    VALUES          one row with a value of every type that a result may hold
-    ECHO            one row of the parameters that were given
-    TABLE name      every row of a table
-    COUNT name      how many rows a table has
-    SLEEP s         one row, after s seconds
-    FAIL text       an error with this text
-    APPEND name     adds the parameters as a row to a table, and returns that row
-"""
+"""Decides what each word of the memory engine's language does."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 from collections.abc import AsyncGenerator
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from typing import Any, ClassVar
-from uuid import UUID
+from typing import ClassVar
 
-from tidegate.engines.api import Capabilities, Row, Sink
+from tidegate.engines.api import Capabilities, Row
 from tidegate.engines.faults import closed
+from tidegate.engines.memory.cursor import MemoryCursor
+from tidegate.engines.memory.shop import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.url import parse_file_url
 from tidegate.errors import Code, GateError
 from tidegate.types import (
@@ -32,15 +18,12 @@ from tidegate.types import (
     Cancellation,
     Catalog,
     Column,
-    ColumnInfo,
     Counts,
     Databases,
     Ddl,
     Description,
     Effect,
     Explain,
-    ForeignKey,
-    Index,
     Judgement,
     Permit,
     Query,
@@ -49,45 +32,6 @@ from tidegate.types import (
     Statement,
     Status,
     Table,
-)
-
-SCHEMA = "main"
-
-VALUES: tuple[tuple[str, Any], ...] = (
-    ("null", None),
-    ("boolean", True),
-    ("integer", 42),
-    ("bigint", 2**60),
-    ("double", 1.5),
-    ("decimal", Decimal("12.50")),
-    ("text", "naïve – 海"),
-    ("empty", ""),
-    ("bytes", b"\x00\xff"),
-    ("date", date(2024, 2, 29)),
-    ("time", time(13, 30)),
-    ("timestamp", datetime(2024, 2, 29, 13, 30, tzinfo=UTC)),
-    ("interval", timedelta(days=1, seconds=2)),
-    ("uuid", UUID(int=1)),
-    ("array", [1, [2, None]]),
-    ("object", {"a": 1}),
-)
-
-_ITEMS = (ColumnInfo("id", "integer", nullable=False, key=1), ColumnInfo("name", "text"))
-_PARTS = (
-    ColumnInfo("id", "integer", nullable=False, key=1),
-    ColumnInfo("item_id", "integer", nullable=False),
-)
-TABLES = (
-    Table(SCHEMA, "items", "table", _ITEMS, (Index("items_pk", ("id",), True, True),)),
-    Table(
-        SCHEMA,
-        "parts",
-        "table",
-        _PARTS,
-        (Index("parts_pk", ("id",), True, True),),
-        (ForeignKey("fk_parts_0", ("item_id",), "items", ("id",), SCHEMA),),
-    ),
-    Table(SCHEMA, "void", "table", _ITEMS),
 )
 
 
@@ -99,11 +43,7 @@ class MemoryEngine:
     )
 
     def __init__(self) -> None:
-        self.tables: dict[str, list[Row]] = {
-            "items": [(number, f"item {number}") for number in range(1, 11)],
-            "parts": [(number, number % 10 + 1) for number in range(1, 21)],
-            "void": [],
-        }
+        self.tables: dict[str, list[Row]] = {name: list(rows) for name, rows in ROWS.items()}
         self._running: set[MemoryCursor] = set()
         self._closed = False
 
@@ -220,70 +160,6 @@ class MemoryEngine:
         near = difflib.get_close_matches(name.lower(), self.tables, 1)
         hint = f"Did you mean `{near[0]}`?" if near else None
         raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{name}`.", hint=hint)
-
-
-class MemoryCursor:
-    """A running statement: an asynchronous generator of rows, with a time limit."""
-
-    def __init__(
-        self,
-        running: set[MemoryCursor],
-        columns: tuple[Column, ...],
-        rows: AsyncGenerator[Row],
-        permit: Permit,
-        cancellation: Cancellation,
-        affected: int = 0,
-    ) -> None:
-        self.columns = columns
-        self.affected = affected
-        self._rows = rows
-        self._running = running
-        self._cancellation = cancellation
-        self._error: GateError | None = None
-        self._stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        seconds = permit.limits.timeout_s
-        self._alarm = asyncio.get_running_loop().call_later(
-            seconds, self.stop, Code.LIMIT_TIME, f"The statement was stopped after {seconds:g} s."
-        )
-        running.add(self)
-        cancellation.listen(self._cancelled)
-
-    async def fetch(self, max_rows: int) -> list[Row]:
-        coming = asyncio.ensure_future(self._collect(max_rows))
-        try:
-            await asyncio.wait({coming, self._stopped}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if not coming.done():
-                coming.cancel()
-                await asyncio.wait({coming})
-        if self._error is not None:
-            raise self._error
-        return coming.result()
-
-    async def pour(self, sink: Sink) -> None:
-        while wanted := sink.wanted:
-            sink.add(await self.fetch(wanted))
-
-    async def close(self) -> None:
-        self._alarm.cancel()
-        self._cancellation.forget(self._cancelled)
-        self._running.discard(self)
-        await self._rows.aclose()
-
-    def stop(self, code: Code, message: str) -> None:
-        """End the statement: whoever fetches gets this error."""
-        if self._error is None:
-            self._error = GateError(code, message)
-            self._stopped.set_result(None)
-
-    def _cancelled(self) -> None:
-        self.stop(Code.CALL_CANCELLED, "The call was cancelled.")
-
-    async def _collect(self, max_rows: int) -> list[Row]:
-        rows: list[Row] = []
-        while len(rows) < max_rows and (row := await anext(self._rows, None)) is not None:
-            rows.append(row)
-        return rows
 
 
 def _read(text: str) -> tuple[str, str]:
