@@ -22,6 +22,7 @@ from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.config import Config, OAuthSettings, resource_url, state_directory
 from tidegate.connections import Connections
+from tidegate.custody import refuse_foreign_hands
 from tidegate.desk import Desk
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.engines.url import require_file
@@ -109,7 +110,10 @@ class App:
         """Wire everything. Raises: GateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
         for name in config.surfaces:
             check_surface(name)
-        return cls(config, state_directory(config.state))
+        directory = state_directory(config.state)
+        if config.agent_accounts:
+            refuse_foreign_hands(directory, config.agent_accounts)
+        return cls(config, directory)
 
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""

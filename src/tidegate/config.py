@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from tidegate.custody import refuse_foreign_hands
 from tidegate.errors import Code, GateError
 from tidegate.secrets import refuse_literal
 from tidegate.types import Mask, RowFilter
@@ -157,8 +158,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     With `pairing` a client may ask for a token over HTTP, which a person then approves.
 
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
-    `export_directory` None means the user's Downloads; `extended` offers the workbench's newer
-    tools beside the 19 of its document. `masks` and `filters` here bind every source, or those of
+    `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
+    write the settings or the state. `export_directory` None means the user's Downloads; `extended`
+    offers the workbench's newer tools beside the 19 of its document. `masks` and `filters` here bind every source, or those of
     their `tag`.
     """
 
@@ -174,6 +176,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     http_error_status: Literal["auto", "seed", "compat"] = "auto"
+    agent_accounts: tuple[str, ...] = ()
     export_directory: str | None = None
     extended: bool = False
     body_limit_bytes: Count = 10_485_760
@@ -265,7 +268,8 @@ def http_address(text: str) -> tuple[str, int]:
 def load(path_or_inline: str) -> Config:
     """Read a TOML, JSON or YAML file, told by its suffix, or an inline JSON object (`{...}`).
 
-    Raises: GateError CONFIG_INVALID that names the file or the setting and what is wrong with it.
+    Raises: GateError CONFIG_INVALID that names the file or the setting and what is wrong with it,
+    also for a file that another account, or one of `agent_accounts`, could write.
     """
     text = path_or_inline.lstrip()
     if text.startswith("{"):
@@ -282,7 +286,9 @@ def load(path_or_inline: str) -> Config:
             f"The settings file `{path}` has no known suffix.",
             hint="Name it .toml, .json, .yaml or .yml.",
         )
-    return _convert(parse[path.suffix.lower()](content, f"`{path}`"))
+    config = _convert(parse[path.suffix.lower()](content, f"`{path}`"))
+    refuse_foreign_hands(path, config.agent_accounts)
+    return config
 
 
 def state_directory(configured: str | None) -> Path:

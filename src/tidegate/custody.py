@@ -1,0 +1,99 @@
+"""Who could write a file that grants rights: an agent that can write it governs itself.
+
+Looked at are the file and the directories above it, since who may write in a directory may put
+another file in its place. A directory with the sticky bit, such as a shared /tmp, lets only the
+owner of a file replace it. POSIX permissions alone: access lists are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from tidegate.errors import Code, GateError
+
+
+def refuse_foreign_hands(path: Path, accounts: Collection[str] = ()) -> None:
+    """Refuse a file that another account could write: one of `accounts`, or anybody.
+
+    The file must be root's or ours; a group may write if nobody but the owner is in it.
+    Raises: GateError CONFIG_INVALID that names what is open and how to close it.
+    """
+    if os.name != "posix":
+        return
+    agents = [_account(name) for name in accounts]
+    real = Path(os.path.realpath(path))
+    for place in (real, *real.parents):
+        try:
+            status = place.stat()
+        except OSError:
+            continue  # what is not there, or is not ours to look at, is found when it is used
+        _check(place, status, agents, is_file=place == real)
+
+
+def _check(
+    place: Path, status: os.stat_result, agents: list[tuple[str, int, set[int]]], *, is_file: bool
+) -> None:
+    mode = status.st_mode
+    sticky = not is_file and bool(mode & stat.S_ISVTX)
+    for name, user, groups in agents:
+        if user == status.st_uid or user == 0:
+            raise _refused(place, f"The agents' account `{name}` owns `{place}`", "Give it away.")
+        if mode & 0o020 and status.st_gid in groups and not sticky:
+            raise _writable(place, f"The agents' account `{name}`")
+    if sticky:
+        return
+    if is_file and status.st_uid not in (0, os.geteuid()):
+        raise _refused(
+            place,
+            f"`{place}` belongs to another account",
+            "Let the account that runs Tidegate, or root, own it.",
+        )
+    if mode & 0o002:
+        raise _writable(place, "Every account")
+    if mode & 0o020 and _is_shared(status.st_gid, status.st_uid):
+        raise _writable(place, "Its group")
+
+
+def _is_shared(group: int, owner: int) -> bool:
+    """Whether anybody but the owner and root is in the group."""
+    import grp
+    import pwd
+
+    try:
+        named: list[str] = grp.getgrgid(group).gr_mem
+    except KeyError:
+        named = []
+    members = {entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group}
+    for name in named:
+        try:
+            members.add(pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            continue
+    return not members <= {owner, 0}
+
+
+def _account(name: str) -> tuple[str, int, set[int]]:
+    import pwd
+
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise GateError(
+            Code.CONFIG_INVALID,
+            f"There is no account `{name}` on this machine.",
+            hint="Name in `agent_accounts` the accounts that agents run as.",
+        ) from None
+    return name, entry.pw_uid, set(os.getgrouplist(name, entry.pw_gid))
+
+
+def _writable(place: Path, who: str) -> GateError:
+    return _refused(
+        place, f"{who} could write `{place}`, which grants rights", f"Run `chmod go-w {place}`."
+    )
+
+
+def _refused(place: Path, message: str, hint: str) -> GateError:
+    return GateError(Code.CONFIG_INVALID, message, hint=hint, details={"path": str(place)})
