@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
     from tidegate.approvals.approvals import ApprovalNeeded
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
+TurnedAway = Callable[[Context, str, str], None]
+"""Told of a tool and the reason when a call is refused before there is one for the gate."""
 
 
 class Gate(Protocol):
@@ -305,6 +307,7 @@ class Surface:
         self.capabilities = capabilities
         self.settings = settings
         self.catalogue = {tool.name: tool for tool in tools}
+        self.turned_away: TurnedAway = _nobody_to_tell
         self._gate = gate
         self._shape = shape
         self._render_error = render_error
@@ -328,10 +331,16 @@ class Surface:
         """
         tool = self.catalogue.get(name)
         if tool is None:
+            self.turned_away(context, name, "there is no such tool")
             raise self._unknown_tool(name)
         turn = Turn(self._gate, context, self.name, name, tool.scope)
         try:
-            return await tool.run(turn, convert(arguments, tool.args))
+            try:
+                fitting = convert(arguments, tool.args)
+            except GateError as error:
+                self.turned_away(context, name, error.message)
+                raise
+            return await tool.run(turn, fitting)
         except GateError as error:
             return self._render_error(error, turn)
 
@@ -383,6 +392,10 @@ class Surface:
 
 
 _READ = Scope.READ_ONLY
+
+
+def _nobody_to_tell(context: Context, tool: str, reason: str) -> None:
+    return None
 
 
 def _nothing_to_stop() -> None:
