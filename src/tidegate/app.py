@@ -36,6 +36,7 @@ from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
 from tidegate.policy.shields import dressed
 from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.model import Context
 from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
 from tidegate.store.file import StateFile
@@ -118,7 +119,9 @@ class App:
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""
         module: Any = importlib.import_module(f"tidegate.surfaces.{name}")
-        return module.surface(self.gateway, config=self.config)
+        surface: Surface = module.surface(self.gateway, config=self.config)
+        surface.turned_away = self._record_turned_away
+        return surface
 
     def run_stdio(self) -> None:
         """Serve MCP on standard input and output until the input or the process ends."""
@@ -198,6 +201,18 @@ class App:
     def tell(self, name: str, details: Mapping[str, str]) -> None:
         """Put on record what callers without a token cause."""
         self.audit.tally(Happening(name=name, details=dict(details)))
+
+    def _record_turned_away(self, context: Context, tool: str, reason: str) -> None:
+        actor, client = context.actor, context.client
+        self.audit.tally(
+            Happening(
+                name="call.turned_away",
+                actor=actor.id,
+                actor_name=actor.name,
+                client=f"{client.name}/{client.version}",
+                details={"tool": tool, "reason": reason},
+            )
+        )
 
     def _record_start(self, edge: str) -> None:
         """Put on record who serves what under which settings. Raises: GateError."""
