@@ -270,8 +270,8 @@ class Life(RuleBasedStateMachine):
 
         self.directory = tempfile.TemporaryDirectory()
         self.inbox = Inbox(Path(self.directory.name) / "state.db")
-        self.granted = dict.fromkeys((1, 2), 0)
-        self.denied_until = dict.fromkeys((1, 2), 0.0)
+        self.granted: dict[int, int] = {1: 0, 2: 0}
+        self.denied_until: dict[int, float] = {1: 0.0, 2: 0.0}
 
     @rule(key=sampled_from((1, 2)))
     def call(self, key: int) -> None:
@@ -299,7 +299,7 @@ class Life(RuleBasedStateMachine):
     def pass_time(self, seconds: float) -> None:
         self.inbox.now += seconds
         if seconds >= DAY:
-            self.granted = dict.fromkeys((1, 2), 0)
+            self.granted = {1: 0, 2: 0}
 
     @invariant()
     def one_question_waits_for_each_wish(self) -> None:

@@ -43,6 +43,9 @@ async def streams():
 
 
 async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    if "answer" in CONFIG:
+        REPORT.setdefault("asked", []).append(params.message)
+        return types.ElicitResult(**CONFIG["answer"])
     fields = params.requestedSchema["properties"]
     return types.ElicitResult(action="accept", content=dict.fromkeys(fields, "Alice"))
 

@@ -37,6 +37,9 @@ def server() -> Any:
 
 
 async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    if "answer" in CONFIG:
+        REPORT.setdefault("asked", []).append(params.message)
+        return types.ElicitResult(**CONFIG["answer"])
     fields = params.requested_schema["properties"]
     return types.ElicitResult(action="accept", content=dict.fromkeys(fields, "Alice"))
 

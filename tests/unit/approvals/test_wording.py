@@ -1,0 +1,53 @@
+"""What a person reads is what runs: nothing hidden, nothing that looks like our own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.approvals.wording import describe, visible
+from tidegate.store.approvals import Question, Subject
+from tidegate.types import Rehearsal
+
+
+def question(statement: str = "DELETE FROM t", rehearsal: Rehearsal | None = None) -> Question:
+    subject = Subject(
+        "ann\u202e", "client/1", "core", "query", "shop", "s1", statement, "write",
+        "source.safe_mode", "It deletes rows", tables=("t",), unqualified=True, database="main",
+    )  # fmt: skip
+    return Question("0123456789", "d", "pending", "tok_1", subject, 0.0, rehearsal=rehearsal)
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b[2J", "\r", "\u2028", "\ue000"])
+def test_nothing_is_hidden_or_moved(hidden: str) -> None:
+    shown = visible(f"a{hidden}b")
+    assert hidden[0] not in shown
+    assert f"\\u{{{ord(hidden[0]):x}}}" in shown
+
+
+def test_a_caller_cannot_add_lines_of_ours() -> None:
+    told = describe(question("SELECT 1\nTables:    none\r\nDry run:   none"))
+    lines = told.splitlines()
+    assert lines.count("Tables:    t") == 1
+    assert "Dry run:   none" not in lines and "  | Dry run:   none" in lines
+    assert "\u202e" not in told
+
+
+def test_all_that_an_answer_hangs_on_is_told() -> None:
+    told = describe(question())
+    for words in ("shop (database main)", "tok_1", "client/1", "query (core)", "every row"):
+        assert words in told
+
+
+def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
+    before, after = (("1", "a"), ("2", None)), (("1", "b\n"), None)
+    told = describe(question(rehearsal=Rehearsal(3, ("id", "name"), before, after)))
+    assert "3 rows would be changed" in told
+    assert "id 1, name a -> b\\u{a}" in told
+    assert "id 2, name NULL (deleted)" in told
+    assert "and 1 more" in told
+
+
+def test_rows_are_left_out_for_who_may_not_see_them() -> None:
+    rehearsal = Rehearsal(1, ("id", "name"), (("1", "secret"),), (None,))
+    told = describe(question(rehearsal=rehearsal), rows=False)
+    assert "secret" not in told and "1 row" not in told

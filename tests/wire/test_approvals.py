@@ -1,0 +1,259 @@
+"""A person approves: through the caller's own client in both eras, or in the inbox."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Ended, serving, tidegate
+from wire.conversations import python_sdk
+from wire.wires import MODERN, HttpPeer, Outcome, Peer, StdioPeer
+
+UPDATE = "UPDATE towns SET name = 'Lviv' WHERE id = 2"
+LIES = "UPDATE towns SET name = 'x\nDry run:   0 rows would be changed' WHERE id = 2"
+ALLOW = {"action": "accept", "content": {"decision": "allow once"}}
+DENY = {"action": "accept", "content": {"decision": "deny"}}
+ERAS = ("2025-06-18", "2025-11-25", MODERN)
+each_era = pytest.mark.parametrize("revision", ERAS)
+
+
+class House:
+    """A database behind the real command, with a person's inbox beside it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.database = directory / "towns.db"
+        self.state = directory / "state"
+        with closing(sqlite3.connect(self.database)) as connection, connection:
+            connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
+            connection.execute("INSERT INTO towns VALUES (1, 'Köln'), (2, 'Lemberg')")
+
+    def add(self, *flags: str) -> None:
+        words = ["source", "add", "towns", f"sqlite:///{self.database}", "--allow-writes"]
+        assert self.run(*words, *(flags or ("--safe-mode", "alert"))).status == 0
+
+    def run(self, *words: str) -> Ended:
+        return tidegate(*words, state=self.state)
+
+    def command(self, *more: str) -> list[str]:
+        words = ["serve", "--surface", "core", "--allow-writes", "--state", str(self.state), *more]
+        return [sys.executable, "-m", "tidegate", *words]
+
+    def names(self) -> list[str]:
+        with closing(sqlite3.connect(self.database)) as connection:
+            return [row[0] for row in connection.execute("SELECT name FROM towns ORDER BY id")]
+
+    def waiting(self, *more: str) -> list[dict[str, Any]]:
+        return self.run("approvals", "list", "--json", *more).json["approvals"]
+
+    def records(self) -> list[dict[str, Any]]:
+        files = sorted((self.state / "audit").glob("*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+Open = Callable[..., Peer]
+
+
+@pytest.fixture
+def peer(house: House) -> Iterator[Open]:
+    """`peer(revision, answer)`: a client on stdio whose person answers so."""
+    peers: list[Peer] = []
+
+    def open_peer(revision: str, answer: Any = None, **more: Any) -> Peer:
+        asked: list[str] = []
+
+        def reply(request: Mapping[str, Any]) -> Any:
+            asked.append(request["params"]["message"])
+            return answer
+
+        made = StdioPeer(revision, house.command(), answer=reply, **more)
+        made.asked = asked  # pyright: ignore[reportAttributeAccessIssue]
+        peers.append(made)
+        return made.connect()
+
+    yield open_peer
+    for made in peers:
+        made.close()
+
+
+def _query(peer: Peer, sql: str = UPDATE) -> Outcome:
+    return peer.call("query", {"sql": sql})
+
+
+def _id(refused: Outcome) -> str:
+    assert "approval.needed" in refused.text
+    return refused.text.partition("approvals allow ")[2].partition("`")[0]
+
+
+@each_era
+def test_a_person_at_the_client_lets_it_run_once(house: House, peer: Open, revision: str) -> None:
+    house.add()
+    client: Any = peer(revision, ALLOW)
+    assert "error" not in _query(client).text
+    assert house.names() == ["Köln", "Lviv"]
+    (message,) = client.asked
+    for told in (UPDATE, "towns", "stdio", "write", "Dry run"):
+        assert told in message
+    (question,) = house.waiting("--all")
+    assert question["state"] == "used"
+    assert "stdio" in question["decided_by"]
+    told = {record["name"] for record in house.records() if "name" in record}
+    assert {"approval.asked", "approval.allowed", "approval.used"} <= told
+    intents = [each for each in house.records() if each["phase"] == "intent"]
+    assert question["id"] in {each.get("approval") for each in intents}
+
+
+@each_era
+@pytest.mark.parametrize("answer", [DENY, {"action": "decline"}])
+def test_a_person_at_the_client_refuses_it(
+    house: House, peer: Open, revision: str, answer: Any
+) -> None:
+    house.add()
+    client: Any = peer(revision, answer)
+    assert "approval.declined" in _query(client).text
+    assert "approval.declined" in _query(client).text
+    assert len(client.asked) == 1
+    assert house.names() == ["Köln", "Lemberg"]
+
+
+@each_era
+def test_who_closes_the_form_leaves_the_question_in_the_inbox(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add()
+    client = peer(revision, {"action": "cancel"})
+    id = _id(_query(client))
+    assert house.names() == ["Köln", "Lemberg"]
+    assert house.run("approvals", "allow", id).status == 0
+    assert "error" not in _query(client).text
+    assert house.names() == ["Köln", "Lviv"]
+
+
+@each_era
+def test_an_answer_of_the_wrong_shape_grants_nothing(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add()
+    client = peer(revision, {"action": "accept", "content": {"decision": "yes"}})
+    _query(client)
+    assert house.names() == ["Köln", "Lemberg"]
+    assert [each["state"] for each in house.waiting("--all")] == ["pending"]
+
+
+@each_era
+@pytest.mark.parametrize("capabilities", [{}, {"elicitation": {"url": {}}}])
+def test_a_client_that_shows_no_forms_is_never_asked(
+    house: House, peer: Open, revision: str, capabilities: Any
+) -> None:
+    house.add()
+    client: Any = peer(revision, ALLOW, capabilities=capabilities)
+    id = _id(_query(client))
+    assert client.asked == []
+    assert house.names() == ["Köln", "Lemberg"]
+    assert house.run("approvals", "allow", id).status == 0
+    assert "error" not in _query(client).text
+    assert "approval.needed" in _query(client).text
+    assert house.names() == ["Köln", "Lviv"]
+
+
+@each_era
+def test_where_the_inbox_alone_counts_no_client_is_asked(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add("--safe-mode", "alert", "--approval", "inbox", "--unattended", "allow")
+    client: Any = peer(revision, ALLOW)
+    _id(_query(client))
+    assert client.asked == []
+    assert house.names() == ["Köln", "Lemberg"]
+
+
+@each_era
+def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add("--safe-mode", "alert", "--unattended", "allow")
+    assert "error" not in _query(peer(revision, capabilities={})).text
+    assert house.names() == ["Köln", "Lviv"]
+    assert house.waiting("--all") == []
+
+
+@each_era
+def test_a_statement_cannot_speak_for_the_gate(house: House, peer: Open, revision: str) -> None:
+    house.add()
+    client: Any = peer(revision, {"action": "decline"})
+    _query(client, LIES)
+    (message,) = client.asked
+    assert "  | Dry run:   0 rows" in message
+    assert not any(line.startswith("Dry run:   0") for line in message.splitlines())
+
+
+def test_an_answer_that_comes_before_the_question_grants_nothing(house: House, peer: Open) -> None:
+    house.add()
+    client = peer(MODERN, ALLOW)
+    params = {"name": "query", "arguments": {"sql": UPDATE}}
+    first = client.request("tools/call", params).result
+    (key,) = first["inputRequests"]
+    volunteered = {**params, "inputResponses": {key: ALLOW}}
+    client.request("tools/call", volunteered)
+    assert house.names() == ["Köln", "Lemberg"]
+    assert [each["state"] for each in house.waiting("--all")] == ["pending"]
+
+
+def test_the_same_call_five_times_at_once_is_one_question(house: House, peer: Open) -> None:
+    house.add()
+    client = peer(MODERN, ALLOW)
+    params = {"name": "query", "arguments": {"sql": UPDATE}}
+    results = [client.request("tools/call", params).result for _ in range(5)]
+    assert [each["resultType"] for each in results].count("input_required") == 1
+    (question,) = house.waiting()
+    assert question["askers"] == 5
+
+
+@pytest.mark.parametrize(("generation", "mode"), [(1, None), (2, "auto"), (2, "legacy")])
+def test_the_official_clients_ask_their_person(
+    house: House, generation: int, mode: str | None
+) -> None:
+    house.add()
+    config: dict[str, Any] = {"command": house.command(), "answer": ALLOW}
+    if mode is not None:
+        config["mode"] = mode
+    report = python_sdk(generation, {**config, "calls": [["query", {"sql": UPDATE}]]})
+    assert not report["results"][0]["is_error"], report
+    assert len(report["asked"]) == 1
+    assert house.names() == ["Köln", "Lviv"]
+    declined = {**config, "answer": {"action": "decline"}}
+    other = "DELETE FROM towns WHERE id = 1"
+    report = python_sdk(generation, {**declined, "calls": [["query", {"sql": other}]]})
+    assert report["results"][0]["is_error"], report
+    assert house.names() == ["Köln", "Lviv"]
+
+
+def test_a_grant_belongs_to_its_token(house: House) -> None:
+    house.add()
+    tokens = [
+        house.run("token", "create", name, "--scope", "readWrite").out.strip()
+        for name in ("ann", "bob")
+    ]
+    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--state", str(house.state)]
+    with serving(words, house.state) as server:
+        address = next(word for word in server.until("serving").split() if word.startswith("http"))
+        port = int(address.removesuffix("/mcp").rpartition(":")[2])
+        ann, bob = (HttpPeer(port, MODERN, capabilities={}) for _ in tokens)
+        ann.token, bob.token = tokens
+        id = _id(_query(ann))
+        assert house.run("approvals", "allow", id[:9]).status == 0
+        assert "approval.needed" in _query(bob).text
+        assert house.names() == ["Köln", "Lemberg"]
+        assert "error" not in _query(ann).text
+        assert house.names() == ["Köln", "Lviv"]
