@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 
-from bench import data, peers, servers, workloads
+from bench import data, judging, peers, servers, workloads
 from bench.client import WrongAnswerError
 from bench.mcp import McpError
 from bench.report import render
@@ -48,14 +48,19 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
 }
 
 
+IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {"judge": judging.judging}
+
+
 def main() -> None:
     options = _options()
+    alone = bool(options.only) and set(options.only) <= IN_PROCESS.keys()
     peers.WORK.mkdir(exist_ok=True)
     data.make_shop(workloads.SHOP)
     data.make_company(workloads.COMPANY)
-    if not options.without_peers:
+    with_peers = not options.without_peers and not alone
+    if with_peers:
         peers.install()
-    chosen = servers.contestants(with_peers=not options.without_peers, only=options.servers)
+    chosen = [] if alone else servers.contestants(with_peers=with_peers, only=options.servers)
     effort = workloads.QUICK if options.quick else workloads.FULL
     results = _head(effort)
     # The collector of the client must not stop in the middle of somebody's turn.
@@ -80,7 +85,7 @@ def _options() -> argparse.Namespace:
         type=lambda text: text.split(","),
         default=[],
         metavar="NAME,...",
-        help=f"beginnings of workloads: {', '.join([*OVER_HTTP, *ON_ITS_OWN])}",
+        help=f"beginnings of workloads: {', '.join([*OVER_HTTP, *ON_ITS_OWN, *IN_PROCESS])}",
     )
     parser.add_argument(
         "--servers",
@@ -123,6 +128,8 @@ def _run(
                 measure(name, lambda name=name: OVER_HTTP[name](running, effort))
     for name in filter(wanted, ON_ITS_OWN):
         measure(name, lambda name=name: ON_ITS_OWN[name](by_name, effort))
+    for name in filter(wanted, IN_PROCESS):
+        measure(name, lambda name=name: IN_PROCESS[name](effort))
 
 
 def _head(effort: Effort) -> dict[str, object]:

@@ -92,7 +92,12 @@ def render(results: Results) -> str:
         parts.append("## Latency over HTTP, one client\n")
         parts += [_latency(title, workloads[name]) for name, title in LATENCY_TITLES.items()
                   if name in workloads]  # fmt: skip
-    for name, table in (("cold-start", _cold_start), ("memory", _memory), ("tokens", _tokens)):
+    for name, table in (
+        ("cold-start", _cold_start),
+        ("memory", _memory),
+        ("tokens", _tokens),
+        ("judge", _judge),
+    ):
         if name in workloads:
             parts.append(table(workloads[name]))
     return "\n".join(parts)
@@ -204,6 +209,25 @@ def _tokens(rows: Rows) -> str:
     lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
     title = "Bytes a model reads and writes to find two of 212 tables and join them"
     return f"## {title}\n\n{_table(('server', *keys), lines)}"
+
+
+def _judge(rows: Rows) -> str:
+    header = (
+        "dialect, statement", "bytes", "cached µs", "new literal µs", "anew µs", "sqlglot.parse µs",
+        "anew to parse",
+    )  # fmt: skip
+    lines = [
+        (
+            name,
+            f"{rows[name][0]['bytes']:,.0f}",
+            *(_spread(rows, name, key).show(1, 1e-6) for key in ("cached", "new literal")),
+            *(_spread(rows, name, key).show(0, 1e-6) for key in ("anew", "parse")),
+            paired(_series(rows, name, "anew"), _series(rows, name, "parse")).show(),
+        )
+        for name in rows
+    ]
+    title = "Judging a statement, CPU in process"
+    return f"## {title}\n\n{_table(header, lines)}"
 
 
 def _series(rows: Rows, name: str, key: str) -> list[float]:
