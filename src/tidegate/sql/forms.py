@@ -17,6 +17,7 @@ from tidegate.types import Effect
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _RUNS = frozenset({"ANALYZE", "ANALYSE"})
+_PLACED = frozenset({"create", "create.replace", "node.Into"})
 _SELECT_ALL = tuple(
     Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
 )
@@ -69,8 +70,14 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
     reading = read(inner, dialect)
     if runs:
         return reading
-    # Without ANALYZE the statement is planned, not run.
-    kept = [opinion for opinion in reading.opinions if opinion.effect not in _CHANGES]
+    # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table
+    # would go, and there and then makes the session's schema for temporary ones.
+    kept = [
+        opinion
+        for opinion in reading.opinions
+        if opinion.effect not in _CHANGES
+        or (dialect.name == "postgres" and opinion.rule in _PLACED)
+    ]
     return Reading(kept, reading.tables, reading.functions)
 
 
