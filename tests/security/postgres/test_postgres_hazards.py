@@ -23,6 +23,8 @@ CREATE DOMAIN odd AS int CHECK (quiet(VALUE) > 0);
 CREATE FUNCTION similarity_of(a int, b text) RETURNS bool LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR === (LEFTARG = int, RIGHTARG = text, FUNCTION = similarity_of);
 CREATE FUNCTION upper(int) RETURNS text LANGUAGE sql AS $$ SELECT spy()::text $$;
+CREATE EXTENSION IF NOT EXISTS pg_visibility;
+CREATE EXTENSION IF NOT EXISTS isn;
 """
 
 HIDING = (
@@ -39,6 +41,8 @@ HIDING = (
     "SELECT upper(5)",
     "SELECT spy()",
     "SELECT 1 === 'x'",
+    "SELECT (4711).pg_truncate_visibility_map",
+    "SELECT (true).isn_weak",
 )
 
 PLAIN = (
