@@ -24,6 +24,7 @@ from tidegate.sql.shield.names import Names
 from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import cte_names
 from tidegate.sql.shield.systems import PRAGMAS, SHOWS, TRANSACTION
+from tidegate.sql.shield.terms import FENCES
 from tidegate.types import Catalog, Effect
 
 _SPOKEN = {"postgresql": "postgres", "mariadb": "mysql"}
@@ -58,6 +59,8 @@ def rewrite(
     if len(key) < 16 or not key.isascii() or not key.isalnum():
         raise masked("The key of the hashes is not fit for use", "shield.key")
     dialect = _SPOKEN.get(dialect, dialect)
+    if dialect not in FENCES:
+        raise masked(f"Masks are not known for {dialect}", "shield.dialect")
     return _rewritten(text, dialect, shield, _Known(catalog), key, schema)
 
 
