@@ -79,8 +79,10 @@ class App:
         )
         self.tokens = Tokens(self.store, note=self.note)
         self.door = Door(self.tokens, self.tell)
-        self._pairings = Pairings(directory / "state.db")
-        self.pairer = Pairer(self._pairings, self.tokens, note=self.note, tell=self.tell)
+        self._pairings = StateFile(directory / "state.db")
+        self.pairer = Pairer(
+            Pairings(self._pairings), self.tokens, note=self.note, tell=self.tell
+        )
         self.connections = Connections(
             self.store,
             open_engine,
@@ -308,6 +310,7 @@ def ephemeral_sources(config: Config) -> list[Source]:
                 tags=settings.tags,
                 masks=settings.masks,
                 filters=settings.filters,
+                run_as=settings.run_as.run_as if settings.run_as else None,
                 approval=settings.approval,
                 unattended=settings.unattended,
                 unqualified=settings.unqualified,

@@ -17,7 +17,7 @@ import msgspec
 from tidegate.custody import refuse_foreign_hands
 from tidegate.errors import Code, GateError
 from tidegate.secrets import refuse_literal
-from tidegate.types import Mask, RowFilter
+from tidegate.types import Mask, RowFilter, RunAs
 
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
@@ -27,6 +27,22 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
+class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who a caller is to the database: see `types.RunAs`."""
+
+    role: str | None = None
+    roles: dict[str, str] = {}
+    variables: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.role is None and not self.roles and not self.variables:
+            raise _invalid("`run_as` names no role and no variable.")
+
+    @property
+    def run_as(self) -> RunAs:
+        return RunAs(self.role, tuple(self.roles.items()), tuple(self.variables.items()))
+
+
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One source. `url` may refer to secrets but never holds one.
 
@@ -34,6 +50,7 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `unattended`: what happens to what a person should see when the client can show nobody a
     question. `unqualified`: UPDATE and DELETE without WHERE. `destructive_scope`: what DROP,
     TRUNCATE and ALTER...DROP need. `masks` hide columns, `filters` hide rows.
+    `run_as` says who a caller is to the database.
     """
 
     name: str
@@ -50,6 +67,7 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
+    run_as: RunAsSettings | None = None
 
     def __post_init__(self) -> None:
         check_source_name(self.name)

@@ -23,6 +23,7 @@ class Code(Enum):
     POLICY_BLOCKED = "policy.blocked"
     POLICY_READ_ONLY = "policy.read_only"
     POLICY_DENIED = "policy.denied"
+    POLICY_IDENTITY = "policy.identity"
     POLICY_CONFIRM = "policy.confirm"
     POLICY_MASKED = "policy.masked"
     CONFIRM_NEEDLESS = "policy.confirm_needless"
@@ -80,6 +81,9 @@ FATES: dict[Code, Fate] = {
         -32007, 403, "25006", 77, "Send a statement that only reads, such as SELECT."
     ),
     Code.POLICY_DENIED: Fate(-32007, 403, "42501", 77, "Send a statement that only reads."),
+    Code.POLICY_IDENTITY: Fate(
+        -32007, 403, "28000", 77, "Ask the operator to name a role for this caller."
+    ),
     Code.POLICY_CONFIRM: Fate(-32007, 403, "42501", 77, "Use the tool that confirms it."),
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."

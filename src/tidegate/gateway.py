@@ -20,6 +20,7 @@ from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
 from tidegate.policy.explain import Explanation, explain
+from tidegate.policy.identities import identity_of
 from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.policy.shields import concealed, shield_of
 from tidegate.runs import Runs, report
@@ -149,17 +150,18 @@ class Gateway:
         trail.database = engine.status.database
         if connection.places:
             request = connection.place(call.actor).applied(request)
-        if verdict.kind == "ask" and not isinstance(request, Browse):
-            await self._approve(call, request, connection, trail, engine)
         shield = shield_of(call.actor, source)
+        wanted = request
         if shield is not None and not isinstance(request, Browse):
             browse = Browse("catalog", database=request.database)
             names = _permit(call, source, browse, Effect.READ, trail)
             request = await self._curtain.drawn(call, request, shield, names, engine, connection)
+        if verdict.kind == "ask" and not isinstance(wanted, Browse):
+            await self._approve(call, wanted, connection, trail, engine)
         if call.cancellation.cancelled:
             raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
-        await trail.permit()
         permit = _permit(call, source, request, judgement.effect, trail)
+        await trail.permit()
         connection.last_active_at = trail.started_at
         shares, actor_id = connection.shares, call.actor.id
         if not shares.enter_now(actor_id):
@@ -338,7 +340,8 @@ def _permit(
     call: Call, source: Source, request: Query | Explain | Browse, effect: Effect, trail: Trail
 ) -> Permit:
     limits = _METADATA_LIMITS if isinstance(request, Browse) else request.limits
-    return Permit(trail.call_id, call.actor, source, request, effect, limits)
+    identity = identity_of(call.actor, source)
+    return Permit(trail.call_id, call.actor, source, request, effect, limits, identity)
 
 
 def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:

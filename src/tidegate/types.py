@@ -89,6 +89,27 @@ class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tag: str | None = None
 
 
+class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who a caller is to the database, so that its own row-level security holds for the person
+    behind the agent.
+
+    `roles` names the database's role by the name of the caller's token; `role` is that of every
+    other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
+    `{actor.id}` stand for the caller's.
+    """
+
+    role: str | None = None
+    roles: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who one caller is to one database: its role, if it has one, and (name, value) to set."""
+
+    role: str | None
+    variables: tuple[tuple[str, str], ...] = ()
+
+
 class Source(msgspec.Struct, frozen=True):
     """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
 
@@ -117,6 +138,7 @@ class Source(msgspec.Struct, frozen=True):
     destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
+    run_as: RunAs | None = None
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -365,7 +387,8 @@ class Verdict(msgspec.Struct, frozen=True):
 class Permit(msgspec.Struct, frozen=True):
     """Proof that a verdict was allow and that the intent is on record.
 
-    Made in `gateway.py` only; the only thing an engine accepts.
+    Made in `gateway.py` only; the only thing an engine accepts. With an `identity` the engine runs
+    as that, or not at all.
     """
 
     call_id: str
@@ -374,6 +397,7 @@ class Permit(msgspec.Struct, frozen=True):
     request: Query | Explain | Browse
     effect: Effect
     limits: Limits
+    identity: Identity | None = None
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from tidegate.store.database import connect, prepare, transaction
 from tidegate.types import Scope, Source
 
 _OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags, rules"
-_RULES = ("approval", "unattended", "unqualified", "destructive_scope", "masks", "filters")
+_RULES = ("approval", "unattended", "unqualified", "destructive_scope", "masks", "filters", "run_as")
 _PLAIN = msgspec.structs.asdict(Source("", "", "", "", ""))
 _OF_TOKEN = (
     "id, name, prefix, scope, sources, created_at, expires_at, last_used_at, revoked_at, tags"  # noqa: S105 - names of columns
