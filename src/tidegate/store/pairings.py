@@ -9,21 +9,14 @@ only the client has.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from threading import Lock
 from typing import Any, Literal
 
-import apsw
 import msgspec
 
-from tidegate.errors import Code, GateError
-from tidegate.store.database import connect, transaction
+from tidegate.store.file import StateFile
 from tidegate.types import Scope
 
 State = Literal["pending", "approved", "denied", "exchanged", "burnt"]
-OPEN = ("pending", "approved")
 
 
 class Rights(msgspec.Struct, frozen=True):
@@ -59,21 +52,19 @@ _JSON = frozenset({"wanted", "granted"})
 
 
 class Pairings:
-    """The requests in the state file at `path`, which a store has prepared.
+    """The requests in the state file, shared by processes. Safe to call from any thread.
 
-    Safe to call from any thread, and shared by processes. Each may raise GateError STATE_FAILED.
+    Each method may raise GateError STATE_FAILED.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = Lock()
-        self._connection: apsw.Connection | None = None
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
 
     def add(self, pairing: Pairing, digest: bytes, *, most: int, most_of_address: int) -> bool:
         """Keep a request under the digest of its code; False if too many wait already."""
         values = [*map(_column, _FIELDS, _values(pairing)), digest]
         marks = ", ".join("?" * len(values))
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             waiting = connection.execute(
                 "SELECT count(*), count(*) FILTER (WHERE address = ?) FROM pairings"
                 " WHERE state = 'pending' AND expires_at > ?",
@@ -88,7 +79,7 @@ class Pairings:
 
     def forget(self, before: float) -> None:
         """Remove what ended before that time."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute("DELETE FROM pairings WHERE expires_at < ?", (before,))
 
     def list(self) -> tuple[Pairing, ...]:
@@ -114,7 +105,7 @@ class Pairings:
         granted: Rights | None = None,
     ) -> bool:
         """Answer a request that waits; False if it waits no more."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute(
                 "UPDATE pairings SET state = ?, expires_at = coalesce(?, expires_at),"
                 " token_name = ?, granted = ?"
@@ -125,35 +116,16 @@ class Pairings:
 
     def end(self, id: str, was: State, state: Literal["exchanged", "burnt"]) -> bool:
         """Make a code worthless; False if somebody was faster. So a code is used once."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute(
                 "UPDATE pairings SET state = ? WHERE id = ? AND state = ?", (state, id, was)
             )
             return connection.changes() > 0
 
-    def close(self) -> None:
-        """Let go of the file. Safe to call twice."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
     def _read(self, where: str, *values: Any) -> tuple[Pairing, ...]:
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM pairings {where}", values)
             return tuple(_pairing(row) for row in rows)
-
-    @contextmanager
-    def _changing(self) -> Generator[apsw.Connection, None, None]:
-        """A transaction. Raises: GateError STATE_FAILED for what SQLite raises."""
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = connect(self._path)
-                with transaction(self._connection):
-                    yield self._connection
-            except apsw.Error as error:
-                raise GateError(Code.STATE_FAILED, f"The state store failed: {error}.") from error
 
 
 def _values(pairing: Pairing) -> list[Any]:

@@ -15,6 +15,7 @@ from tidegate.identity.pairing import (
     make_verifier,
 )
 from tidegate.identity.tokens import Tokens
+from tidegate.store.file import StateFile
 from tidegate.store.pairings import Pairings, Rights
 from tidegate.store.sqlite import SqliteStore
 from tidegate.types import Scope
@@ -29,7 +30,8 @@ class House:
         self.noted = []
         self.told = []
         self.store = SqliteStore(directory / "state.db")
-        self.pairings = Pairings(directory / "state.db")
+        self.file = StateFile(directory / "state.db")
+        self.pairings = Pairings(self.file)
         self.tokens = Tokens(self.store, self.clock, note=self.note)
         self.pairer = self.another()
 
@@ -59,7 +61,7 @@ class House:
 
     def close(self):
         self.tokens.close()
-        self.pairings.close()
+        self.file.close()
         self.store.close()
 
 

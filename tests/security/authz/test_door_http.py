@@ -1,0 +1,204 @@
+"""The door over HTTP: statuses, challenges, lockout and its record, and who comes in as nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asgi import Answer, ask
+from tidegate.app import App
+from tidegate.config import Config, SourceSettings, load
+from tidegate.edges.challenge import Challenge
+from tidegate.edges.http import HttpEdge
+from tidegate.errors import Code, GateError
+from tidegate.protocol.kernel import Kernel
+from tidegate.types import Scope
+
+GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}
+REVISION = "2026-07-28"
+
+
+class House:
+    def __init__(self, directory: Path) -> None:
+        self.app = App.open(Config(state=str(directory)))
+        surface = self.app.surface("workbench")
+        kernel = Kernel(surface, surface.settings)
+        self.edge = HttpEdge(
+            {"/mcp": kernel},
+            self.app.door.identify,
+            challenges={"/mcp": Challenge("TablePro MCP")},
+        )
+
+    async def list_tools(self, headers: dict[str, str], address: str = "10.0.0.1") -> Answer:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": REVISION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+        named = {"mcp-protocol-version": REVISION, "mcp-method": "tools/list"}
+        return await ask(self.edge, "POST", "/mcp", body, {**named, **headers}, address)
+
+
+Scenario = Callable[[House], Awaitable[None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Scenario], list[dict[str, Any]]]:
+    """Run a scenario in a house of its own; gives what was put on record beside calls."""
+
+    def run(scenario: Scenario) -> list[dict[str, Any]]:
+        async def whole() -> None:
+            house = House(tmp_path)
+            try:
+                await scenario(house)
+            finally:
+                await house.app.close()
+
+        asyncio.run(whole())
+        lines = [
+            json.loads(line)
+            for file in sorted((tmp_path / "audit").glob("*.jsonl"))
+            for line in file.read_text().splitlines()
+        ]
+        return [line for line in lines if line["phase"] == "event"]
+
+    return run
+
+
+def test_a_challenge_has_the_realm_of_the_document_and_says_what_was_wrong(play: Any) -> None:
+    async def scenario(house: House) -> None:
+        missing = await house.list_tools({})
+        assert (missing.status, missing.json["error"]["code"]) == (401, -32001)
+        assert missing.headers["www-authenticate"] == 'Bearer realm="TablePro MCP"'
+        invalid = await house.list_tools(GUESS)
+        assert (invalid.status, invalid.json["error"]["code"]) == (401, -32001)
+        assert invalid.headers["www-authenticate"] == (
+            'Bearer realm="TablePro MCP", error="invalid_token"'
+        )
+
+    play(scenario)
+
+
+def test_an_expired_token_is_told_from_a_wrong_one() -> None:
+    challenge = Challenge("TablePro MCP")
+    assert challenge.to(GateError(Code.AUTH_EXPIRED, "x")) == (
+        b'Bearer realm="TablePro MCP", error="invalid_token", error_description="token_expired"'
+    )
+
+
+def test_the_sixth_guess_is_answered_429_and_the_record_tells_of_it(play: Any) -> None:
+    async def scenario(house: House) -> None:
+        statuses = [(await house.list_tools(GUESS)).status for _ in range(6)]
+        assert statuses == [401] * 5 + [429]
+        locked = await house.list_tools(GUESS)
+        assert locked.json["error"]["code"] == -32000
+        assert 0 < int(locked.headers["retry-after"]) <= 300
+        assert "www-authenticate" not in locked.headers
+        good, _ = house.app.tokens.create("good", Scope.READ_ONLY)
+        bearer = {"authorization": f"bearer {good}"}
+        assert (await house.list_tools(bearer)).status == 200
+        assert (await house.list_tools(GUESS, "10.0.0.2")).status == 401
+
+    events = play(scenario)
+    told = [(event["name"], event["details"].get("address")) for event in events]
+    assert told.count(("login.failed", "10.0.0.1")) == 5
+    assert told.count(("login.locked_out", "10.0.0.1")) == 1
+    assert told.count(("login.failed", "10.0.0.2")) == 1
+    assert GUESS["authorization"][7:] not in json.dumps(events)
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["Basic dXNlcjp0b2tlbg==", "Bearer", "Bearer ", "tg_" + "a" * 43, "Token {}", "Bearer x {}"],
+)
+def test_only_a_bearer_token_in_the_header_counts(play: Any, authorization: str) -> None:
+    async def scenario(house: House) -> None:
+        good, _ = house.app.tokens.create("good", Scope.READ_ONLY)
+        answer = await house.list_tools({"authorization": authorization.format(good)})
+        assert answer.status == 401
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "gate.example.com", "::"])  # noqa: S104
+def test_nobody_without_a_token_is_served_beyond_this_machine(host: str) -> None:
+    address = f"[{host}]:0" if ":" in host else f"{host}:0"
+    with pytest.raises(GateError) as caught:
+        Config(http=address, auth=False)
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+def test_an_authorization_server_and_no_authentication_exclude_each_other() -> None:
+    oauth = {
+        "issuer": "https://login.example.com",
+        "resource": "https://gate.example.com/mcp",
+        "scopes": {"db:read": "readOnly"},
+    }
+    assert load(json.dumps({"oauth": oauth})).oauth is not None
+    with pytest.raises(GateError) as caught:
+        load(json.dumps({"oauth": oauth, "auth": False}))
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"issuer": "http://login.example.com"},
+        {"issuer": "https://login.example.com?x=1"},
+        {"issuer": "https://user:word@login.example.com"},
+        {"issuer": "file:///etc/passwd"},
+        {"jwks_url": "http://keys.example.com/jwks"},
+        {"resource": "https://gate.example.com"},
+        {"resource": 'https://gate.example.com/"/mcp'},
+        {"scopes": {}},
+        {"scopes": {"db:read": "root"}},
+        {"scopes": {'a"b': "readOnly"}},
+        {"algorithms": ["none"]},
+        {"algorithms": ["HS256"]},
+        {"algorithms": []},
+        {"audiences": ["x"]},
+    ],
+)
+def test_settings_that_would_let_strangers_in_are_refused(changed: dict[str, Any]) -> None:
+    oauth = {
+        "issuer": "https://login.example.com",
+        "resource": "https://gate.example.com/mcp",
+        "scopes": {"db:read": "readOnly"},
+        **changed,
+    }
+    with pytest.raises(GateError) as caught:
+        load(json.dumps({"oauth": oauth}))
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+def test_a_tag_opens_the_sources_that_carry_it_and_no_other(tmp_path: Path) -> None:
+    names = {"live": ("prod",), "copy": ("test",), "bare": ()}
+    for name in names:
+        (tmp_path / f"{name}.db").touch()
+    sources = tuple(
+        SourceSettings(name=name, url=f"sqlite:///{tmp_path / name}.db", tags=tags)
+        for name, tags in names.items()
+    )
+
+    async def scenario() -> None:
+        app = App.open(Config(sources=sources, state=str(tmp_path / "state")))
+        try:
+            for given, seen in (
+                ({"tags": ["prod"]}, {"live"}),
+                ({"tags": ["prod"], "sources": ["bare"]}, {"live", "bare"}),
+                ({"tags": []}, set()),
+                ({}, set(names)),
+            ):
+                made, _ = app.tokens.create(f"t{len(seen)}{len(given)}", Scope.READ_ONLY, **given)
+                actor = app.tokens.verify(made)
+                entries = app.connections.entries(actor)
+                assert {entry.source.name for entry in entries} == seen
+        finally:
+            await app.close()
+
+    asyncio.run(scenario())
