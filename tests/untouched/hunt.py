@@ -21,7 +21,8 @@ _TOKEN = re.compile(r"\s+|\w+|'[^']*'|[^\w\s]")
 
 @dataclass
 class Find:
-    """A false read: as it was generated, in few words, and the parts of the digest it changed."""
+    """A false read: as it was generated, in few words, and the parts of the digest it changed. If
+    no statement of a batch does it alone, all of them, and no words."""
 
     text: str
     minimal: str
@@ -68,6 +69,8 @@ class Hunt:
         self._build = build
         self._called = called
         self.house = build()
+        self._folder = str(self.house.folder)
+        self._before = self.house.digest()
         self.summary = Summary(self.house.dialect, seed)
 
     def close(self) -> None:
@@ -104,31 +107,34 @@ class Hunt:
         return any(name in folded for name in self.house.hiding) and self.house.objects(text)
 
     def _check(self, batch: Sequence[str]) -> None:
-        before = self.house.digest()
         for text in batch:
             self.summary.executed += 1
-            self.summary.failed += not self.house.run(text)
-        if batch and difference(before, self.house.digest()):
+            self.summary.failed += not self._run(text)
+        after = self.house.digest()
+        changed = difference(self._before, after)
+        self._before = after
+        if changed:
             self.summary.changed += 1
-            guilty = self._guilty(list(batch))
-            minimal = self._minimal(guilty)
+            self.summary.finds.append(self._find(list(batch), changed))
             self._renew()
-            changed = self._effect_of([minimal])
-            self.summary.finds.append(Find(guilty, minimal, changed))
-            self._renew()
+
+    def _run(self, text: str) -> bool:
+        """Also in a later house, whose folder is another one."""
+        return self.house.run(text.replace(self._folder, str(self.house.folder)))
 
     def _renew(self) -> None:
         self.house.close()
         self.house = self._build()
+        self._before = self.house.digest()
 
     def _effect_of(self, texts: Sequence[str]) -> list[str]:
-        """What the texts change in a new house."""
+        """What the texts change."""
         before = self.house.digest()
         for text in texts:
-            self.house.run(text)
+            self._run(text)
         return difference(before, self.house.digest())
 
-    def _guilty(self, batch: list[str]) -> str:
+    def _find(self, batch: list[str], changed: list[str]) -> Find:
         """The one of a batch that changes something; all of them if none does alone."""
         rest = batch
         while len(rest) > 1:
@@ -136,7 +142,10 @@ class Hunt:
             self._renew()
             rest = rest[:half] if self._effect_of(rest[:half]) else rest[half:]
         self._renew()
-        return rest[0] if self._effect_of(rest) else " ;;; ".join(batch)
+        alone = self._effect_of(rest)
+        if not alone:
+            return Find(" ;;; ".join(batch), "", changed)
+        return Find(rest[0], self._minimal(rest[0]), alone)
 
     def _minimal(self, text: str) -> str:
         """The text with as few tokens as still make it a false read."""

@@ -48,9 +48,7 @@ SCHEMA = """
     INSERT INTO old VALUES (1);
     SELECT NEXTVAL(s)
 """
-TIDY = (
-    f"SET SESSION max_statement_time = {TIMEOUT_S}, lock_wait_timeout = 1"
-)
+TIDY = f"SET SESSION max_statement_time = {TIMEOUT_S}, lock_wait_timeout = 1"
 MOVING = frozenset(
     {"timestamp", "pseudo_thread_id", "rand_seed1", "rand_seed2", "warning_count", "error_count"}
     | {"last_gtid", "gtid_seq_no", "in_transaction"}
@@ -92,7 +90,6 @@ class MysqlHouse:
         self._connection: Any = self._loop.run_until_complete(self._connect())
         source = Source("s1", "house", self._server.url("house"), "mysql", "mysql")
         self._engine = self._loop.run_until_complete(open_engine(source))
-        self.lost = 0
         self.digest()
 
     async def _connect(self) -> Any:
@@ -136,7 +133,6 @@ class MysqlHouse:
                 await cursor.fetchall()
         except Exception:  # noqa: BLE001 - whatever the driver makes of it, the digest tells
             if not self._connection.connected:
-                self.lost += 1
                 self._connection = await self._connect()
             return False
         return True

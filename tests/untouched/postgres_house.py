@@ -200,7 +200,6 @@ class PostgresHouse:
         self._loop = asyncio.new_event_loop()
         source = Source("s1", "house", self._server.url("house"), "postgres", "postgres")
         self._engine = self._loop.run_until_complete(open_engine(source))
-        self.lost = 0
 
     def _connect(self) -> psycopg.Connection:
         info = self._server.conninfo("house")
@@ -255,7 +254,7 @@ class PostgresHouse:
             line.status != pq.ConnStatus.OK
             or line.transaction_status == pq.TransactionStatus.ACTIVE
         ):
-            self.lost += 1  # a COPY waits for data, or the server ended the connection
+            # A COPY waits for data, or the server ended the connection.
             with contextlib.suppress(psycopg.Error):
                 self._connection.close()
             self._connection = self._connect()
