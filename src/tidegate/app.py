@@ -310,6 +310,7 @@ def ephemeral_sources(config: Config) -> list[Source]:
                 tags=settings.tags,
                 masks=settings.masks,
                 filters=settings.filters,
+                run_as=settings.run_as.run_as if settings.run_as else None,
                 approval=settings.approval,
                 unattended=settings.unattended,
                 unqualified=settings.unqualified,
