@@ -1,23 +1,17 @@
 """MariaDB servers for the tests: started when first asked for, gone with the process that asked.
 
 Debian's `mariadbd` (package `mariadb-server-core`), on a free port and a socket of its own, with
-its data in a folder that is removed. A server is kept by a small keeper process, which ends it when
-its standard input closes, so nothing is left however the tests end. As root it runs as `nobody`.
+its data in a folder that is removed. Each has a keeper (`server_keeper.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import json
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -25,24 +19,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-PASSWORD = "correct horse"
-NOBODY = 65534
-START_S = 60
+from server_keeper import NOBODY, PASSWORD, Keeper, KeptServer, keep
+
 _numbers = count(1)
 
 
-class Server:
+class Server(KeptServer):
     """A running server. `root` may do everything; on the Unix socket it needs no password."""
 
     def __init__(self, *, tls: bool = False) -> None:
-        command = [sys.executable, __file__, *(["tls"] if tls else [])]
-        self._keeper = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._keeper.stdout is not None
-        ready = json.loads(self._keeper.stdout.readline())
-        self.directory = Path(ready["directory"])
-        self.port: int = ready["port"]
+        super().__init__(__file__, *(["tls"] if tls else []))
         self.script(
             f"CREATE USER 'word'@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO 'word'@'%';"
             "CREATE USER 'reader'@'%'; GRANT SELECT, SHOW VIEW ON *.* TO 'reader'@'%'"
@@ -119,33 +105,6 @@ class Server:
             if not path.name.startswith(("ib_", "ibtmp", "undo", "aria_log", "log"))
         }
 
-    def restart(self) -> None:
-        """Stop the server, ending every connection, and start it again."""
-        self._command("restart")
-
-    def stop(self) -> None:
-        self._command("stop")
-
-    def start(self) -> None:
-        self._command("start")
-
-    def kill(self) -> None:
-        """End the server as a crash would."""
-        self._command("kill")
-
-    def close(self) -> None:
-        """End it and remove its files."""
-        assert self._keeper.stdin is not None and self._keeper.stdout is not None
-        self._keeper.stdin.close()
-        self._keeper.wait(START_S)
-        self._keeper.stdout.close()
-
-    def _command(self, word: str) -> None:
-        assert self._keeper.stdin is not None and self._keeper.stdout is not None
-        self._keeper.stdin.write(word + "\n")
-        self._keeper.stdin.flush()
-        assert self._keeper.stdout.readline().strip() == word
-
 
 def available() -> bool:
     """Whether a server can be started here."""
@@ -167,16 +126,6 @@ def shared() -> Server:
 
 def _program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-
-
-def _drop_rights() -> dict[str, object]:
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _make_certificate(directory: Path) -> None:
@@ -208,41 +157,25 @@ def _make_certificate(directory: Path) -> None:
         os.chown(directory / "key.pem", NOBODY, NOBODY)
 
 
-class _Keeper:
+class _Keeper(Keeper):
     def __init__(self, *, tls: bool) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="tidegate-my-"))
-        self.port = _free_port()
-        self.process: subprocess.Popen | None = None
-        if os.getuid() == 0:
-            os.chown(self.directory, NOBODY, NOBODY)
+        super().__init__("my")
         self.tls = tls
         self.more: tuple[str, ...] = ()
 
     def prepare(self) -> None:
-        """Fill the data folder."""
         if self.tls:
             _make_certificate(self.directory)
             self.more = tuple(
                 f"--ssl-{part}={self.directory}/{file}.pem"
                 for part, file in (("cert", "cert"), ("key", "key"), ("ca", "cert"))
             )
-        self._run(
+        self.run(
             *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
             "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve".split()
         )
 
-    def _run(self, *command: str) -> None:
-        subprocess.run(
-            command,
-            cwd=self.directory,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={"LANG": "C", "PATH": f"{os.environ['PATH']}:/usr/sbin"},
-            **_drop_rights(),
-        )
-
-    def start(self) -> None:
+    def command(self) -> list[str]:
         path = self.directory / "socket"
         path.unlink(missing_ok=True)
         options = (
@@ -253,51 +186,13 @@ class _Keeper:
             "--innodb-flush-log-at-trx-commit=2 --innodb-log-file-size=16M "
             f"--key-buffer-size=1M --aria-pagecache-buffer-size=8M --secure-file-priv="
         )
-        with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [str(_program("mariadbd")), *options.split(), *self.more],
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                **_drop_rights(),
-            )
-        while self.process.poll() is None:
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(str(path))
-                if probe.recv(1):
-                    return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(0.02)
-        raise SystemExit((self.directory / "log").read_text())
+        return [str(_program("mariadbd")), *options.split(), *self.more]
 
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(START_S)
-            self.process = None
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def kill(self) -> None:
-        self.stop(signal.SIGKILL)
-
-    def serve(self) -> None:
-        try:
-            self.prepare()
-            self.start()
-            print(json.dumps({"directory": str(self.directory), "port": self.port}), flush=True)
-            for line in sys.stdin:
-                getattr(self, line.strip())()
-                print(line.strip(), flush=True)
-        finally:
-            self.stop()
-            shutil.rmtree(self.directory, ignore_errors=True)
+    def is_ready(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(self.directory / "socket"))
+            return bool(probe.recv(1))
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM):  # we end when our input does, and tidy up
-        signal.signal(number, lambda *_: None)
-    _Keeper(tls="tls" in sys.argv).serve()
+    keep(lambda: _Keeper(tls="tls" in sys.argv))

