@@ -143,9 +143,13 @@ def available() -> dict[str, Path]:
     return kinds
 
 
-@functools.cache
-def shared(kind: str) -> Server:
+def shared(kind: str = "wheel") -> Server:
     """This process's server of a kind; it ends with the process."""
+    return _shared(kind)
+
+
+@functools.cache
+def _shared(kind: str) -> Server:
     import atexit
 
     server = Server(available()[kind])
