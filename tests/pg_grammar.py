@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 _HARMLESS = frozenset({"select_stmt", "explain_stmt", "variable_show_stmt"})
 _CHANGES = frozenset({"insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 _EFFECTS = _CHANGES | {"into_clause", "locking_clause"}
-_PLANNED = _CHANGES | {"select_stmt", "create_table_as_stmt"}
+_PLANNED = _CHANGES | {"select_stmt", "create_table_as_stmt", "refresh_mat_view_stmt"}
 
 
 class Opinion(NamedTuple):

@@ -186,8 +186,10 @@ def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dial
 
 
 def _description(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
-    """DuckDB's DESCRIBE and SUMMARIZE within a query: of a table or a query, nothing else."""
-    if type(node.this).__name__ not in ("Table", "Select", "Subquery", "Union"):
+    """DuckDB's DESCRIBE and SUMMARIZE within a query: of a table or a query, nothing else. To
+    PostgreSQL they are names."""
+    kind = type(node.this).__name__
+    if dialect.name != "duckdb" or kind not in ("Table", "Select", "Subquery", "Union"):
         grammar.opinions.append(_unlisted(type(node).__name__, node))
 
 

@@ -252,6 +252,7 @@ def test_what_the_parser_does_not_know_is_said_otherwise(dialect: str, text: str
         ("postgres", "SELECT a::numeric(5, lo_import('x')) FROM t"),
         ("postgres", "SELECT * FROM a JOIN b USING (lo_import('x')) AS j"),
         ("postgres", "SELECT a AT LOCAL FROM t FOR UPDATE"),
+        ("postgres", "SELECT * FROM describe t"),
         ("postgres", "SELECT xmlparse(document lo_get(1))"),
         ("duckdb", "FROM (SUMMARIZE TABLE 'x.csv')"),
         ("duckdb", "SELECT 1 INTO NAME x"),
