@@ -171,6 +171,21 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dry_run: bool = True
 
 
+class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `tidegate bridge` may do at a server on HTTP that listens on loopback.
+
+    `scope` is of its own token, which is renewed within each hour; with `sources`, `tags` or both
+    it sees only those sources. A server that a bridge has started ends after `idle_s` without a
+    request. Without `enabled` no bridge finds the server.
+    """
+
+    enabled: bool = True
+    scope: Literal["readOnly", "readWrite", "fullAccess"] = "readOnly"
+    sources: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    idle_s: Seconds = 900.0
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
     With `pairing` a client may ask for a token over HTTP, which a person then approves.
@@ -200,6 +215,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    bridge: BridgeSettings = BridgeSettings()
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
 

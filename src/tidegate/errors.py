@@ -51,6 +51,10 @@ class Code(Enum):
     LIMIT_RATE = "limit.rate"
     CALL_CANCELLED = "call.cancelled"
     RESULT_GONE = "result.gone"
+    BRIDGE_UNTRUSTED = "bridge.untrusted"
+    BRIDGE_NO_SERVER = "bridge.no_server"
+    BRIDGE_OUTCOME = "bridge.outcome_unknown"
+    CLIENT_FILE = "client.file"
     CONFIG_INVALID = "config.invalid"
     STATE_FAILED = "state.failed"
     AUDIT_UNAVAILABLE = "audit.unavailable"
@@ -113,6 +117,14 @@ FATES: dict[Code, Fate] = {
     Code.LIMIT_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
     Code.CALL_CANCELLED: Fate(-32002, 200, "57014", 75, "Send the call again if still needed."),
     Code.RESULT_GONE: Fate(-32602, 200, "34000", 66, "Run the statement again."),
+    Code.BRIDGE_UNTRUSTED: Fate(
+        -32000, 403, "28000", 77, "Remove the file and start `tidegate serve` again."
+    ),
+    Code.BRIDGE_NO_SERVER: Fate(-32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."),
+    Code.BRIDGE_OUTCOME: Fate(
+        -32000, 502, "08007", 75, "Look whether it took effect before you send it again."
+    ),
+    Code.CLIENT_FILE: Fate(-32603, 500, "58000", 65, "Correct the file, or add the entry by hand."),
     Code.CONFIG_INVALID: Fate(-32603, 500, "F0000", 78, "Correct the setting that is named."),
     Code.STATE_FAILED: Fate(-32603, 500, "58000", 74, "Check the state directory."),
     Code.AUDIT_UNAVAILABLE: Fate(

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from tidegate.errors import Code, GateError
+from tidegate.identity.bridge import PREFIX as BRIDGE_PREFIX
+from tidegate.identity.bridge import BridgePass
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.tokens import PREFIX, Tokens
 from tidegate.types import Actor
@@ -42,11 +44,13 @@ class Door:
         tell: Tell,
         *,
         verifier: Verifier | None = None,
+        bridge: BridgePass | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tokens = tokens
         self._tell = tell
         self._verifier = verifier
+        self._bridge = bridge
         self._clock = clock
         self._lockout = Lockout()
 
@@ -60,6 +64,8 @@ class Door:
         if self._verifier is not None and not bearer.startswith(PREFIX):
             return self._verifier.known(bearer) or self._verify(self._verifier, bearer, address)
         try:
+            if self._bridge is not None and bearer.startswith(BRIDGE_PREFIX):
+                return self._bridge.verify(bearer, address)
             return self._tokens.verify(bearer)
         except GateError as error:
             self._turn_away(error, address)

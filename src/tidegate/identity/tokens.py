@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
 from tidegate.errors import Code, GateError
+from tidegate.identity.bridge import NAME as BRIDGE
 from tidegate.store.api import Store, TokenEntry
 from tidegate.store.deferred import Deferred
 from tidegate.types import Actor, Scope
@@ -215,6 +216,12 @@ class Tokens:
 
 def check_token_name(name: str) -> None:
     """Raises: GateError ARGUMENT_INVALID unless the name can stand for a token."""
+    if name == BRIDGE:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{BRIDGE}` is the name of the bridge's own token.",
+            hint="Use another name.",
+        )
     if not re.fullmatch(_NAME, name):
         raise GateError(
             Code.ARGUMENT_INVALID,

@@ -1,0 +1,216 @@
+"""The handshake file: how a bridge finds the server of its state directory, and trusts it.
+
+`STATE/bridge/handshake.json`, mode 0600 in a directory of mode 0700. While the server lives it
+holds a lock beside the file, which the system takes from it when it dies: a file without a holder
+of the lock is stale. A reader trusts nothing that another user could have written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import json
+import os
+import secrets
+import stat
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegate.errors import Code, GateError
+
+VERSION = 1
+PAGE = "/v1/bridge"
+CHALLENGE = "tidegate-challenge"
+LOOPBACK = ("127.0.0.1", "::1")
+
+_MOST_BYTES = 16_384
+
+
+class Handshake(NamedTuple):
+    """What a running server tells bridges.
+
+    `expires_at` is the end of `token`, in seconds of the Unix clock. `key` proves that who answers
+    on the port is who wrote the file. `patience_s` is the longest that a call may be silent.
+    """
+
+    version: int
+    instance: str
+    host: str
+    port: int
+    pid: int
+    expires_at: float
+    token: str
+    key: str
+    paths: tuple[str, ...]
+    patience_s: float
+
+    def proof(self, challenge: str) -> str:
+        """What the server answers to a challenge."""
+        said = f"{challenge}.{self.instance}.{self.host}.{self.port}.{self.pid}"
+        return hmac.new(self.key.encode(), said.encode(), sha256).hexdigest()
+
+
+class Place:
+    """The directory of the handshake, below a state directory."""
+
+    def __init__(self, state: Path) -> None:
+        self.directory = state / "bridge"
+        self.file = self.directory / "handshake.json"
+        self.log = self.directory / "server.log"
+
+    def prepare(self) -> None:
+        """Make the directory. Raises: GateError STATE_FAILED, BRIDGE_UNTRUSTED."""
+        try:
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise _failed(f"cannot be made: {error.strerror}", self.directory) from None
+        self.check()
+
+    def check(self) -> None:
+        """Raises: GateError BRIDGE_UNTRUSTED if others could have changed what is in there."""
+        try:
+            found = self.directory.lstat()
+        except FileNotFoundError:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            raise distrust("is not a directory", self.directory)
+        _check_owner(found, self.directory)
+
+    def lock(self, name: str, *, wait: bool) -> int | None:
+        """Hold a lock until the descriptor is closed; None if another has it and we do not wait.
+
+        Raises: GateError STATE_FAILED.
+        """
+        path = self.directory / f"{name}.lock"
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise _failed(f"cannot be opened: {error.strerror}", path) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def write(self, handshake: Handshake) -> None:
+        """Put the file there, whole, in the place of an older one. Raises: GateError
+        STATE_FAILED."""
+        draft = self.directory / f".handshake.{os.getpid()}.{secrets.token_hex(4)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="utf-8") as file:
+                json.dump(handshake._asdict(), file)
+            draft.replace(self.file)
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink()
+            raise _failed(f"cannot be written: {error.strerror}", self.file) from None
+
+    def remove(self) -> None:
+        """Take the file away. Its writer alone does, while it holds the lock."""
+        with suppress(OSError):
+            self.file.unlink()
+
+    def read(self, now: float) -> Handshake | None:
+        """The handshake of the server that runs; None if none does.
+
+        Raises: GateError BRIDGE_UNTRUSTED for a file that cannot be trusted, STATE_FAILED.
+        """
+        self.check()
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(self.file, flags)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if self.file.is_symlink():
+                raise distrust("is a symbolic link", self.file) from None
+            raise _failed(f"cannot be read: {error.strerror}", self.file) from None
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise distrust("is not a regular file", self.file)
+            _check_owner(found, self.file)
+            text = file.read(_MOST_BYTES)
+        handshake = self._decode(text)
+        if not self._is_held():
+            return None
+        self._check_life(handshake, now)
+        return handshake
+
+    def _decode(self, text: bytes) -> Handshake:
+        try:
+            told: dict[str, Any] = json.loads(text)
+            if told["version"] != VERSION:
+                raise distrust("is of another version of Tidegate", self.file)
+            told["paths"] = tuple(told["paths"])
+            handshake = Handshake(**told)
+            _check_types(handshake)
+        except (ValueError, TypeError, KeyError):
+            raise distrust("does not hold a handshake", self.file) from None
+        if handshake.host not in LOOPBACK:
+            raise distrust("names a host that is not loopback", self.file)
+        if not 0 < handshake.port < 65_536:
+            raise distrust("names a port that is none", self.file)
+        if not handshake.token or not handshake.key or not handshake.instance:
+            raise distrust("holds no token", self.file)
+        if not (handshake.token + handshake.key + handshake.instance).isascii():
+            raise distrust("does not hold a handshake", self.file)
+        return handshake
+
+    def _is_held(self) -> bool:
+        """Whether a server lives that wrote the file."""
+        descriptor = self.lock("server", wait=False)
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+    def _check_life(self, handshake: Handshake, now: float) -> None:
+        if handshake.pid < 2:
+            raise distrust("names a process that cannot be a server", self.file)
+        try:
+            os.kill(handshake.pid, 0)
+        except PermissionError:
+            raise distrust("names a process of another user", self.file) from None
+        except (ProcessLookupError, OverflowError):
+            raise distrust("names a process that has ended", self.file) from None
+        if now >= handshake.expires_at:
+            raise distrust("has expired", self.file)
+
+
+def distrust(problem: str, path: Path) -> GateError:
+    """Why a handshake is not believed."""
+    return GateError(
+        Code.BRIDGE_UNTRUSTED, f"The handshake `{path}` {problem}", details={"path": str(path)}
+    )
+
+
+def _check_owner(found: os.stat_result, path: Path) -> None:
+    if found.st_uid != os.geteuid():
+        raise distrust("belongs to another user", path)
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise distrust("is open to other users", path)
+
+
+def _check_types(told: Handshake) -> None:
+    """Raises: TypeError unless every value is of its type: what was read may be anything."""
+    for value in (told.port, told.pid):
+        if type(value) is not int:
+            raise TypeError
+    for value in (told.instance, told.host, told.token, told.key, *told.paths):
+        if type(value) is not str:
+            raise TypeError
+    for value in (told.expires_at, told.patience_s):
+        if type(value) not in (int, float):
+            raise TypeError
+
+
+def _failed(problem: str, path: Path) -> GateError:
+    return GateError(
+        Code.STATE_FAILED, f"The handshake's `{path}` {problem}", details={"path": str(path)}
+    )
