@@ -17,7 +17,7 @@ from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD, Token
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
-from tidegate.sql.shield.check import BLANK, check
+from tidegate.sql.shield.check import BLANK, check, table_names
 from tidegate.sql.shield.cover import Cover, told_by_functions
 from tidegate.sql.shield.model import Shield, masked
 from tidegate.sql.shield.names import Names
@@ -219,10 +219,13 @@ class _Statement:
             self._refuse_in_table(self._tokens)
         sentence = Sentence(self._text, self._tokens, self._dialect)
         _, covered = self._cover.edits(sentence)
-        if covered:
+        named = [table.name for table in covered]
+        standing = table_names(self._tokens, self._dialect.name)
+        named += [name for name in standing if name.lower() in self._cover.hidden]
+        if named:
             raise masked(
-                f"`{covered[0].name}` is masked: a statement that changes data cannot use it",
-                f"shield.{covered[0].name}",
+                f"`{named[0]}` is masked: a statement that changes data cannot use it",
+                f"shield.{named[0]}",
                 "Change other tables, or ask the operator.",
             )
         return self._text

@@ -178,3 +178,41 @@ def test_a_new_catalogue_is_looked_at_anew():
     assert put("SELECT id FROM people")
     grown = Catalog("db", "public", ("public",), (_table("people", "id"), PLACES), "2")
     refused("SELECT id FROM people", MASK, grown)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO places TABLE people",
+        "INSERT INTO places SELECT id, email FROM people",
+        "INSERT INTO places VALUES ('1', (SELECT max(email) FROM people))",
+        "INSERT INTO people VALUES ('1', '2', '3')",
+        "UPDATE places SET city = 'x' WHERE id IN (SELECT id FROM people)",
+        "UPDATE people SET id = '1' WHERE id = '2'",
+        "DELETE FROM people WHERE id = '1'",
+        "WITH c AS (SELECT * FROM people) DELETE FROM places WHERE id IN (SELECT id FROM c)",
+    ],
+)
+def test_a_change_that_uses_a_masked_table_is_refused(text, dialect):
+    refused(text, dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO places (id, city) VALUES ('1', 'x')",
+        "UPDATE places SET city = 'people' WHERE id = '1'",
+        "DELETE FROM places WHERE id IN (SELECT id FROM places WHERE city = 'x')",
+        "BEGIN",
+        "COMMIT",
+    ],
+)
+def test_a_change_of_other_tables_stays_as_it_is(text, dialect):
+    assert put(text, dialect=dialect) is text
+
+
+def test_a_bare_name_after_in_is_a_table_of_sqlite():
+    refused("DELETE FROM places WHERE id IN people", dialect="sqlite")
+    refused("SELECT city FROM places WHERE id IN people", dialect="sqlite")
