@@ -15,6 +15,7 @@ _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
 _SOURCES = frozenset({"FROM", "JOIN", "TABLE", "DESCRIBE", "SUMMARIZE"})
 _CLOSING = frozenset(")]}")
+_FIELDS = frozenset({"DAY", "HOUR", "MINUTE"})
 _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
@@ -70,8 +71,10 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
             return
         if token.key in INFIX and _is_operand(before):
             return
+        if token.key == "SECOND" and before.key == "TO" and tokens[index - 3].key in _FIELDS:
+            return
         places = AFTER.get(token.key)
-        if places is not None and before.key in places:
+        if places is not None and before.key in places and not _multiplies(tokens, index - 2):
             return
     name = _folded(token, dialect)
     if before.key == "." and not dialect.methods:
@@ -87,6 +90,11 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
         words.functions[name] = None
     else:
         words.unlisted[name] = words.unlisted.get(name, 0) + 1
+
+
+def _multiplies(tokens: list[Token], at: int) -> bool:
+    """True if the token is a `*` between two operands, not that of all columns."""
+    return tokens[at].key == "*" and at > 0 and _is_operand(tokens[at - 1])
 
 
 def _is_operand(token: Token) -> bool:

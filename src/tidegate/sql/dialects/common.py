@@ -34,7 +34,7 @@ AFTER: dict[str, frozenset[str]] = {
     "REPEATABLE": frozenset({")"}),
     "RENAME": frozenset({"*", ")"}),
     "RESERVOIR": frozenset({"TABLESAMPLE", "SAMPLE"}),
-    "SECOND": frozenset({"", "TO"}),
+    "SECOND": frozenset({""}),
     "SETS": frozenset({"GROUPING"}),
     "STRUCT": frozenset({"::", "AS"}),
     "SYSTEM": frozenset({"TABLESAMPLE", "SAMPLE"}),
@@ -81,17 +81,17 @@ STANDARD = words("""
 """Functions that mean the same almost everywhere."""
 
 JSON_HANDLING = (
+    ("DEFAULT ' ON EMPTY ERROR ON ERROR", ""),
     ("DEFAULT ' ON EMPTY", ""),
     ("DEFAULT ' ON ERROR", ""),
     ("DEFAULT # ON EMPTY", ""),
     ("DEFAULT # ON ERROR", ""),
     ("NULL ON EMPTY", ""),
     ("NULL ON ERROR", ""),
-    ("ERROR ON EMPTY", ""),
-    ("ERROR ON ERROR", ""),
-    ("EXISTS PATH", "1"),
+    ("EXISTS PATH '", "1 2"),
 )
-"""What JSON functions give for what is not there."""
+"""What JSON functions give for what is not there. Each rule holds a word that can be no name there,
+or what cannot follow one: a table must not be taken for a clause, and be overlooked."""
 
 PREDICATES = words("= < > <= >= <> != + - * / %")
 """Operators that every dialect has."""

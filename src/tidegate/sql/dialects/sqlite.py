@@ -80,6 +80,7 @@ DIALECT = Dialect(
     explain_words=frozenset({"QUERY", "PLAN"}),
     respellings=(
         ("UNSIGNED BIG INT", "2"),
-        ("GENERATE_SERIES (", "JSON_EACH 1"),
+        ("FROM GENERATE_SERIES (", "0 JSON_EACH 2"),
+        ("JOIN GENERATE_SERIES (", "0 JSON_EACH 2"),
     ),
 )
