@@ -57,3 +57,19 @@ def test_the_way_through_ssh_prints_what_it_shows(tmp_path: Path) -> None:
     assert len(outcomes) == 5
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
+
+
+@pytest.mark.parametrize("guide", ["find-out-what-happened"])
+def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
+    outcomes = play(
+        ROOT / "docs" / "howto" / f"{guide}.md",
+        tmp_path,
+        {
+            **environment(tmp_path / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+        },
+    )
+    assert outcomes
+    for outcome in outcomes:
+        assert is_as_shown(outcome), report(outcome)
