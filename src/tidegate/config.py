@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -193,8 +194,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
     write the settings or the state. `export_directory` None means the user's Downloads; `extended`
-    offers the workbench's newer tools beside the 19 of its document. `masks` and `filters` here bind every source, or those of
-    their `tag`.
+    offers the workbench's newer tools beside the 19 of its document. `masks` and `filters` here
+    bind every source, or those of their `tag`.
     """
 
     sources: tuple[SourceSettings, ...] = ()
@@ -421,6 +422,10 @@ def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
         if isinstance(settings, list):
             for place, item in enumerate(settings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - parsed text has no type
                 _refuse_unknown(item, get_args(model)[0], f"{path}[{place}]")
+        return
+    if isinstance(model, UnionType):  # a table that may be left out
+        for each in get_args(model):
+            _refuse_unknown(settings, each, path)
         return
     if not (isinstance(model, type) and issubclass(model, msgspec.Struct)):
         return

@@ -176,6 +176,13 @@ def test_settings_that_would_let_strangers_in_are_refused(changed: dict[str, Any
     assert caught.value.code is Code.CONFIG_INVALID
 
 
+def test_a_misspelt_setting_of_the_authorization_server_is_answered_with_the_right_one() -> None:
+    with pytest.raises(GateError) as caught:
+        load(json.dumps({"oauth": {"isuer": "https://login.example.com"}}))
+    assert "oauth.isuer" in caught.value.message
+    assert "`issuer`" in caught.value.hint
+
+
 def test_a_tag_opens_the_sources_that_carry_it_and_no_other(tmp_path: Path) -> None:
     names = {"live": ("prod",), "copy": ("test",), "bare": ()}
     for name in names:

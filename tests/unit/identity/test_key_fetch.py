@@ -1,0 +1,67 @@
+"""Fetching keys: over https or on loopback, no redirect, no flood, from a real HTTP server."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tidegate.errors import GateError
+from tidegate.identity.jwks import MOST_BYTES, fetch_json
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.visited.append(self.path)
+        answers = {
+            "/keys": (200, b'{"keys": []}'),
+            "/text": (200, b"keys"),
+            "/large": (200, b" " * (MOST_BYTES + 1)),
+            "/missing": (404, b"{}"),
+            "/redirect": (302, b"{}"),
+        }
+        status, body = answers[self.path]
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/keys")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *given):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.visited = []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def url(server, path):
+    return f"http://127.0.0.1:{server.server_port}{path}"
+
+
+def test_a_key_set_is_fetched(server):
+    assert fetch_json(url(server, "/keys")) == {"keys": []}
+
+
+@pytest.mark.parametrize("path", ["/text", "/large", "/missing", "/redirect"])
+def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(server, path):
+    server.visited.clear()
+    with pytest.raises((OSError, ValueError)) as caught:
+        fetch_json(url(server, path))
+    assert not isinstance(caught.value, GateError)
+    getattr(caught.value, "close", int)()
+    assert server.visited == [path]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://192.0.2.1/keys", "file:///etc/passwd", "ftp://localhost/keys", "/keys"]
+)
+def test_an_address_that_others_could_answer_for_is_not_asked(address):
+    with pytest.raises(GateError):
+        fetch_json(address)
