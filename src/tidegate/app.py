@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import signal
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,7 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
-from tidegate.config import Config, OAuthSettings, resource_url, state_directory
+from tidegate.config import LOOPBACK, Config, OAuthSettings, resource_url, state_directory
 from tidegate.connections import Connections
 from tidegate.custody import refuse_foreign_hands
 from tidegate.desk import Desk
@@ -55,8 +56,12 @@ from tidegate.types import (
 )
 
 if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
+    import socket
+
+    from tidegate.edges.bridge.keeper import Keeper
     from tidegate.edges.challenge import Challenge
     from tidegate.edges.pages import Serve
+    from tidegate.identity.bridge import BridgePass
 
 SURFACES = ("core", "workbench")
 REALMS = {"workbench": "TablePro MCP"}
@@ -129,9 +134,16 @@ class App:
         """Serve MCP on standard input and output until the input or the process ends."""
         asyncio.run(self._serve_stdio())
 
-    def run_http(self, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
-        """Serve MCP over HTTP until SIGTERM or SIGINT; `ready` is told the address."""
-        _run_fast(self.serve_http(host, port, ready=ready))
+    def run_http(
+        self,
+        host: str,
+        port: int,
+        ready: Callable[[str], None] | None = None,
+        found: Callable[[], None] | None = None,
+    ) -> None:
+        """Serve MCP over HTTP until SIGTERM or SIGINT; `ready` is told the address. With `found`,
+        which is called when bridges can find the server, it ends when it is idle for long too."""
+        _run_fast(self.serve_http(host, port, ready=ready, found=found))
 
     async def _serve_stdio(self) -> None:
         from tidegate.edges.stdio import serve
@@ -154,8 +166,10 @@ class App:
         *,
         ready: Callable[[str], None] | None = None,
         stop: asyncio.Event | None = None,
+        found: Callable[[], None] | None = None,
     ) -> None:
         """Serve until `stop` is set, or without one until SIGTERM or SIGINT."""
+        from tidegate.edges.bridge.idleness import Idleness
         from tidegate.edges.guards import Guard
         from tidegate.edges.http import HttpEdge
         from tidegate.edges.listen import address_of, bind, listen
@@ -164,8 +178,8 @@ class App:
         config = self.config
         listener = bind(host, port)
         hosts = {*config.allowed_hosts, host}
-        if config.oauth is not None:
-            self._open_to(config.oauth)
+        keeper, admission = self._keep_for_bridges(listener)
+        self._open_to(config.oauth, admission)
         kernels = self._kernels()
         pages = pairing_pages(self.pairer) if config.auth and config.pairing else {}
         edge = HttpEdge(
@@ -173,23 +187,43 @@ class App:
             self.door.identify if config.auth else _identify_nobody,
             guard=Guard(hosts, config.allowed_origins),
             body_limit=config.body_limit_bytes,
-            pages={**pages, **self._resource_pages(kernels)},
+            pages={
+                **pages,
+                **self._resource_pages(kernels),
+                **({} if keeper is None else keeper.pages()),
+            },
             challenges=self._challenges(kernels),
         )
         self._doer = "server"
         address = address_of(listener)
         self._record_start(address)
-        vigil = asyncio.ensure_future(Vigil(self.tokens, edge).keep())
+        stop = stop or _stop_on_signal()
+        idleness = Idleness(edge)
+        tasks = [asyncio.ensure_future(Vigil(self.tokens, edge).keep())]
+
+        def begin() -> None:
+            if keeper is not None:
+                keeper.open()
+                tasks.append(asyncio.ensure_future(keeper.keep(found)))
+            if found is not None:
+                tasks.append(asyncio.ensure_future(idleness.end(config.bridge.idle_s, stop)))
+            if ready is not None:
+                ready(address)
+
+        def end() -> None:
+            if keeper is not None:
+                keeper.close()
+            edge.close()
+
         try:
             await listen(
-                edge,
-                listener,
-                stop=stop or _stop_on_signal(),
-                ready=(lambda: ready(address)) if ready is not None else None,
-                ending=edge.close,
+                edge if found is None else idleness, listener, stop=stop, ready=begin, ending=end
             )
         finally:
-            vigil.cancel()
+            for task in tasks:
+                task.cancel()
+            if keeper is not None:
+                keeper.close()
             self._record_stop()
             await self.close()
 
@@ -242,12 +276,32 @@ class App:
         self.audit.close()
         self.store.close()
 
-    def _open_to(self, settings: OAuthSettings) -> None:
-        """Take tokens of an authorization server too."""
-        from tidegate.identity.oauth import OAuth
+    def _open_to(self, settings: OAuthSettings | None, bridge: BridgePass | None) -> None:
+        """Take tokens of an authorization server and those of bridges too."""
+        verifier = None
+        if settings is not None:
+            from tidegate.identity.oauth import OAuth
 
-        names = {resource_url(settings, path) for path in self._paths()} | {*settings.audience}
-        self.door = Door(self.tokens, self.tell, verifier=OAuth(settings, frozenset(names)))
+            names = {resource_url(settings, path) for path in self._paths()} | {*settings.audience}
+            verifier = OAuth(settings, frozenset(names))
+        self.door = Door(self.tokens, self.tell, verifier=verifier, bridge=bridge)
+
+    def _keep_for_bridges(
+        self, listener: socket.socket
+    ) -> tuple[Keeper | None, BridgePass | None]:
+        """What lets bridges find this server, if they may and could."""
+        host, port = listener.getsockname()[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
+        if not self.config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
+            return None, None
+        from tidegate.edges.bridge.handshake import Place
+        from tidegate.edges.bridge.keeper import Keeper
+        from tidegate.identity.bridge import BridgePass
+
+        admission = BridgePass(self.config.bridge, self.note)
+        patience_s = self.config.limits.max_timeout_s + self.config.approvals.wait_s
+        place, paths = Place(self.directory), tuple(self._paths())
+        return Keeper(place, admission, host, port, paths, patience_s), admission
 
     def _resource_pages(self, paths: Iterable[str]) -> dict[str, Serve]:
         from tidegate.edges.challenge import resource_pages

@@ -41,3 +41,8 @@ class Idleness:
             except TimeoutError:
                 if not self._running:
                     return
+
+    async def end(self, idle_s: float, stop: asyncio.Event) -> None:
+        """Set `stop` then."""
+        await self.lasts(idle_s)
+        stop.set()

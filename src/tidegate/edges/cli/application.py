@@ -53,8 +53,15 @@ class Application(Protocol):
         """Speak MCP on stdin and stdout until the input ends or a signal comes, then close."""
         ...
 
-    def run_http(self, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
-        """Serve until a signal comes, then close; `ready` is told the address once it is open."""
+    def run_http(
+        self,
+        host: str,
+        port: int,
+        ready: Callable[[str], None] | None = None,
+        found: Callable[[], None] | None = None,
+    ) -> None:
+        """Serve until a signal comes, then close; `ready` is told the address once it is open.
+        With `found`, called when bridges can find it, it ends when it is idle for long too."""
         ...
 
     async def serve_http(

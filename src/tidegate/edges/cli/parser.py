@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tidegate.errors import Code, GateError
 
+CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 SCOPES = ("readOnly", "readWrite", "fullAccess")
 SOURCE_RULES = {
     "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
@@ -74,6 +75,8 @@ def build() -> Parser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _serve(commands)
+    _bridge(commands)
+    _install(commands)
     _source(commands)
     _query(commands)
     _judge(commands)
@@ -137,7 +140,68 @@ def _serve(commands: _Commands) -> None:
         action="store_true",
         help="offer the workbench's newer tools beside the 19 of its document",
     )
+    serve.add_argument(
+        "--for-bridge",
+        type=int,
+        metavar="FD",
+        help="as `tidegate bridge` starts it: tell this descriptor when it can be found, and end "
+        "when it is idle for long",
+    )
     _state(serve)
+
+
+def _bridge(commands: _Commands) -> None:
+    bridge = commands.add_parser(
+        "bridge",
+        help="speak MCP on stdio by way of the server on HTTP, which is started if none runs",
+        description="Speak MCP on stdio by way of the server on HTTP of the same state directory. "
+        "If none runs, one is started, which ends by itself when it is idle for long. No token is "
+        "needed; what the bridge may do is set under `bridge` in the settings of the server.",
+    )
+    bridge.set_defaults(module="bridge")
+    bridge.add_argument(
+        "--surface", metavar="NAME", help="a catalogue of tools (default: the server's first)"
+    )
+    bridge.add_argument(
+        "--config", metavar="PATH", help="the settings of a server that is started here"
+    )
+    _state(bridge)
+
+
+def _install(commands: _Commands) -> None:
+    install = commands.add_parser(
+        "install",
+        help="write the entry for Tidegate into a client's settings",
+        description="Write the entry for Tidegate into a client's settings, and nothing else: "
+        "whatever stands there stays as it is, comments too. A copy of the file as it was is kept "
+        "beside it, with the ending .tidegate.bak.",
+    )
+    install.set_defaults(module="install")
+    install.add_argument("client", choices=CLIENTS, help="whose settings", metavar="CLIENT")
+    install.add_argument("--name", default="tidegate", help="of the entry (default: tidegate)")
+    install.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        help="all your projects, or the one in this directory (default: user; vscode: project)",
+    )
+    how = install.add_mutually_exclusive_group()
+    how.add_argument(
+        "--bridge", action="store_true", help="by way of `tidegate bridge` (the default)"
+    )
+    how.add_argument("--stdio", action="store_true", help="with a server of its own on stdio")
+    how.add_argument("--http", metavar="URL", help="at a server that runs, with a token")
+    install.add_argument(
+        "--token-env",
+        default="TIDEGATE_TOKEN",
+        metavar="NAME",
+        help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
+    )
+    install.add_argument("--surface", metavar="NAME", help="a catalogue of tools to ask for")
+    install.add_argument("--config", metavar="PATH", help="settings that the entry names")
+    install.add_argument("--print", action="store_true", help="show the entry and write nothing")
+    install.add_argument("--remove", action="store_true", help="take the entry away again")
+    install.add_argument("--force", action="store_true", help="replace another entry of that name")
+    _state(install)
 
 
 def _source(commands: _Commands) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from tidegate.config import http_address
 from tidegate.edges.cli.application import OpenApp
@@ -26,5 +27,12 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         elif not app.store.tokens():
             say("tidegate: there is no token yet: tidegate token create NAME --scope readOnly")
 
-    app.run_http(*http_address(config.http), announce)
+    found = None
+    if arguments.for_bridge is not None:
+
+        def found() -> None:
+            os.write(arguments.for_bridge, b"ready\n")
+            os.close(arguments.for_bridge)
+
+    app.run_http(*http_address(config.http), announce, found)
     return 0

@@ -1,0 +1,144 @@
+"""HTTP/1.1 to the server next door, as much of it as a bridge needs, on asyncio streams.
+
+One connection for each request: on loopback it costs little, and a request that fails on it has
+either not been sent or has been, with nothing in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple
+
+_MOST_HEADERS = 100
+
+
+class WireError(Exception):
+    """The connection ended before the answer did, or was silent for too long."""
+
+
+class NotSent(WireError):
+    """There was no connection: nothing has been sent."""
+
+
+class Event(NamedTuple):
+    """One server-sent event. `retry_s` is how long to wait before coming back, if told."""
+
+    data: bytes
+    id: str | None
+    retry_s: float | None
+
+
+class Answer:
+    """The answer to one request, whose body is still to come."""
+
+    def __init__(
+        self,
+        status: int,
+        headers: dict[str, str],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        patience_s: float,
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._reader = reader
+        self._writer = writer
+        self._patience_s = patience_s
+
+    @property
+    def is_stream(self) -> bool:
+        return self.headers.get("content-type", "").startswith("text/event-stream")
+
+    async def body(self) -> bytes:
+        """All of it. Raises: WireError."""
+        return b"".join([part async for part in self._parts()])
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Each event that has data or tells when to come back. Raises: WireError."""
+        data: list[bytes] = []
+        id: str | None = None
+        retry_s: float | None = None
+        async for line in self._lines():
+            if not line:
+                if data or retry_s is not None:
+                    yield Event(b"\n".join(data), id, retry_s)
+                data, retry_s = [], None
+                continue
+            field, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"id":
+                id = value.decode("latin-1")
+            elif field == b"retry" and value.isdigit():
+                retry_s = int(value) / 1000
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def _lines(self) -> AsyncGenerator[bytes]:
+        rest = b""
+        async for part in self._parts():
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
+                yield line.removesuffix(b"\r")
+
+    async def _parts(self) -> AsyncGenerator[bytes]:
+        try:
+            if self.headers.get("transfer-encoding", "").lower() == "chunked":
+                while size := int(await self._take(self._reader.readline()), 16):
+                    yield await self._take(self._reader.readexactly(size))
+                    await self._take(self._reader.readexactly(2))
+            elif (length := int(self.headers.get("content-length", "0"))) > 0:
+                yield await self._take(self._reader.readexactly(length))
+        except (OSError, ValueError, EOFError) as error:
+            raise WireError(str(error)) from None
+        finally:
+            self.close()
+
+    async def _take(self, reading: asyncio.Future[bytes] | object) -> bytes:
+        async with asyncio.timeout(self._patience_s):
+            return await reading  # type: ignore[misc]
+
+
+async def ask(
+    host: str,
+    port: int,
+    method: str,
+    path: str,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    patience_s: float,
+) -> Answer:
+    """Send one request and read the head of its answer. Raises: NotSent, WireError.
+
+    No read waits for longer than `patience_s`; a server that says anything at all is heard on.
+    """
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        raise NotSent(str(error)) from None
+    name = f"[{host}]" if ":" in host else host
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {name}:{port}", "Connection: close"]
+    lines += [f"{field}: {value}" for field, value in headers]
+    if method == "POST":
+        lines.append(f"Content-Length: {len(body)}")
+    try:
+        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        async with asyncio.timeout(patience_s):
+            await writer.drain()
+            status = int((await reader.readline()).split(b" ", 2)[1])
+            fields: dict[str, str] = {}
+            while line := (await reader.readline()).rstrip(b"\r\n"):
+                field, _, value = line.decode("latin-1").partition(":")
+                fields[field.strip().lower()] = value.strip()
+                if len(fields) > _MOST_HEADERS:
+                    raise ValueError("too many headers")
+    except (OSError, ValueError, IndexError, EOFError) as error:
+        writer.close()
+        raise WireError(str(error)) from None
+    except BaseException:
+        writer.close()
+        raise
+    return Answer(status, fields, reader, writer, patience_s)
