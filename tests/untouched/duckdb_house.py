@@ -89,10 +89,11 @@ class DuckdbHouse:
         }
         self._handle = duckdb.connect("house.duckdb", config=config)
         self._handle.execute(SCHEMA)
-        shutil.copy("house.duckdb", self.folder.with_suffix(".duckdb"))
+        self._beside = Path(tempfile.mkdtemp(prefix="tidegate-untouched-"))
+        shutil.copy("house.duckdb", self._beside)
         self._cursor = self._handle.cursor()
         self._loop = asyncio.new_event_loop()
-        url = f"duckdb:///{self.folder.with_suffix('.duckdb')}?workers=1"
+        url = f"duckdb:///{self._beside}/house.duckdb?workers=1"
         source = Source("s1", "house", url, "duckdb", "duckdb")
         self._engine = self._loop.run_until_complete(open_engine(source))
         self.digest()
@@ -163,8 +164,8 @@ class DuckdbHouse:
         self._loop.close()
         self._cursor.close()
         self._handle.close()
-        self.folder.with_suffix(".duckdb").unlink()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self._beside):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 PARTS = {

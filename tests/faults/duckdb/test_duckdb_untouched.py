@@ -38,6 +38,9 @@ EXPLAINED = (
     "EXPLAIN (ANALYZE false, FORMAT json) SELECT * FROM sly",
     "; /* x */ explain analyze (SELECT n FROM sly)",
     "EXPLAIN ANALYZE FROM sly",
+    ";; SELECT * FROM sly",
+    "PIVOT sly ON n USING count(*)",
+    "PIVOT t ON a USING sum(m(a))",
 )
 ESCAPES = (
     "SELECT * FROM read_text('{folder}/secret.txt')",
@@ -86,6 +89,12 @@ async def test_the_planner_tells_of_a_write_in_a_query(house):
             judgement = await engine.inspect(Statement(text))
             assert judgement.effect is Effect.WRITE
             assert judgement.rule == "duckdb.planner"
+
+
+async def test_a_pivot_of_what_only_reads_is_a_read(house):
+    async with house.opened() as engine:
+        for text in ("PIVOT t ON a USING sum(a)", "PIVOT v ON age USING count(*)"):
+            assert (await engine.inspect(Statement(text))).effect is Effect.READ
 
 
 @pytest.fixture

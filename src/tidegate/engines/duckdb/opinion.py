@@ -49,6 +49,7 @@ REFUSED = {
 }
 """What nobody may run: the gate itself keeps sessions and files. Unlisted types are UNKNOWN."""
 
+_NAME = re.compile(r"\w+")
 _PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)
 
 
@@ -96,11 +97,11 @@ def read(text: str) -> Reading:
 def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
     """The judgement, raised if DuckDB will not plan the query where nothing may be written."""
     judgement = reading.judgement
-    text = reading.text
-    if reading.kind == "EXPLAIN":
-        text = _explained_query(text)
-    elif reading.kind != "SELECT":
+    if reading.kind == "MULTI":
+        return _pivoted(reading, cursor)
+    if reading.kind not in ("SELECT", "EXPLAIN"):
         return judgement
+    text = _query(reading.text)
     if not text:
         return judgement
     try:
@@ -108,23 +109,53 @@ def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
     except duckdb.Error as error:
         if not writes(error):
             return judgement  # running it will tell
-        return msgspec.structs.replace(
-            judgement,
-            effect=Effect.WRITE,
-            rule="duckdb.planner",
-            reason="DuckDB's planner sees that the query writes.",
-        )
+        return _writes(judgement, "DuckDB's planner sees that the query writes.")
     return judgement
 
 
-def _explained_query(text: str) -> str:
-    """The query that an EXPLAIN explains, and may run for it; empty if it explains no query."""
+def _writes(judgement: Judgement, reason: str) -> Judgement:
+    return msgspec.structs.replace(
+        judgement, effect=Effect.WRITE, rule="duckdb.planner", reason=reason
+    )
+
+
+_MADE = """
+SELECT schema_name, view_name, true FROM duckdb_views() WHERE NOT internal
+UNION SELECT schema_name, function_name, false FROM duckdb_functions() WHERE NOT internal
+"""
+
+
+def _pivoted(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+    """The judgement of a PIVOT, which DuckDB cannot plan without running a part of it: what
+    somebody made and it names must not write."""
+    folded = reading.text.lower()
+    words = set(_NAME.findall(folded))
+    for schema, name, is_view in cursor.execute(_MADE).fetchall():
+        known_as = str(name).lower()
+        plain = _NAME.fullmatch(known_as) is not None
+        if known_as not in (words if plain else folded):
+            continue
+        if not is_view:
+            return _writes(reading.judgement, f"What {name} does in a PIVOT is not known.")
+        place = ".".join('"' + str(part).replace('"', '""') + '"' for part in (schema, name))
+        try:
+            cursor.execute(f"EXPLAIN FROM {place}")
+        except duckdb.Error:
+            return _writes(reading.judgement, f"What the view {name} does is not known.")
+    return reading.judgement
+
+
+def _query(text: str) -> str:
+    """The query, without semicolons before it; of an EXPLAIN, which may run it, the query that it
+    explains. Empty if there is none."""
     try:
         tokens = lex(text, DIALECT.lexis)
     except Refusal:
-        return ""  # the judge refuses what it cannot read
+        return text  # the judge refuses what it cannot read
     while tokens and tokens[0].key == ";":
         del tokens[0]
+    if not tokens or tokens[0].key != "EXPLAIN":
+        return text[tokens[0].at :] if tokens else ""
     at = 1
     options = len(tokens) > 2 and tokens[1].key == "("
     if options and DIALECT.roots.get(tokens[2].key) not in _QUERIES:
