@@ -9,6 +9,7 @@ import mysql_server
 import postgres_server
 import ssh_server
 from certificates import Authority
+from engine_cases import CASES
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code, GateError
 from tidegate.types import Source
@@ -230,3 +231,20 @@ async def test_mysql_behind_a_tunnel_must_still_have_its_own_name(mysql, sshd):
     engine = await opened(mysql_url(mysql, "127.0.0.1", verified))
     await engine.close()
     await refused(mysql_url(mysql, "localhost", verified))
+
+
+@needs_postgres
+async def test_large_values_come_whole_from_postgres_by_an_encrypted_line(postgres, tmp_path):
+    case = CASES["postgres"].prepare(tmp_path)
+    url = postgres_url(postgres, "localhost", "sslmode=require")
+    case.source = Source("s", "s", url, "postgres", "postgres")
+    async with case.opened() as engine:
+        text = "SELECT repeat(chr(65 + i), i * 1700001), 'behind' FROM generate_series(1, 9) AS i"
+        rows = await case.ask(engine, text)
+        assert [(len(value), value[-1], word) for value, word in rows] == [
+            (i * 1_700_001, chr(65 + i), "behind") for i in range(1, 10)
+        ]
+        with pytest.raises(GateError) as caught:
+            await case.ask(engine, "SELECT repeat('x', 160000000)")
+        assert caught.value.code is Code.LIMIT_BYTES
+        assert await case.ask(engine, "SELECT 1") == [(1,)]

@@ -52,7 +52,7 @@ class Meter:
         self.taken += len(data)
         while data:
             data = data[self._hand.send(data) :]
-            while self._waits():
+            while waiting_bytes(self._place):
                 self._connection.consume_input()
         self._connection.consume_input()  # what an encrypted record still holds
 
@@ -63,7 +63,7 @@ class Meter:
         os.close(self.source)
         self._hand.close()
 
-    def _waits(self) -> bool:
-        """Whether libpq has left something."""
-        found = fcntl.ioctl(self._place, termios.FIONREAD, bytes(4))
-        return int.from_bytes(found, sys.byteorder) > 0
+
+def waiting_bytes(place: int) -> int:
+    """How many bytes have arrived at a socket and were not read."""
+    return int.from_bytes(fcntl.ioctl(place, termios.FIONREAD, bytes(4)), sys.byteorder)

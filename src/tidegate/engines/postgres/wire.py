@@ -10,7 +10,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 
 from tidegate.engines.faults import lost, too_large
-from tidegate.engines.postgres.meter import Meter
+from tidegate.engines.postgres.meter import PORTION, Meter, waiting_bytes
 
 MAX_BYTES = 128 * 2**20
 """How much is taken in of rows that libpq hands over together: it holds them as a whole."""
@@ -91,7 +91,8 @@ class Wire:
     async def fill(self) -> None:
         """Wait until the next result has arrived. Raises: GateError LIMIT_BYTES."""
         await self._until_readable()
-        self._connection.consume_input()
+        if waiting_bytes(self._socket) < PORTION:
+            self._connection.consume_input()
         if self._connection.is_busy():
             await self._fill_by_portions()
 
