@@ -4,25 +4,21 @@ reads such a table its definition, rewritten likewise. What holds copies of hidd
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
 from tidegate.sql.shield.definitions import query_of
 from tidegate.sql.shield.labels import labels
-from tidegate.sql.shield.model import Shield, Show, masked
+from tidegate.sql.shield.model import Shield, masked
 from tidegate.sql.shield.names import Names, folded, qualified, quoted
 from tidegate.sql.shield.reading import Part, Sentence, Spot, splice
+from tidegate.sql.shield.rules import Place, Rules
 from tidegate.sql.shield.scope import means_cte
 from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS
 from tidegate.sql.shield.terms import FENCES, derived
 from tidegate.types import Effect, Judgement, Table
 
-Place = tuple[str, str]
-
-_STRICTNESS: tuple[Show, ...] = ("nothing", "hash", "partial")
 _MAX_DEPTH = 12
 
 
@@ -33,14 +29,9 @@ class Cover:
         self._names = names
         self._dialect = names.dialect
         self._key = key
-        self._masks: dict[Place, dict[str, Show]] = defaultdict(dict)
-        self._filters: dict[Place, list[str]] = defaultdict(list)
+        self._rules = rules = Rules(shield, names)
         self._stand_ins: dict[Place, str | None] = {}
-        for column, show in shield.masks:
-            self._lay_mask(column, show)
-        for table, condition in shield.filters:
-            self._lay_filter(table, condition)
-        self.ruled = frozenset(self._masks.keys() | self._filters.keys())
+        self.ruled = frozenset(rules.masks.keys() | rules.filters.keys())
         self._copies = self._holding_copies()
         self.hidden = frozenset(name.lower() for _, name in self.ruled | self._copies.keys())
         """Names, in lower case, of tables that no rewritten statement may name by itself."""
@@ -76,84 +67,10 @@ class Cover:
             origin = f"({inner}) AS {quoted(table.name, self._dialect)}"
         if not table.columns:
             raise masked(f"The columns of `{table.name}` are not known", f"shield.{table.name}")
-        masks = self._masks.get(place, {})
-        return derived(table, origin, masks, self._filters.get(place, []), self._dialect, self._key)
-
-    # Rules.
-
-    def _tables(self, path: str, rule: str) -> tuple[list[Table], str]:
-        schema, _, name = path.rpartition(".")
-        tables = self._names.called(name, schema or None)
-        if not tables:
-            raise masked(
-                f"The rule for `{rule}` names a table that is not there",
-                f"shield.{rule}",
-                "Ask the operator to correct the rule: until then nothing of this source is read.",
-            )
-        return tables, name
-
-    def _lay_mask(self, path: str, show: Show) -> None:
-        where, _, wanted = path.rpartition(".")
-        for table in self._tables(where, path)[0]:
-            names = [column.name for column in table.columns]
-            found = [name for name in names if name == wanted] or [
-                name for name in names if name.lower() == wanted.lower()
-            ]
-            if not found:
-                raise masked(
-                    f"The mask `{path}` names a column that `{table.name}` does not have",
-                    f"mask.{path}",
-                    "Ask the operator to correct the rule: until then nothing of this source is"
-                    " read.",
-                )
-            masks = self._masks[table.schema, table.name]
-            for name in found:
-                before = masks.get(name, show)
-                masks[name] = min((before, show), key=lambda one: _STRICTNESS.index(one))
-
-    def _lay_filter(self, path: str, condition: str) -> None:
-        for table in self._tables(path, path)[0]:
-            self._filters[table.schema, table.name].append(self._condition(table, path, condition))
-
-    def _condition(self, table: Table, path: str, condition: str) -> str:
-        """The condition with every table in it named in full: no CTE of the caller's takes its
-        place. Its columns must be there, lest they mean some of the caller's."""
-        name = qualified(table, self._dialect)
-        lead = f"SELECT 1 FROM {name} WHERE ("
-        text = f"{lead}{condition}\n)"
-        tables = find(self._dialect)
-        try:
-            sentence = Sentence(text, scan(text, tables), tables)
-            judgement = judge(text, self._dialect)
-            alone = scan(f"({condition}\n)", tables)
-        except Refusal as refusal:
-            raise _bad_filter(path, refusal.opinion.reason) from None
-        tree = sentence.tree
-        wrapped = tree.args.get("where")
-        plain_parts = {"expressions", "from", "from_", "where", "kind"}
-        shape = {arg for arg, value in tree.args.items() if value} <= plain_parts
-        if judgement.effect is not Effect.READ or not shape or wrapped is None or len(alone) < 3:
-            raise _bad_filter(path, "it is not one condition that only reads")
-        if type(wrapped.this).__name__ != "Paren":
-            raise _bad_filter(path, "it is not one condition")
-        known = {column.name.lower() for column in table.columns}
-        edits: list[tuple[int, int, str]] = []
-        for spot in sentence.spots():
-            if len(spot.parts) == 1 and means_cte(sentence, spot.node, spot.parts[0]) != "no":
-                continue
-            found = self._names.find(spot.parts)
-            if found is None:
-                continue
-            known |= {column.name.lower() for column in found.columns}
-            start = sentence.tokens[spot.first].at
-            edits.append((start, sentence.end(spot.last), qualified(found, self._dialect)))
-        for node in tree.walk():
-            if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier":
-                continue
-            column = sentence.part(sentence.number(node.this)).text
-            if not node.args.get("table") and column.lower() not in known:
-                raise _bad_filter(path, f"there is no column `{column}`")
-        return splice(text, edits)[len(lead) : -1]
+        masks = self._rules.masks.get(place, {})
+        return derived(
+            table, origin, masks, self._rules.filters.get(place, []), self._dialect, self._key
+        )
 
     def _holding_copies(self) -> dict[Place, str]:
         """Tables through which rows of a table with rules can be read past them, with its name:
@@ -313,14 +230,6 @@ def _ancestors(place: Place, tables: dict[Place, Table]) -> set[Place]:
                 found.add(parent)
                 rest.append(parent)
     return found
-
-
-def _bad_filter(path: str, reason: str) -> Exception:
-    return masked(
-        f"The row filter on `{path}` cannot be used: {reason}",
-        f"filter.{path}",
-        "Ask the operator to correct the rule: until then nothing of this source is read.",
-    )
 
 
 def _bad_view(table: Table, reason: str) -> Exception:
