@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
+from tidegate.errors import GateError
 from tidegate.sql.judge import judge
 from tidegate.types import Effect
 from untouched.house import Digest, House
@@ -104,7 +105,12 @@ class Hunt:
 
     def _objected(self, text: str) -> bool:
         folded = text.lower()
-        return any(name in folded for name in self.house.hiding) and self.house.objects(text)
+        if not any(name in folded for name in self.house.hiding):
+            return False
+        try:
+            return self.house.objects(text)
+        except GateError:
+            return True  # what cannot be inspected is not run
 
     def _check(self, batch: Sequence[str]) -> None:
         for text in batch:
