@@ -10,6 +10,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
+from msgspec import structs
+
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.approvals.petition import Petition
 from tidegate.audit.log import AuditLog
@@ -265,7 +267,9 @@ class Gateway:
             or judgement.effect is not Effect.WRITE
             or isinstance(request, Explain)
         ):
-            return Rehearsal(reason="only INSERT, UPDATE and DELETE are tried.")
+            return Rehearsal(reason="only UPDATE and DELETE are tried.")
+        if shield_of(call.actor, connection.source) is not None:
+            return Rehearsal(reason="some of the source is hidden from the caller.")
         if not engine.capabilities.rehearses:
             return Rehearsal(reason="this engine cannot try a change without harm.")
         tried = Trail(
@@ -275,9 +279,8 @@ class Gateway:
         shares, actor_id = connection.shares, call.actor.id
         try:
             await tried.permit()
-            permit = Permit(
-                tried.call_id, call.actor, connection.source, request, judgement.effect, _REHEARSAL
-            )
+            briefly = structs.replace(request, limits=_REHEARSAL)
+            permit = _permit(call, connection.source, briefly, judgement.effect, tried)
             await shares.enter(actor_id, _REHEARSAL.timeout_s, call.cancellation)
             try:
                 rehearsal = await engine.rehearse(permit, call.cancellation)

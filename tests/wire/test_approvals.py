@@ -103,7 +103,7 @@ def test_a_person_at_the_client_lets_it_run_once(house: House, peer: Open, revis
     assert "error" not in _query(client).text
     assert house.names() == ["Köln", "Lviv"]
     (message,) = client.asked
-    for told in (UPDATE, "towns", "stdio", "write", "Dry run"):
+    for told in (UPDATE, "towns", "stdio", "write", "id 2, name Lemberg -> Lviv"):
         assert told in message
     (question,) = house.waiting("--all")
     assert question["state"] == "used"
@@ -111,6 +111,7 @@ def test_a_person_at_the_client_lets_it_run_once(house: House, peer: Open, revis
     told = {record["name"] for record in house.records() if "name" in record}
     assert {"approval.asked", "approval.allowed", "approval.used"} <= told
     intents = [each for each in house.records() if each["phase"] == "intent"]
+    assert [each["request"] for each in intents] == ["rehearse", "query"]
     assert question["id"] in {each.get("approval") for each in intents}
 
 
@@ -186,6 +187,17 @@ def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
     assert "error" not in _query(peer(revision, capabilities={})).text
     assert house.names() == ["Köln", "Lviv"]
     assert house.waiting("--all") == []
+
+
+@each_era
+def test_who_may_not_read_unasked_is_shown_no_rows(house: House, peer: Open, revision: str) -> None:
+    house.add("--ai-policy", "askEachTime")
+    client: Any = peer(revision, {"action": "cancel"})
+    id = _id(_query(client))
+    (message,) = client.asked
+    assert "Lemberg" not in message
+    assert "name Lemberg -> Lviv" in house.run("approvals", "show", id).out
+    assert house.names() == ["Köln", "Lemberg"]
 
 
 @each_era

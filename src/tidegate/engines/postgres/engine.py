@@ -23,10 +23,12 @@ from tidegate.engines.postgres.hazards import CATALOG_RULE
 from tidegate.engines.postgres.kinds import Kinds
 from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.params import dump, encode_statement
+from tidegate.engines.postgres.rehearsal import rehearse
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
 from tidegate.engines.postgres.watch import Watch
 from tidegate.errors import Code, GateError
+from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
@@ -57,7 +59,9 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(inspects=True, several_databases=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        inspects=True, several_databases=True, rehearses=True
+    )
 
     def __init__(self, target: Target, first: Session) -> None:
         self._target = target
@@ -144,7 +148,35 @@ class PostgresEngine:
         return cursor
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        raise GateError(Code.UNSUPPORTED, "PostgreSQL here rehearses nothing")
+        request = permit.request
+        if not isinstance(request, Query):
+            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+        self._check_open()
+        if permit.identity is not None:
+            return Rehearsal(reason="it would run as another role.")
+        found = outline(request.statement.text, "postgres")
+        if isinstance(found, str):
+            return Rehearsal(reason=found)
+        encoded = encode_statement(request.statement.text)
+        opinion = await self._judgement(request.statement.text)
+        if opinion.effect > permit.effect:
+            await self._refuse(encoded, opinion, permit)
+        limits = permit.limits
+        pool = self._pool if request.database is None else self._pool_of(request.database)
+        session = await pool.take(limits.timeout_s)
+        errand = Errand(pool, session, limits.timeout_s, cancellation, self._running)
+        async with errand:
+            session.dirty = True
+            rehearsal = await rehearse(
+                session,
+                encoded,
+                found,
+                timeout_ms=max(1, round(limits.timeout_s * 1000)),
+                schema=None if request.schema is None else self._path(request.schema),
+                max_rows=limits.max_rows,
+            )
+        errand.done()
+        return rehearsal
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

@@ -21,6 +21,7 @@ from tidegate.engines.sqlite.errand import Errand
 from tidegate.engines.sqlite.execution import Execution
 from tidegate.engines.sqlite.lane import Lane
 from tidegate.engines.sqlite.plan import Plan, Plans
+from tidegate.engines.sqlite.rehearsal import rehearse
 from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.source import check_writable, identity_of, read_url
 from tidegate.engines.sqlite.spill import SpillWatch
@@ -28,6 +29,7 @@ from tidegate.engines.sqlite.study import study
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
+from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
@@ -57,7 +59,9 @@ Answer = TypeVar("Answer")
 class SqliteEngine:
     """One SQLite file, or one database in memory."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(inspects=True, schemas=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        inspects=True, schemas=False, rehearses=True
+    )
 
     def __init__(self, file: FileUrl, lane: Session, readers: Pool, writer: Pool) -> None:
         self._file = file
@@ -165,7 +169,25 @@ class SqliteEngine:
         return cursor
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        raise GateError(Code.UNSUPPORTED, "SQLite here rehearses nothing")
+        request = permit.request
+        if not isinstance(request, Query):
+            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+        self._check_open()
+        check_writable(self._file)
+        text = request.statement.text
+        found = outline(text, "sqlite")
+        if isinstance(found, str):
+            return Rehearsal(reason=found)
+        plan = self._plans.get(text) or await self._plan(text)
+        _check_permit(permit, plan, False)
+        brake = Brake(permit.limits.timeout_s)
+        worker = await self._writer.take(permit.limits.timeout_s)
+        errand = Errand(self._writer, worker, brake, cancellation, self._running)
+        answer = await errand.do(
+            lambda session: rehearse(session, brake, text, found, permit.limits.max_rows)
+        )
+        errand.done()
+        return answer
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

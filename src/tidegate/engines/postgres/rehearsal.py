@@ -1,0 +1,165 @@
+"""Decides how a change of a PostgreSQL table is tried and rolled back, and when it is not.
+
+Sequences, notices to others and what functions of users do are not undone by ROLLBACK. So nothing
+is tried unless the catalogue shows that the statement can reach none of that.
+"""
+
+from __future__ import annotations
+
+import json
+
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines import rehearsal as shared
+from tidegate.engines.postgres.faults import translate
+from tidegate.engines.postgres.line import FAILED, Params
+from tidegate.engines.postgres.session import BEGIN_WRITE, PIN, PIN_SCHEMA, ROLLBACK, Session
+from tidegate.engines.postgres.values import Reader, Rows
+from tidegate.engines.rehearsal import LOCK_WAIT_MS, MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
+from tidegate.sql.outline import Outline
+from tidegate.types import Rehearsal
+
+_LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
+
+_TREES = """
+  SELECT k.conbin::text AS tree FROM pg_catalog.pg_constraint AS k
+    WHERE k.conrelid = c.oid AND k.conbin IS NOT NULL
+  UNION ALL SELECT d.adbin::text FROM pg_catalog.pg_attrdef AS d
+    JOIN pg_catalog.pg_attribute AS g ON g.attrelid = d.adrelid AND g.attnum = d.adnum
+    WHERE d.adrelid = c.oid AND g.attgenerated <> ''
+  UNION ALL SELECT coalesce(i.indexprs::text, '') || coalesce(i.indpred::text, '')
+    FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid"""
+
+_LOOK = rf"""
+SELECT c.relkind <> 'r' OR c.oid < 16384 OR c.relhassubclass OR c.relispartition,
+  c.relhasrules OR c.relrowsecurity,
+  EXISTS (SELECT FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
+  EXISTS (SELECT FROM pg_catalog.pg_constraint AS k WHERE k.confrelid = c.oid AND k.contype = 'f'
+    AND (k.confdeltype NOT IN ('a', 'r') OR k.confupdtype NOT IN ('a', 'r'))),
+  EXISTS (SELECT FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y
+    ON y.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0 AND y.typtype = 'd'),
+  EXISTS (SELECT FROM ({_TREES}) AS trees,
+    pg_catalog.regexp_matches(tree, ':(funcid|opfuncid|opno|aggfnoid) (\d+)', 'g') AS m
+    LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = m[2]::oid AND m[1] <> 'opno'
+    WHERE m[2]::bigint >= 16384 OR p.provolatile = 'v'),
+  EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.proname = ANY ($2::name[])
+    AND (p.provolatile = 'v' OR p.oid >= 16384)),
+  EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.oid >= 16384 AND p.prolang NOT IN (
+    SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c')) AND (
+    p.proargtypes[0] = c.reltype OR EXISTS (
+      SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprcode = p.oid) OR EXISTS (
+      SELECT FROM pg_catalog.pg_cast AS s WHERE s.castfunc = p.oid))),
+  (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)::text,
+  (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_index AS i
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+    WHERE i.indrelid = c.oid AND i.indisprimary)::text
+FROM pg_catalog.pg_class AS c WHERE c.oid = pg_catalog.to_regclass($1)""".encode()
+
+_OBJECTIONS = (
+    "it is not about a plain table.",
+    "its table has rules or row security.",
+    "its table has triggers.",
+    "other tables follow changes of its keys.",
+    "its table has columns of a domain.",
+    "its table calls functions of users.",
+    "it calls a function that may do more than compute.",
+    "functions of users stand behind operators, casts or rows.",
+)
+
+
+async def rehearse(
+    session: Session,
+    text: bytes,
+    outline: Outline,
+    *,
+    timeout_ms: int,
+    schema: bytes | None,
+    max_rows: int,
+) -> Rehearsal:
+    """Try it, and leave no transaction open. The caller ends the session if this raises.
+
+    Raises: GateError.
+    """
+    milliseconds = b"%d" % timeout_ms
+    pin = (PIN, [milliseconds]) if schema is None else (PIN_SCHEMA, [milliseconds, schema])
+    name = _name(outline)
+    calls = "{" + ",".join(_element(call) for call in sorted(outline.calls)) + "}"
+    look = (_LOOK, [name.encode(), calls.encode()])
+    results = await _send(session, (BEGIN_WRITE, None), pin, (_LOCK_WAIT, None), look)
+    try:
+        return await _try(session, text, outline, results[-1], max_rows)
+    finally:
+        await session.end(ROLLBACK)
+        await session.settle()
+
+
+async def _try(
+    session: Session, text: bytes, outline: Outline, look: PGresult, max_rows: int
+) -> Rehearsal:
+    found = _rows(look)
+    if not found:
+        return Rehearsal(reason="its table was not found.")
+    *flags, columns_text, key_text = found[0]
+    for objection, flag in zip(_OBJECTIONS, flags, strict=True):
+        if flag is not False:
+            return Rehearsal(reason=objection)
+    columns: list[str] = json.loads(columns_text or "[]")[:MOST_COLUMNS]
+    key: list[str] = json.loads(key_text or "[]")
+    shown = [f"pg_catalog.left({quoted(each)}::text, {MOST_CHARS})" for each in columns]
+    keys = [f"{quoted(each)}::text" for each in key]
+    counted, sampled = await _send(
+        session,
+        (shared.counting(outline).encode(), None),
+        (shared.sampling(outline, shown, keys, max_rows).encode(), None),
+    )
+    if _rows(counted)[0][0] > MOST_TOUCHED:
+        return shared.TOO_MANY
+    before = _rows(sampled)
+    (done,) = await _send(session, (text, None))
+    affected = int(done.command_tuples or 0)
+    if outline.deletes or not before:
+        return shared.rehearsed(affected, columns, before, None if outline.deletes else [])
+    if not key:
+        return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
+    left = ", ".join(quoted(each) for each in key)
+    values = ", ".join(
+        "(" + ", ".join(_literal(value) for value in row[len(columns) :]) + ")" for row in before
+    )
+    again = f"SELECT {', '.join([*shown, *keys])} FROM {_name(outline)}"
+    again += f" WHERE ({left}) IN ({values})"
+    (after,) = await _send(session, (again.encode(), None))
+    return shared.rehearsed(affected, columns, before, _rows(after))
+
+
+def _name(outline: Outline) -> str:
+    """The table's name alone, as a statement names it."""
+    return ".".join(quoted(part) if given else part for part, given in outline.name)
+
+
+async def _send(session: Session, *queries: tuple[bytes, Params]) -> list[PGresult]:
+    """Run queries in the open transaction; a result each. Raises: GateError."""
+    line = session.line
+    line.send(*queries)
+    await line.sync()
+    results: list[PGresult] = []
+    for _ in queries:
+        result = await session.only_result()
+        if result.status in FAILED:
+            raise translate(result)
+        results.append(result)
+    while line.unanswered:
+        await line.result()
+    return results
+
+
+def _rows(result: PGresult) -> Rows:
+    return Reader.of(result).rows(result)
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _element(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,100 @@
+"""Decides how a change of a SQLite table is tried and rolled back, and when it is not.
+
+All that a statement of SQLite does is in its transaction, except what virtual tables do; whoever
+else writes has to wait meanwhile, so it is short.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import apsw
+
+from tidegate.engines import rehearsal as shared
+from tidegate.engines.rehearsal import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
+from tidegate.engines.sqlite.authorizer import Mode
+from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.driver import Rows
+from tidegate.engines.sqlite.session import Session
+from tidegate.sql.outline import Outline
+from tidegate.types import Rehearsal
+
+
+def rehearse(
+    session: Session, brake: Brake, text: str, outline: Outline, max_rows: int
+) -> Rehearsal:
+    """Try it in the session's thread. Raises: GateError."""
+    name = outline.name[-1][0]
+    if len(outline.name) > 1 and outline.name[0][0].lower() != "main":
+        return Rehearsal(reason="its table is in another schema.")
+    connection = session.connection
+    with session.stepping(brake):
+        try:
+            with session.own():
+                connection.execute("BEGIN IMMEDIATE", can_cache=False)
+            reason = _objection(session, name)
+            if reason:
+                return Rehearsal(reason=reason)
+            columns, key = _columns(session, name)
+            shown = [_expression(column) for column in columns]
+            keys = [quoted(column) for column in key]
+            ((touched,),) = _read(session, shared.counting(outline))
+            if touched > MOST_TOUCHED:
+                return shared.TOO_MANY
+            before = _read(session, shared.sampling(outline, shown, keys, max_rows))
+            with session.mode(Mode.WRITE):
+                connection.execute(text, can_cache=False).fetchall()
+            affected = connection.changes()
+            after = None
+            if not outline.deletes:
+                after = _again(session, name, shown, keys, before)
+            return shared.rehearsed(affected, columns, before, after)
+        finally:
+            with session.own(), suppress(apsw.Error):
+                if not connection.get_autocommit():
+                    connection.execute("ROLLBACK", can_cache=False)
+
+
+def _read(session: Session, text: str, values: tuple[object, ...] = ()) -> Rows:
+    return session.connection.execute(text, values, can_cache=False).fetchall()
+
+
+def _objection(session: Session, name: str) -> str:
+    rows = _read(
+        session,
+        "SELECT type, sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'index'",
+        (name,),
+    )
+    if len(rows) != 1 or rows[0][0] != "table":
+        return "it is not about a base table."
+    if (rows[0][1] or "").lstrip()[:14].upper().startswith("CREATE VIRTUAL"):
+        return "its table is a virtual one."
+    triggers = "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' LIMIT 1"
+    if _read(session, triggers):
+        return "the database has triggers."
+    return ""
+
+
+def _columns(session: Session, name: str) -> tuple[list[str], list[str]]:
+    """The columns that are shown and those of the key."""
+    rows = _read(session, f"PRAGMA table_info({quoted(name)})")
+    key = [str(row[1]) for row in sorted(rows, key=lambda row: row[5]) if row[5]]
+    return [str(row[1]) for row in rows[:MOST_COLUMNS]], key or ["rowid"]
+
+
+def _expression(column: str) -> str:
+    name = quoted(column)
+    return (
+        f"CASE typeof({name}) WHEN 'blob' THEN 'x' || hex(substr({name}, 1, {MOST_CHARS // 4}))"
+        f" ELSE substr({name}, 1, {MOST_CHARS}) END"
+    )
+
+
+def _again(session: Session, name: str, shown: list[str], keys: list[str], before: Rows) -> Rows:
+    """The same rows by their keys."""
+    found: Rows = []
+    condition = " AND ".join(f"{key} IS ?" for key in keys)
+    text = f"SELECT {', '.join([*shown, *keys])} FROM {quoted(name)} WHERE {condition}"
+    for row in before:
+        found += _read(session, text, tuple(row[len(shown) :]))
+    return found

@@ -1,0 +1,236 @@
+"""A change that is tried shows its rows and leaves nothing; what might leave something is not."""
+
+import apsw
+import psycopg
+import pytest
+
+from engine_cases import CASES
+from tidegate.engines.rehearsal import MOST_TOUCHED
+from tidegate.errors import Code, GateError
+from tidegate.types import NEVER, Effect, Limits, Query, Statement
+
+REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
+
+
+async def rehearse(case, engine, text, params=None):
+    request = Query(Statement(text, params), REHEARSAL)
+    return await engine.rehearse(case.permit(request, Effect.WRITE), NEVER)
+
+
+def change(case, script):
+    """Change the database from outside, as another program would."""
+    if case.name == "sqlite":
+        connection = apsw.Connection(case.url.removeprefix("sqlite:///"))
+        rows = connection.execute(script).fetchall()
+        connection.close()
+        return rows
+    with psycopg.connect(case.url, autocommit=True) as connection:
+        cursor = connection.execute(script)
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def able(request, tmp_path):
+    """A case of an engine that rehearses."""
+    return CASES[request.param].prepare(tmp_path)
+
+
+async def test_who_cannot_rehearse_says_so_and_changes_nothing(case):
+    async with case.opened() as engine:
+        before = case.digest(engine)
+        if engine.capabilities.rehearses:
+            rehearsal = await rehearse(case, engine, "DELETE FROM parts")
+            assert rehearsal.affected == 20
+        else:
+            with pytest.raises(GateError) as caught:
+                await rehearse(case, engine, "DELETE FROM parts")
+            assert caught.value.code is Code.UNSUPPORTED
+        assert case.digest(engine) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE items SET name = 'new' WHERE id < 3",
+        "UPDATE items AS i SET name = 'new' WHERE i.id < 3 -- of a few; and so on",
+        "UPDATE \"items\" AS i SET name = 'new' WHERE (id = 1 OR id = 2);",
+    ],
+)
+async def test_an_update_shows_rows_before_and_after(able, text):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, text)
+        assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), "")
+        assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
+        assert sorted(shown.after) == [("1", "new"), ("2", "new")]
+        assert able.digest(engine) == before
+
+
+async def test_a_delete_shows_some_of_the_rows_that_would_go(able):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, "DELETE FROM parts")
+        assert (shown.affected, len(shown.before), shown.after) == (20, 3, (None,) * 3)
+        assert able.digest(engine) == before
+
+
+async def test_rows_whose_key_changes_are_left_out(able):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, "UPDATE void SET id = 99")
+        assert shown.affected == 0
+        shown = await rehearse(able, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
+        assert (shown.affected, shown.before) == (1, ())
+        assert "key" in shown.reason
+        assert able.digest(engine) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("INSERT INTO void VALUES (1, 'x')", None),
+        ("DELETE FROM items WHERE id IN (SELECT item_id FROM parts)", None),
+        ("UPDATE items SET name = 'x' WHERE id = 1 RETURNING id", None),
+        ("UPDATE items SET name = 'x' FROM parts", None),
+        ("WITH x AS (SELECT 1) DELETE FROM parts", None),
+        ("UPDATE items SET name = $1 WHERE id = 1", ("x",)),
+        ("DELETE FROM nowhere", None),
+        ("DELETE FROM items WHERE name = 'a;b'", None),
+    ],
+)
+async def test_what_is_not_plain_is_not_tried(able, text, params):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        try:
+            shown = await rehearse(able, engine, text, params)
+        except GateError as error:
+            assert error.code is Code.SQL_FAILED
+        else:
+            assert shown.affected is None and shown.reason
+        assert able.digest(engine) == before
+
+
+async def test_a_failure_is_told_and_leaves_nothing(able):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        with pytest.raises(GateError) as caught:
+            await rehearse(able, engine, "UPDATE parts SET item_id = NULL")
+        assert caught.value.code is Code.SQL_FAILED
+        assert able.digest(engine) == before
+        assert (await rehearse(able, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
+
+
+async def test_a_change_of_very_many_rows_is_not_tried(able):
+    change(able, "CREATE TABLE many (id integer primary key)")
+    rows = (
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_TOUCHED})"
+    )
+    change(able, f"{rows} INSERT INTO many SELECT i FROM n")
+    async with able.opened() as engine:
+        shown = await rehearse(able, engine, "DELETE FROM many")
+        assert shown.affected is None and "more than" in shown.reason
+        assert (
+            await rehearse(able, engine, "DELETE FROM many WHERE id > 1")
+        ).affected == MOST_TOUCHED
+
+
+async def test_triggers_are_never_set_off(able):
+    if able.name == "sqlite":
+        change(able, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
+    else:
+        change(
+            able,
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_notify('c', 'x'); RETURN OLD; END $$;"
+            "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW EXECUTE FUNCTION f()",
+        )
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, "DELETE FROM parts WHERE id = 1")
+        assert shown.affected is None and "trigger" in shown.reason
+        assert able.digest(engine) == before
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    return CASES["postgres"].prepare(tmp_path)
+
+
+HAZARDS = {
+    "a sequence": ("", "UPDATE items SET id = nextval('counted') WHERE id = 1"),
+    "a default": (
+        "ALTER TABLE items ALTER id SET DEFAULT nextval('counted')",
+        "UPDATE items SET id = DEFAULT WHERE id = 1",
+    ),
+    "a function": ("", "UPDATE items SET name = told(name) WHERE id = 1"),
+    "a check": (
+        "ALTER TABLE items ADD CHECK (told(name) IS NOT NULL) NOT VALID",
+        "UPDATE items SET name = 'x' WHERE id = 1",
+    ),
+    "an index": (
+        "CREATE INDEX ON items (fixed(name))",
+        "UPDATE items SET name = 'x' WHERE id = 1",
+    ),
+    "a rule": (
+        "CREATE RULE r AS ON UPDATE TO items DO ALSO SELECT nextval('counted')",
+        "UPDATE items SET name = 'x' WHERE id = 1",
+    ),
+    "a policy": (
+        "ALTER TABLE items ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        "UPDATE items SET name = 'x' WHERE id = 1",
+    ),
+    "a cascade": (
+        "ALTER TABLE parts DROP CONSTRAINT parts_item_id_fkey,"
+        " ADD FOREIGN KEY (item_id) REFERENCES items ON DELETE CASCADE",
+        "DELETE FROM items WHERE id = 1",
+    ),
+    "a row's function": (
+        "CREATE FUNCTION said(items) RETURNS text LANGUAGE sql AS"
+        " $$ SELECT nextval('counted')::text $$",
+        "UPDATE items SET name = items.said WHERE id = 1",
+    ),
+    "a view": ("CREATE VIEW seen AS SELECT * FROM items", "DELETE FROM seen WHERE id = 1"),
+    "a child": ("CREATE TABLE child () INHERITS (items)", "DELETE FROM items WHERE id = 1"),
+}
+SETTING = """
+CREATE SEQUENCE counted;
+CREATE FUNCTION told(text) RETURNS text LANGUAGE sql AS $$ SELECT nextval('counted')::text $$;
+CREATE FUNCTION fixed(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT $1 $$;
+"""
+
+
+@pytest.mark.parametrize("hazard", sorted(HAZARDS))
+async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
+    script, text = HAZARDS[hazard]
+    change(postgres, SETTING + script)
+    async with postgres.opened() as engine:
+        before = postgres.digest(engine)
+        try:
+            shown = await rehearse(postgres, engine, text)
+        except GateError as error:
+            assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED, Code.POLICY_READ_ONLY)
+        else:
+            assert shown.affected is None and shown.reason
+        assert postgres.digest(engine) == before
+    assert change(postgres, "SELECT is_called FROM counted") == [(False,)]
+
+
+async def test_no_version_of_a_row_changes(postgres):
+    versions = "SELECT id, ctid::text, xmin::text FROM items ORDER BY id"
+    before = change(postgres, versions)
+    async with postgres.opened() as engine:
+        shown = await rehearse(postgres, engine, "UPDATE items SET name = upper(name)")
+        assert shown.affected == 10
+    assert change(postgres, versions) == before
+
+
+async def test_it_does_not_wait_long_for_who_holds_a_row(postgres):
+    with psycopg.connect(postgres.url) as other:
+        other.execute("UPDATE items SET name = 'held' WHERE id = 1")
+        async with postgres.opened() as engine:
+            with pytest.raises(GateError):
+                await rehearse(postgres, engine, "DELETE FROM items WHERE id = 1")
+            assert (
+                await rehearse(postgres, engine, "DELETE FROM parts WHERE id = 1")
+            ).affected == 1
+        other.rollback()
