@@ -59,7 +59,7 @@ def test_the_way_through_ssh_prints_what_it_shows(tmp_path: Path) -> None:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
 
 
-@pytest.mark.parametrize("guide", ["find-out-what-happened"])
+@pytest.mark.parametrize("guide", ["find-out-what-happened", "approve-a-write"])
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
     outcomes = play(
         ROOT / "docs" / "howto" / f"{guide}.md",
