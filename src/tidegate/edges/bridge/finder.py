@@ -115,7 +115,7 @@ class Finder:
         # -P: what lies in the directory where a client happens to run is not ours to import.
         command = [sys.executable, "-P", "-m", "tidegate", "serve", "--http", "127.0.0.1:0"]
         try:
-            process = subprocess.Popen(  # noqa: ASYNC220, S603  milliseconds; our own words
+            process = subprocess.Popen(  # noqa: ASYNC220  milliseconds; our own words
                 [*command, "--for-bridge", str(theirs), *self._words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -27,12 +27,10 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         elif not app.store.tokens():
             say("tidegate: there is no token yet: tidegate token create NAME --scope readOnly")
 
-    found = None
-    if arguments.for_bridge is not None:
+    def tell_bridge() -> None:
+        os.write(arguments.for_bridge, b"ready\n")
+        os.close(arguments.for_bridge)
 
-        def found() -> None:
-            os.write(arguments.for_bridge, b"ready\n")
-            os.close(arguments.for_bridge)
-
+    found = None if arguments.for_bridge is None else tell_bridge
     app.run_http(*http_address(config.http), announce, found)
     return 0
