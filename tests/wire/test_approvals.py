@@ -269,3 +269,42 @@ def test_a_grant_belongs_to_its_token(house: House) -> None:
         assert house.names() == ["Köln", "Lemberg"]
         assert "error" not in _query(ann).text
         assert house.names() == ["Köln", "Lviv"]
+
+
+def _waits(house: House) -> str:
+    """A file of settings with which a call waits for the inbox."""
+    path = house.database.with_name("settings.json")
+    path.write_text(json.dumps({"approvals": {"wait_s": 30}, "allow_writes": True}))
+    return str(path)
+
+
+def _begin(peer: HttpPeer, id: str) -> Any:
+    """Send the change and leave its answer unread."""
+    meta = {"progressToken": id}
+    params = {"name": "query", "arguments": {"sql": UPDATE}, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": peer.dress(params)}
+    return peer.post(message)
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_a_call_may_wait_for_the_inbox(house: House, decision: str) -> None:
+    house.add()
+    made = house.run("token", "create", "ann", "--scope", "readWrite")
+    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--config", _waits(house)]
+    with serving([*words, "--state", str(house.state)], house.state) as server:
+        address = next(word for word in server.until("serving").split() if word.startswith("http"))
+        port = int(address.removesuffix("/mcp").rpartition(":")[2])
+        peer = HttpPeer(port, MODERN, capabilities={})
+        peer.token = made.out.strip()
+        response = _begin(peer, "waits")
+        while not (asked := house.waiting()):
+            pass
+        assert house.run("approvals", decision, asked[0]["id"]).status == 0
+        told = json.dumps(list(response.messages()))
+        response.close()
+        assert "Waiting for approval" in told
+    if decision == "allow":
+        assert house.names() == ["Köln", "Lviv"]
+    else:
+        assert "approval.declined" in told
+        assert house.names() == ["Köln", "Lemberg"]
