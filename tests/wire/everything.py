@@ -18,9 +18,14 @@ import uvicorn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tidegate.config import BridgeSettings
 from tidegate.edges import stdio
+from tidegate.edges.bridge.handshake import Place
+from tidegate.edges.bridge.keeper import Keeper
 from tidegate.edges.http import HttpEdge
+from tidegate.edges.pages import Serve
 from tidegate.errors import Code, GateError
+from tidegate.identity.bridge import BridgePass
 from tidegate.protocol import model
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context, ToolResult
@@ -185,9 +190,21 @@ def _options() -> argparse.Namespace:
     where.add_argument("--stdio", action="store_true")
     where.add_argument("--http", type=int, metavar="PORT")
     parser.add_argument("--http-impl", choices=("httptools", "h11"), default="httptools")
+    parser.add_argument("--bridge", type=Path, metavar="STATE", help="be found by bridges there")
     parser.add_argument("--page-size", type=int, default=200)
     parser.add_argument("--revisions", nargs="+", default=ALL, metavar="REVISION")
     return parser.parse_args()
+
+
+def _pages(options: argparse.Namespace) -> dict[str, Serve]:
+    """What a bridge asks for, if one shall find this server."""
+    if options.bridge is None:
+        return {}
+    admission = BridgePass(BridgeSettings(), lambda name, details: None)
+    place = Place(options.bridge)
+    keeper = Keeper(place, admission, "127.0.0.1", options.http, ("/mcp",), patience_s=30)
+    assert keeper.open()
+    return keeper.pages()
 
 
 def _identify(token: str | None, client: str) -> Actor:
@@ -215,7 +232,7 @@ def main() -> None:
         asyncio.run(_serve_stdio(kernel))
     else:
         uvicorn.run(
-            HttpEdge({"/mcp": kernel}, _identify),
+            HttpEdge({"/mcp": kernel}, _identify, pages=_pages(options)),
             port=options.http,
             http=options.http_impl,
             log_level="warning",

@@ -45,7 +45,7 @@ def check_parameters(
             if header in headers:
                 raise mismatch(f"Mcp-Param-{suffix} has no value in the arguments")
             continue
-        if decode_value(headers.get(header)) != _as_text(value):
+        if decode_value(headers.get(header)) != as_text(value):
             raise mismatch(f"Mcp-Param-{suffix} must equal the argument {argument}")
 
 
@@ -72,7 +72,7 @@ def decode_value(value: bytes | None) -> str | None:
     return value.decode("latin-1")
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     if value is True:
         return "true"
     if value is False:

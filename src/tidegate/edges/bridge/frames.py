@@ -6,13 +6,14 @@ Messages are carried as the bytes they came in. Source: specification, `basic/tr
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
 from tidegate.errors import GateError
 from tidegate.protocol.frames import NO_ID, error_frame
-from tidegate.protocol.headers import NAMED
+from tidegate.protocol.headers import NAMED, as_text, marked_arguments
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 REPEATABLE = frozenset(
@@ -36,8 +37,6 @@ REPEATABLE = frozenset(
 """Methods that change nothing a second time. A tool may change something: `tools/call` is not
 here, nor is what we do not know."""
 
-Plain = bool | int | float | str | None
-
 
 class Frame(msgspec.Struct, frozen=True):
     """A message of the host. `id` None is a notification or a response; `ids` has those of a
@@ -50,6 +49,7 @@ class Frame(msgspec.Struct, frozen=True):
     revision: str | None = None
     ids: tuple[bytes, ...] | None = None
     withdraws: bytes | None = None
+    arguments: dict[str, Any] = {}
 
     @property
     def is_asking(self) -> bool:
@@ -60,8 +60,9 @@ class Frame(msgspec.Struct, frozen=True):
     def is_repeatable(self) -> bool:
         return self.ids is None and self.method in REPEATABLE
 
-    def headers(self) -> list[tuple[str, str]]:
-        """What a message of the stateless era repeats in headers."""
+    def headers(self, marked: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+        """What a message of the stateless era repeats in headers; `marked` has the arguments of
+        each tool that do."""
         if self.revision is None:
             return []
         told = [("MCP-Protocol-Version", _value(self.revision))]
@@ -69,6 +70,12 @@ class Frame(msgspec.Struct, frozen=True):
             told.append(("Mcp-Method", _value(self.method)))
         if self.name is not None:
             told.append(("Mcp-Name", _value(self.name)))
+        if self.method == "tools/call":
+            for argument, suffix in marked.get(self.name or "", {}).items():
+                value = self.arguments.get(argument)
+                if value is not None:
+                    text = as_text(value)
+                    told.append((f"Mcp-Param-{suffix}", _value(text)))
         return told
 
 
@@ -101,7 +108,7 @@ def read(line: bytes) -> Frame | None:
     method = _text(head.method)
     params = _object(head.params)
     meta = params.get("_meta")
-    revision = cast(dict[str, Any], meta).get(VERSION_KEY) if isinstance(meta, dict) else None
+    revision = _dict(meta).get(VERSION_KEY)
     name = params.get(NAMED.get(method or "", ""))
     withdraws = None
     if method == "notifications/cancelled" and head.params is not msgspec.UNSET:
@@ -114,6 +121,7 @@ def read(line: bytes) -> Frame | None:
         name if isinstance(name, str) else None,
         revision if isinstance(revision, str) else None,
         withdraws=withdraws,
+        arguments=_dict(params.get("arguments")) if revision is not None else {},
     )
 
 
@@ -153,7 +161,19 @@ def result_of(body: bytes) -> dict[str, Any]:
         result = msgspec.json.decode(body)["result"]
     except (msgspec.DecodeError, KeyError, TypeError):
         return {}
-    return cast(dict[str, Any], result) if isinstance(result, dict) else {}
+    return _dict(result)
+
+
+def marks_of(body: bytes) -> dict[str, dict[str, str]]:
+    """Of each listed tool the arguments that are repeated in headers."""
+    if b"x-mcp-header" not in body:
+        return {}
+    marks: dict[str, dict[str, str]] = {}
+    for tool in map(_dict, result_of(body).get("tools", [])):
+        name, schema = tool.get("name"), _dict(tool.get("inputSchema"))
+        if isinstance(name, str):
+            marks[name] = marked_arguments(schema)
+    return marks
 
 
 def refusal(id: bytes | None, error: GateError) -> bytes:
@@ -174,7 +194,10 @@ def _text(raw: msgspec.Raw | msgspec.UnsetType) -> str | None:
 
 
 def _object(raw: msgspec.Raw | msgspec.UnsetType) -> dict[str, Any]:
-    value = None if raw is msgspec.UNSET else msgspec.json.decode(raw)
+    return {} if raw is msgspec.UNSET else _dict(msgspec.json.decode(raw))
+
+
+def _dict(value: Any) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 

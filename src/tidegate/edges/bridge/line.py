@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from tidegate.edges.bridge.finder import Finder
-from tidegate.edges.bridge.frames import Frame, id_of, result_of
+from tidegate.edges.bridge.frames import Frame, id_of, marks_of, result_of
 from tidegate.edges.bridge.handshake import Handshake
 from tidegate.edges.bridge.wire import Answer, WireError, ask
 from tidegate.errors import Code, GateError
@@ -35,6 +35,7 @@ class Line:
         self._opening: Frame | None = None
         self._ready = False
         self._kept: dict[str, Frame] = {}
+        self._marked: dict[str, dict[str, str]] = {}
         self._renewal: asyncio.Task[None] | None = None
         self.session: str | None = None
         self.revision: str | None = None
@@ -99,9 +100,12 @@ class Line:
         """The host has said that it is ready."""
         self._ready = self._opening is not None
 
-    def note_kept(self, frame: Frame) -> None:
-        """A request was answered that a new session would have to know."""
-        if frame.method == "logging/setLevel":
+    def note_answer(self, frame: Frame, body: bytes) -> None:
+        """A request was answered that a new session, or a later request, has to know of."""
+        if frame.revision is not None:
+            if frame.method == "tools/list":
+                self._marked.update(marks_of(body))
+        elif frame.method == "logging/setLevel":
             self._kept["level"] = frame
         elif frame.method == "resources/subscribe":
             self._kept[_uri(frame)] = frame
@@ -170,7 +174,7 @@ class Line:
 
     def _headers(self, frame: Frame) -> list[tuple[str, str]]:
         if frame.revision is not None:
-            return frame.headers()
+            return frame.headers(self._marked)
         return [] if frame.method == "initialize" else self._session_headers()
 
     def _session_headers(self) -> list[tuple[str, str]]:

@@ -181,8 +181,8 @@ class Relay(Lines):
         elif frame.method == "notifications/initialized":
             self._line.note_ready()
             self._listen()
-        elif frame.revision is None and answer.status == 200:
-            self._line.note_kept(frame)
+        elif answer.status == 200:
+            self._line.note_answer(frame, body)
             self._listen()
 
     def _is_gone(self, frame: Frame, answer: Answer, body: bytes) -> bool:
