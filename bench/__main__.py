@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 
-from bench import data, judging, peers, servers, workloads
+from bench import data, engines, judging, peers, servers, workloads
 from bench.client import WrongAnswerError
 from bench.mcp import McpError
 from bench.report import render
@@ -48,7 +48,11 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
 }
 
 
-IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {"judge": judging.judging}
+IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {
+    "engines": engines.engines,
+    "export": engines.export,
+    "judge": judging.judging,
+}
 
 
 def main() -> None:

@@ -55,6 +55,11 @@ def _item(number: int) -> tuple[object, ...]:
     )
 
 
+def items(count: int) -> Iterator[tuple[object, ...]]:
+    """The first rows of `items`, by id."""
+    return map(_item, range(1, count + 1))
+
+
 def make_shop(path: Path) -> None:
     """Write the file of the speed workloads, unless it is there."""
     if path.exists():
@@ -68,14 +73,27 @@ def make_shop(path: Path) -> None:
         " added_on TEXT NOT NULL, note TEXT)"
     )
     with connection:
-        connection.executemany(
-            "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)", map(_item, range(1, ROWS + 1))
-        )
+        connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)", items(ROWS))
     connection.close()
     draft.rename(path)
 
 
-# The wide schema: 212 tables of a company, in which a conversation has to find two.
+def wide(tables: int) -> Iterator[str]:
+    """A schema of so many tables of twenty columns, in words that all four engines know: a key of
+    each, a reference to the table before, an index."""
+    more = ", ".join(f"field_{n} {'VARCHAR(40)' if n % 2 else 'INTEGER'}" for n in range(1, 17))
+    for number in range(tables):
+        name = f"table_{number:04d}"
+        parent = f"table_{max(number - 1, 0):04d}"
+        yield (
+            f"CREATE TABLE {name} (id INTEGER NOT NULL, parent_id INTEGER,"
+            f" code VARCHAR(40) NOT NULL, amount DOUBLE PRECISION DEFAULT 0, {more},"
+            f" PRIMARY KEY (id), FOREIGN KEY (parent_id) REFERENCES {parent} (id))"
+        )
+        yield f"CREATE INDEX {name}_code ON {name} (code)"
+
+
+# The other wide schema: 212 tables of a company, in which a conversation has to find two.
 
 _MODULES = (
     "sales", "purchase", "stock", "finance", "payroll", "project", "support", "fleet", "quality",

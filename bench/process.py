@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -58,7 +59,7 @@ class Process:
 
     def rss(self) -> int:
         """Resident bytes of the process and its descendants."""
-        return sum(_resident(pid) for pid in self._tree())
+        return sum(resident(pid) for pid in self._tree())
 
     def finish(self) -> float:
         """Close standard input, wait for the end, and say what CPU the whole life took (wait4).
@@ -97,12 +98,28 @@ class Process:
         return self.log.read_bytes()[-2000:].decode(errors="replace")
 
     def _tree(self) -> list[int]:
-        pids = [self.pid]
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                for task in Path(f"/proc/{pid}/task").iterdir():
-                    pids += map(int, (task / "children").read_text().split())
-        return pids
+        return tree(self.pid)
+
+
+def tree(pid: int, without: Container[int] = ()) -> list[int]:
+    """A process and its living descendants, less those in `without` and theirs."""
+    pids = [pid]
+    for one in pids:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{one}/task").iterdir():
+                children = map(int, (task / "children").read_text().split())
+                pids += [child for child in children if child not in without]
+    return pids
+
+
+def cpu_here(without: Container[int] = ()) -> float:
+    """Seconds of CPU used so far by this process and its living descendants."""
+    return sum(_clock(pid) for pid in tree(os.getpid(), without))
+
+
+def peak(pid: int) -> int:
+    """The most bytes that a process had resident so far."""
+    return _status(pid, "VmHWM:")
 
 
 def free_port() -> int:
@@ -143,12 +160,17 @@ def _ended(pid: int) -> float:
     return (int(fields[13]) + int(fields[14])) / _TICK
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
+    """The bytes that a process has resident now."""
+    return _status(pid, "VmRSS:")
+
+
+def _status(pid: int, key: str) -> int:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
     for line in status.splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(key):
             return int(line.split()[1]) * 1024
     return 0

@@ -26,6 +26,10 @@ LATENCY_TITLES = {
 }
 
 
+THEM = ("driver", "engine", "gate")
+CLOCKS = ("cpu", "wall")
+
+
 class Aim(NamedTuple):
     """A figure the house holds itself to: how it is found, and what it may be at most."""
 
@@ -55,6 +59,24 @@ def _growth(workloads: Results) -> float:
     return (at_last - row["10000 calls"]) / 1e6
 
 
+def _beside_driver(question: str) -> Callable[[Results], float]:
+    """The worst engine's CPU over its driver's."""
+
+    def find(workloads: Results) -> float:
+        rows: Rows = workloads["engines"]
+        return max(
+            paired(_series(rows, name, "engine cpu"), _series(rows, name, "driver cpu")).median
+            for name in rows
+            if rows[name] and name.endswith(f", {question}")
+        )
+
+    return find
+
+
+def _engine(name: str, key: str, unit: float) -> Callable[[Results], float]:
+    return lambda workloads: spread(_series(workloads["engines"], name, key)).median / unit
+
+
 AIMS = (
     Aim("CPU per point query, ms", 0.28, 3, _median("point-repeated", "cpu_per_call", 1e-3)),
     Aim(
@@ -70,6 +92,21 @@ AIMS = (
         _ratio("point-repeated", "calls_per_s", TOOLBOX, inverse=True),
     ),
     Aim("10,000 rows: CPU over the floor", 1.2, 2, _ratio("latency-10000", "cpu_per_call", FLOOR)),
+    *(
+        Aim(
+            f"{rows} rows, worst engine: CPU over its driver",
+            1.2,
+            2,
+            _beside_driver(f"{rows} rows"),
+        )
+        for rows in ("10,000", "100,000")
+    ),
+    Aim(
+        "schema of 212 tables on PostgreSQL, ms",
+        50,
+        1,
+        _engine("PostgreSQL, schema of 212 tables", "engine wall", 1e-3),
+    ),
     Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
     Aim("cold start, s of CPU to the first answer", 0.25, 3, _median("cold-start", "cpu")),
     Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
@@ -96,6 +133,8 @@ def render(results: Results) -> str:
         ("cold-start", _cold_start),
         ("memory", _memory),
         ("tokens", _tokens),
+        ("engines", _engines),
+        ("export", _export),
         ("judge", _judge),
     ):
         if name in workloads:
@@ -211,6 +250,59 @@ def _tokens(rows: Rows) -> str:
     return f"## {title}\n\n{_table(('server', *keys), lines)}"
 
 
+def _engines(rows: Rows) -> str:
+    queries = (
+        "engine, question", "driver CPU ms", "engine to driver", "gate to driver",
+        "driver wall ms", "engine to driver", "gate to driver",
+    )  # fmt: skip
+    schemas = (
+        "engine, schema", "driver wall ms", "engine wall ms", "CPU to driver", "wall to driver",
+        "gate, kept: wall ms",
+    )  # fmt: skip
+    asked: list[tuple[str, ...]] = []
+    read: list[tuple[str, ...]] = []
+    for name, rounds in rows.items():
+        if not rounds:
+            asked.append((name, *("",) * 6))
+        elif "schema" in name:
+            read.append(
+                (
+                    name,
+                    *(_spread(rows, name, f"{who} wall").show(1, 1e-3) for who in THEM[:2]),
+                    *(_over(rows, name, f"engine {what}", f"driver {what}") for what in CLOCKS),
+                    _spread(rows, name, "gate wall").show(3, 1e-3),
+                )
+            )
+        else:
+            line = [name]
+            for what in CLOCKS:
+                digits = 3 if "point" in name else 1
+                line.append(_spread(rows, name, f"driver {what}").show(digits, 1e-3))
+                line += [_over(rows, name, f"{who} {what}", f"driver {what}") for who in THEM[1:]]
+            asked.append(tuple(line))
+    return (
+        f"## The engines and their bare drivers, in process\n\n{_table(queries, asked)}\n"
+        f"### A whole schema, twenty columns a table\n\n{_table(schemas, read)}"
+    )
+
+
+def _export(rows: Rows) -> str:
+    header = ("engine", "MB before", "MB more at the peak", "MB written", "seconds", "CPU s")
+    lines = [
+        (
+            name,
+            _spread(rows, name, "before").show(0, 1e6),
+            spread([row["peak"] - row["before"] for row in rounds]).show(1, 1e6),
+            f"{rounds[0]['written'] / 1e6:.1f}",
+            *(_spread(rows, name, key).show() for key in ("wall", "cpu")),
+        )
+        if rounds
+        else (name, *("",) * 5)
+        for name, rounds in rows.items()
+    ]
+    return f"## Memory of an export of 100,000 rows as CSV\n\n{_table(header, lines)}"
+
+
 def _judge(rows: Rows) -> str:
     header = (
         "dialect, statement", "bytes", "cached µs", "new literal µs", "anew µs", "sqlglot.parse µs",
@@ -242,6 +334,10 @@ def _to(rows: Rows, name: str, other: str, key: str) -> str:
     if other not in rows or name == other:
         return ""
     return paired(_series(rows, name, key), _series(rows, other, key)).show()
+
+
+def _over(rows: Rows, name: str, key: str, other: str) -> str:
+    return paired(_series(rows, name, key), _series(rows, name, other)).show()
 
 
 def _latencies(rows: Rows, name: str) -> str:

@@ -1,0 +1,241 @@
+"""Decides how the engines are measured: in this process, against the bare driver in the same round.
+
+Three contestants for each engine. The driver: its fetch of a whole result and one msgspec encoding
+of the rows as arrays. The engine: the same statement under a permit, poured into a page. The gate:
+the same as a call, with everything on. CPU is of this process and the engine's own workers; a
+database server's is not in it, but it is in the wall clock.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Container
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import msgspec
+
+from bench import data
+from bench.figures import percentile, rotate
+from bench.grounds import ROWS, WARM_ID, WIDE, Bare, Ground, grounds
+from bench.peers import HERE, WORK
+from bench.process import cpu_here, tree
+from bench.workloads import Effort, Row, Rows
+from tidegate.app import App
+from tidegate.config import Config, SourceSettings
+from tidegate.engines.api import Engine
+from tidegate.results.page import PageBuilder
+from tidegate.types import (
+    NEVER,
+    Actor,
+    Browse,
+    Call,
+    Catalog,
+    Effect,
+    Limits,
+    Page,
+    Permit,
+    Query,
+    Scope,
+    Statement,
+)
+
+DRIVER, ENGINE, GATE = "driver", "engine", "gate"
+ACTOR = Actor("bench", "bench", Scope.READ_ONLY)
+LIMITS = Limits(max_rows=200_000, max_bytes=1 << 30, timeout_s=120)
+STATE = WORK / "state-engines"
+
+Act = Callable[[], Awaitable[object]]
+"""One call of a contestant. Raises AssertionError if the answer is not the right one."""
+
+
+def serve_alike() -> None:
+    """Let the collector run as it does in a server (`edges/listen.py`)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+
+
+class Workload(NamedTuple):
+    """A question and who answers it; the share of a turn's seconds that each gets."""
+
+    name: str
+    acts: dict[str, Act]
+    share: float = 0.25
+
+
+def engines(effort: Effort) -> Rows:
+    """For each engine and workload a row a round: `driver cpu`, `driver wall` and so on, in
+    seconds a call. An engine that cannot be started here has a name and no rows."""
+    import uvloop
+
+    rows: Rows = {}
+    serve_alike()
+    try:
+        with ExitStack() as stack:
+            for ground in grounds(stack):
+                if isinstance(ground, str):
+                    rows[ground] = []
+                else:
+                    rows |= uvloop.run(_measured(ground, effort))
+    finally:
+        gc.disable()
+    return rows
+
+
+async def _measured(ground: Ground, effort: Effort) -> Rows:
+    """Every workload on one engine."""
+    apart = frozenset(tree(os.getpid())[1:])
+    shutil.rmtree(STATE, ignore_errors=True)
+    names = ("shop", *(f"wide_{tables}" for tables in WIDE))
+    sources = tuple(SourceSettings(name, ground.url(name)) for name in names)
+    app = App.open(Config(sources=sources, state=str(STATE)))
+    bares = {name: ground.bare(name) for name in names}
+    try:
+        workloads = [
+            await _rows(ground, app, bares["shop"], "point query", data.point(WARM_ID), 1),
+            await _rows(ground, app, bares["shop"], "10,000 rows", data.many(10_000), 10_000),
+            await _rows(ground, app, bares["shop"], "100,000 rows", data.many(ROWS), ROWS),
+            *[await _schema(ground, app, bares[f"wide_{tables}"], tables) for tables in WIDE],
+        ]
+        return await interleaved(ground.name, workloads, effort, apart)
+    finally:
+        for bare in bares.values():
+            await bare.close()
+        await app.close()
+
+
+async def interleaved(
+    name: str, workloads: list[Workload], effort: Effort, apart: Container[int]
+) -> Rows:
+    """Each contestant has a turn in each round, after one that is not counted."""
+    rows: Rows = {}
+    for workload in workloads:
+        counted: list[Row] = []
+        for turn in range(effort.rounds + 1):
+            row: Row = {}
+            for who in rotate(list(workload.acts), turn):
+                seconds = effort.seconds * workload.share if turn else 0
+                cpu, wall = await turn_of(workload.acts[who], seconds, apart)
+                row |= {f"{who} cpu": cpu, f"{who} wall": wall}
+            if turn:
+                counted.append(row)
+        rows[f"{name}, {workload.name}"] = counted
+    return rows
+
+
+async def turn_of(act: Act, seconds: float, apart: Container[int]) -> tuple[float, float]:
+    """CPU seconds a call on average and wall seconds a call in the median; at least two calls."""
+    walls: list[float] = []
+    end = time.perf_counter() + seconds
+    cpu = cpu_here(apart)
+    while len(walls) < 2 or time.perf_counter() < end:
+        started = time.perf_counter()
+        await act()
+        walls.append(time.perf_counter() - started)
+    return (cpu_here(apart) - cpu) / len(walls), percentile(walls, 0.5)
+
+
+async def _rows(ground: Ground, app: App, bare: Bare, name: str, sql: str, count: int) -> Workload:
+    query = Query(Statement(sql), LIMITS)
+    engine, permit = await _permitted(app, "shop", query)
+    last = data.point_marker(count if count > 1 else WARM_ID).encode()
+
+    def check(encoded: bytes, rows: int) -> None:
+        assert rows == count, f"{ground.name} gives {rows} rows instead of {count}"
+        assert last in encoded[-300:], f"{ground.name} ends with {encoded[-300:]!r}"
+
+    async def driver() -> None:
+        columns, rows = await bare.ask(sql)
+        check(msgspec.json.encode({"columns": columns, "rows": rows}), len(rows))
+
+    async def through_engine() -> None:
+        page = await paged(engine, permit)
+        check(page.rows, page.row_count)
+
+    async def through_gate() -> None:
+        page = (await app.gateway.handle(call(query, "shop"))).payload
+        assert isinstance(page, Page)
+        check(page.rows, page.row_count)
+
+    acts: dict[str, Act] = {DRIVER: driver, ENGINE: through_engine, GATE: through_gate}
+    return Workload(name, acts)
+
+
+async def paged(engine: Engine, permit: Permit) -> Page:
+    """What the gate does under a permit (`runs.py`), and nothing around it."""
+    cursor = await engine.run(permit, NEVER)
+    try:
+        builder = PageBuilder(cursor.columns, permit.limits)
+        await cursor.pour(builder)
+    finally:
+        await cursor.close()
+    return builder.page(affected=cursor.affected)
+
+
+async def _schema(ground: Ground, app: App, bare: Bare, tables: int) -> Workload:
+    """The first reading of a schema by the engine, and the gate's, which keeps it."""
+    source = f"wide_{tables}"
+    browse = Browse("catalog")
+    engine, permit = await _permitted(app, source, browse)
+
+    def check(catalog: object) -> None:
+        assert isinstance(catalog, Catalog)
+        columns = sum(len(table.columns) for table in catalog.tables)
+        keys = sum(len(table.foreign_keys) for table in catalog.tables)
+        assert columns == tables * 20, f"{ground.name} tells of {columns} columns"
+        assert keys == tables, f"{ground.name} tells of {keys} foreign keys"
+
+    async def driver() -> None:
+        _, rows = await bare.ask(ground.schema)
+        assert len(rows) == tables * 20, f"{ground.name}: {len(rows)} columns"
+
+    async def read() -> None:
+        check(await engine.describe(permit, NEVER))
+
+    async def kept() -> None:
+        catalog = (await app.gateway.handle(call(browse, source))).payload
+        assert isinstance(catalog, Catalog) and len(catalog.tables) == tables
+
+    acts: dict[str, Act] = {DRIVER: driver, ENGINE: read, GATE: kept}
+    return Workload(f"schema of {tables:,} tables", acts)
+
+
+async def _permitted(app: App, source: str, request: Query | Browse) -> tuple[Engine, Permit]:
+    connection = app.connections.find(source, ACTOR)
+    engine = await app.connections.engine(connection)
+    limits = request.limits if isinstance(request, Query) else Limits()
+    permit = Permit("bench", ACTOR, connection.source, request, Effect.READ, limits)
+    return engine, permit
+
+
+def call(request: Query | Browse, source: str) -> Call:
+    """The call of a tool of `core`."""
+    return Call(ACTOR, "core", "query", request, source)
+
+
+# Memory.
+
+
+def export(effort: Effort) -> Rows:
+    """100,000 rows to a file, by each engine in a process of its own (`streaming.py`)."""
+    rows: Rows = {}
+    with ExitStack() as stack:
+        for ground in grounds(stack):
+            if isinstance(ground, str):
+                rows[ground] = []
+                continue
+            command = [sys.executable, "-m", "bench.streaming", ground.url("shop"), str(ROWS)]
+            rows[ground.name] = [
+                json.loads(subprocess.check_output(command, cwd=HERE.parent, timeout=120))
+                for _ in itertools.repeat(None, min(effort.rounds, 3))
+            ]
+    return rows

