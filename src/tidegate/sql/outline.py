@@ -29,6 +29,8 @@ class Outline(msgspec.Struct, frozen=True):
     target: str
     where: str
     calls: frozenset[str]
+    qualified: bool
+    """Whether one of these names stands behind a dot."""
 
 
 def outline(text: str, dialect: str) -> Outline | str:
@@ -72,7 +74,10 @@ def outline(text: str, dialect: str) -> Outline | str:
         for token, after in zip(tokens, keys[1:], strict=False)
         if after == "(" and _names(token)
     )
-    return Outline(deletes, name, target, where, calls)
+    qualified = any(
+        before == "." and after == "(" for before, after in zip(keys, keys[2:], strict=False)
+    )
+    return Outline(deletes, name, target, where, calls, qualified)
 
 
 def _names(token: Token) -> bool:

@@ -4,6 +4,7 @@ import apsw
 import psycopg
 import pytest
 
+import mysql_server
 from engine_cases import CASES
 from tidegate.engines.rehearsal import MOST_TOUCHED
 from tidegate.errors import Code, GateError
@@ -24,12 +25,14 @@ def change(case, script):
         rows = connection.execute(script).fetchall()
         connection.close()
         return rows
+    if case.name == "mysql":
+        return mysql_server.shared().script(script, case.url.partition("?")[0].rpartition("/")[2])
     with psycopg.connect(case.url, autocommit=True) as connection:
         cursor = connection.execute(script)
         return cursor.fetchall() if cursor.description else []
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["mysql", "postgres", "sqlite"])
 def able(request, tmp_path):
     """A case of an engine that rehearses."""
     return CASES[request.param].prepare(tmp_path)
@@ -57,6 +60,8 @@ async def test_who_cannot_rehearse_says_so_and_changes_nothing(case):
     ],
 )
 async def test_an_update_shows_rows_before_and_after(able, text):
+    if able.name == "mysql":
+        text = text.replace('"', "`")
     async with able.opened() as engine:
         before = able.digest(engine)
         shown = await rehearse(able, engine, text)
@@ -122,10 +127,11 @@ async def test_a_failure_is_told_and_leaves_nothing(able):
 
 async def test_a_change_of_very_many_rows_is_not_tried(able):
     change(able, "CREATE TABLE many (id integer primary key)")
-    rows = (
-        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_TOUCHED})"
-    )
-    change(able, f"{rows} INSERT INTO many SELECT i FROM n")
+    numbers = f"SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_TOUCHED}"
+    rows = f"WITH RECURSIVE n(i) AS ({numbers}) SELECT i FROM n"
+    if able.name == "mysql":
+        rows = f"SELECT seq FROM seq_1_to_{MOST_TOUCHED + 1}"
+    change(able, f"INSERT INTO many {rows}")
     async with able.opened() as engine:
         shown = await rehearse(able, engine, "DELETE FROM many")
         assert shown.affected is None and "more than" in shown.reason
@@ -137,6 +143,8 @@ async def test_a_change_of_very_many_rows_is_not_tried(able):
 async def test_triggers_are_never_set_off(able):
     if able.name == "sqlite":
         change(able, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
+    elif able.name == "mysql":
+        change(able, "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW DELETE FROM void")
     else:
         change(
             able,
@@ -234,3 +242,47 @@ async def test_it_does_not_wait_long_for_who_holds_a_row(postgres):
                 await rehearse(postgres, engine, "DELETE FROM parts WHERE id = 1")
             ).affected == 1
         other.rollback()
+
+
+MYSQL_HAZARDS = {
+    "a table without transactions": (
+        "ALTER TABLE void ENGINE = MyISAM; INSERT INTO void VALUES (1, 'a')",
+        "DELETE FROM void WHERE id = 1",
+    ),
+    "a stored function": (
+        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
+        "UPDATE items SET name = told(name) WHERE id = 1",
+    ),
+    "a stored function of a known name": (
+        "CREATE FUNCTION `lower`(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
+        "UPDATE items SET name = {database}.lower(name) WHERE id = 1",
+    ),
+    "a number of its own": (
+        "ALTER TABLE items MODIFY id INT AUTO_INCREMENT",
+        "UPDATE items SET id = 900 WHERE id = 1",
+    ),
+    "a cascade": (
+        "CREATE TABLE c (i INT, FOREIGN KEY (i) REFERENCES items (id) ON DELETE CASCADE)",
+        "DELETE FROM items WHERE id = 1",
+    ),
+    "a view": ("CREATE VIEW seen AS SELECT * FROM items", "DELETE FROM seen WHERE id = 1"),
+}
+
+
+@pytest.mark.skipif("mysql" not in CASES, reason="needs a MariaDB or MySQL server")
+@pytest.mark.parametrize("hazard", sorted(MYSQL_HAZARDS))
+async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
+    case = CASES["mysql"].prepare(tmp_path)
+    script, text = MYSQL_HAZARDS[hazard]
+    change(case, script)
+    database = case.url.partition("?")[0].rpartition("/")[2]
+    async with case.opened() as engine:
+        before = case.digest(engine)
+        try:
+            shown = await rehearse(case, engine, text.format(database=database))
+        except GateError as error:
+            assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
+        else:
+            assert shown.affected is None and shown.reason
+            assert "TRIGGER" not in shown.reason
+        assert case.digest(engine) == before

@@ -21,10 +21,12 @@ from tidegate.engines.mysql.faults import ServerError
 from tidegate.engines.mysql.grants import warnings_of
 from tidegate.engines.mysql.opinion import Opinions, check_change
 from tidegate.engines.mysql.params import check_count, encode_statement, pack
+from tidegate.engines.mysql.rehearsal import rehearse
 from tidegate.engines.mysql.session import Session
 from tidegate.engines.mysql.target import Target, parse_target
 from tidegate.engines.pool import Pool
 from tidegate.errors import Code, GateError
+from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
@@ -55,7 +57,7 @@ class MysqlEngine:
     """One MySQL or MariaDB server. A schema is a database."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, schemas=False, several_databases=True
+        inspects=True, schemas=False, several_databases=True, rehearses=True
     )
 
     def __init__(self, target: Target, first: Session, warnings: tuple[str, ...]) -> None:
@@ -134,7 +136,24 @@ class MysqlEngine:
                 self._opinions.forget()
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        raise GateError(Code.UNSUPPORTED, "MySQL here rehearses nothing")
+        request = permit.request
+        if not isinstance(request, Query):
+            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+        self._check_open()
+        if permit.identity is not None:
+            return Rehearsal(reason="it would run as another role.")
+        found = outline(request.statement.text, "mysql")
+        if isinstance(found, str):
+            return Rehearsal(reason=found)
+        encoded = encode_statement(request.statement.text)
+        check_change(request.statement.text, permit)
+        database = request.schema or request.database
+        limits = permit.limits
+        async with self._borrowed(limits.timeout_s, cancellation) as session:
+            await session.prelude(max(1, round(limits.timeout_s * 1000)), database)
+            return await rehearse(
+                session, encoded, found, database or self._setting.database, limits.max_rows
+            )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = permit.request

@@ -1,0 +1,115 @@
+"""Decides how a change of an InnoDB table is tried and rolled back, and when it is not.
+
+A trigger or a stored function may write to a table without transactions. Triggers are seen by who
+has the privilege TRIGGER alone, so without it nothing is tried.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.engines import rehearsal as shared
+from tidegate.engines.mysql.line import Rows
+from tidegate.engines.mysql.session import ROLLBACK, Session
+from tidegate.engines.rehearsal import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
+from tidegate.sql.dialects import find
+from tidegate.sql.outline import Outline
+from tidegate.types import Rehearsal
+
+_WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
+_TABLE = b"""SELECT engine, table_type FROM information_schema.tables
+  WHERE table_schema = ? AND table_name = ?"""
+_TRIGGERS = b"""SELECT count(*) FROM information_schema.triggers
+  WHERE event_object_schema = ? AND event_object_table = ?"""
+_FOLLOWERS = b"""SELECT count(*) FROM information_schema.referential_constraints
+  WHERE unique_constraint_schema = ? AND referenced_table_name = ?
+  AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION') AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
+_COLUMNS = b"""SELECT column_name, column_key, extra FROM information_schema.columns
+  WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"""
+_GRANT = re.compile(r"GRANT (.+?) ON (\S+|`[^`]*`\.\S+) TO ", re.DOTALL)
+_NO_CALLS = frozenset({"and", "or", "not", "in", "where", "set", "between", "like", "when", "then"})
+
+
+async def rehearse(
+    session: Session, text: bytes, outline: Outline, database: str | None, max_rows: int
+) -> Rehearsal:
+    """Try it, and leave no transaction open. The caller ends the session if this raises.
+
+    Raises: ServerError, GateError.
+    """
+    name = outline.name[-1][0]
+    schema = outline.name[0][0] if len(outline.name) > 1 else database
+    if schema is None or len(outline.name) > 2:
+        return Rehearsal(reason="its database is not known.")
+    session.dirty = True
+    await session.own(_WAIT)
+    reason = await _objection(session, text.decode(), outline, schema, name)
+    if reason:
+        return Rehearsal(reason=reason)
+    await session.open_transaction()
+    try:
+        return await _try(session, text, outline, schema, name, max_rows)
+    finally:
+        await session.end(ROLLBACK)
+
+
+async def _objection(session: Session, text: str, outline: Outline, schema: str, name: str) -> str:
+    known = {function.lower() for function in find("mysql").functions} | _NO_CALLS
+    if outline.qualified or not {call.lower() for call in outline.calls} <= known:
+        return "it calls a function that may do more than compute."
+    if not _sees_triggers([str(row[0]) for row in await session.own(b"SHOW GRANTS")], schema):
+        return "the account lacks TRIGGER, and so cannot see whether its table has triggers."
+    tables = await session.own(_TABLE, schema, name)
+    if [tuple(map(str, row)) for row in tables] != [("InnoDB", "BASE TABLE")]:
+        return "it is not about an InnoDB table."
+    if (await session.own(_TRIGGERS, schema, name))[0][0]:
+        return "its table has triggers."
+    if (await session.own(_FOLLOWERS, schema, name))[0][0]:
+        return "other tables follow changes of its keys."
+    if not outline.deletes:
+        changed = text[: text.rfind(outline.where)] if outline.where else text
+        for column, _, extra in await session.own(_COLUMNS, schema, name):
+            if "auto_increment" in str(extra).lower() and str(column).lower() in changed.lower():
+                return "it may use up numbers of its table."
+    return ""
+
+
+async def _try(
+    session: Session, text: bytes, outline: Outline, schema: str, name: str, max_rows: int
+) -> Rehearsal:
+    found = await session.own(_COLUMNS, schema, name)
+    columns = [str(row[0]) for row in found][:MOST_COLUMNS]
+    key = [str(row[0]) for row in found if row[1] == "PRI"]
+    shown = [f"LEFT(CONVERT({_quoted(each)} USING utf8mb4), {MOST_CHARS})" for each in columns]
+    keys = [_quoted(each) for each in key]
+    ((touched,),) = await session.own(shared.counting(outline).encode())
+    if touched > MOST_TOUCHED:
+        return shared.TOO_MANY
+    before = await session.own(shared.sampling(outline, shown, keys, max_rows).encode())
+    session.line.query(text)
+    affected = await session.line.done()
+    if outline.deletes:
+        return shared.rehearsed(affected, columns, before, None)
+    if before and not key:
+        return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
+    condition = " AND ".join(f"{each} = ?" for each in keys)
+    again = f"SELECT {', '.join([*shown, *keys])} FROM {_quoted(schema)}.{_quoted(name)}"
+    after: Rows = []
+    for row in before:
+        after += await session.own(f"{again} WHERE {condition}".encode(), *row[len(columns) :])
+    return shared.rehearsed(affected, columns, before, after)
+
+
+def _sees_triggers(grants: list[str], schema: str) -> bool:
+    places = {"*.*", f"`{schema}`.*", f"`{schema.replace('_', chr(92) + '_')}`.*"}
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is not None and found[2] in places:
+            privileges = {name.strip().upper() for name in found[1].split(",")}
+            if privileges & {"ALL PRIVILEGES", "TRIGGER"}:
+                return True
+    return False
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
