@@ -1,0 +1,139 @@
+"""`tidegate install`: the entry for Tidegate in a client's settings, written, shown, taken away."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from tidegate.config import check_issuer_url
+from tidegate.edges.cli.application import OpenApp
+from tidegate.edges.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
+from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
+from tidegate.edges.cli.settings_file import SettingsFile
+from tidegate.edges.cli.terminal import say, show
+from tidegate.errors import Code, GateError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
+    """Write the entry; returns 0 also if it stands there already."""
+    client = CLIENTS[arguments.client]
+    if not _NAME.fullmatch(arguments.name):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{arguments.name[:80]}` cannot name an entry.",
+            hint="Use letters, digits, `_` and `-`, the first a letter.",
+        )
+    path = settings_file(client, arguments.scope or client.scope)
+    if arguments.remove:
+        _remove(SettingsFile(path), client, arguments.name)
+        return 0
+    entry = _entry(client, arguments)
+    if arguments.print:
+        say(f"tidegate: for {path}")
+        show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
+        return 0
+    _write(SettingsFile(path), client, arguments.name, entry, arguments.force)
+    if arguments.http:
+        say(f"tidegate: the client takes the token from its variable {arguments.token_env}")
+    return 0
+
+
+def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.http:
+        check_issuer_url(arguments.http, "--http")
+        if not _VARIABLE.fullmatch(arguments.token_env):
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                "--token-env takes the name of a variable.",
+                hint="Put the token into the variable, not here.",
+            )
+        return http_entry(client, arguments.http, arguments.token_env)
+    words = [_program(), "serve" if arguments.stdio else "bridge"]
+    for option in ("surface", "config", "state"):
+        value = getattr(arguments, option)
+        if value:
+            is_path = option != "surface" and not value.lstrip().startswith("{")
+            words += [f"--{option}", str(Path(value).expanduser().absolute()) if is_path else value]
+    return local_entry(client, words)
+
+
+def _program() -> str:
+    """`tidegate` as an absolute path: a client's PATH is not that of a shell."""
+    beside = Path(sys.executable).with_name("tidegate")
+    found = str(beside) if beside.is_file() else shutil.which("tidegate")
+    if found is None:
+        raise GateError(
+            Code.CLIENT_FILE, "The program `tidegate` is not found", hint="Install it first."
+        )
+    return found
+
+
+def _write(
+    file: SettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
+) -> None:
+    there = _find(file, client, name)
+    if there == entry:
+        show(f"{client.name}: the entry {name} is in {file.path} already")
+        return
+    if there is not None and not force:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"Another entry `{name}` is in `{file.path}`; nothing was changed.",
+            hint="Use another --name, or --force to replace it.",
+        )
+    text = file.text if file.text.strip() else "{}\n"
+    try:
+        changed = put(text, (client.key, name), entry)
+        whole = Text(changed)
+        read: dict[str, Any] = whole.value(whole.begin)
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    if read[client.key][name] != entry:
+        raise _refuse(file, Unreadable("its entries"))
+    file.replace(changed)
+    show(f"{client.name}: wrote the entry {name} to {file.path}")
+
+
+def _remove(file: SettingsFile, client: Client, name: str) -> None:
+    if _find(file, client, name) is None:
+        show(f"{client.name}: no entry {name} is in {file.path}")
+        return
+    try:
+        changed = take(file.text, (client.key, name))
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    file.replace(changed)
+    show(f"{client.name}: took the entry {name} out of {file.path}")
+
+
+def _find(file: SettingsFile, client: Client, name: str) -> Any:
+    """The entry of that name, None if there is none. Raises: GateError CLIENT_FILE."""
+    if not file.text.strip():
+        return None
+    try:
+        whole = Text(file.text)
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    settings = whole.value(whole.begin)
+    if not isinstance(settings, dict):
+        raise _refuse(file, Unreadable("its start"))
+    entries = cast(dict[str, Any], settings).get(client.key, {})
+    if not isinstance(entries, dict):
+        raise _refuse(file, Unreadable(f"`{client.key}`"))
+    return cast(dict[str, Any], entries).get(name)
+
+
+def _refuse(file: SettingsFile, error: Unreadable) -> GateError:
+    return GateError(
+        Code.CLIENT_FILE,
+        f"The settings file `{file.path}` was not understood at {error}; nothing was changed.",
+        hint="Correct it, or use --print and add the entry by hand.",
+    )

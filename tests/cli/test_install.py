@@ -1,0 +1,291 @@
+"""`tidegate install`: the entry is there, and all else in a client's settings is as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_line import TIMEOUT_S, Ended, environment
+from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
+
+Install = Callable[..., Ended]
+
+WRITTEN = """\
+// Servers of this project
+{
+    "inputs": [], // asked once
+    "servers": {
+        // the files, "quoted" // twice
+        "files": { "type": "stdio", "command": "files", "args": ["a,b", "}"], }, /* keep */
+    },
+}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    path = tmp_path / "home"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def install(home: Path, project: Path, state: Path) -> Install:
+    """Run `tidegate install` as a person with this home, in this project."""
+    kept = {name: value for name, value in environment(state).items() if "CONFIG" not in name}
+
+    def run(*words: str) -> Ended:
+        ended = subprocess.run(
+            [sys.executable, "-m", "tidegate", "install", *words],
+            capture_output=True, text=True, encoding="utf-8", cwd=project, check=False,
+            timeout=TIMEOUT_S, env={**kept, "HOME": str(home)},
+        )  # fmt: skip
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    return run
+
+
+def entry_in(path: Path, key: str = "mcpServers", name: str = "tidegate") -> dict[str, Any]:
+    return json.loads(path.read_text("utf-8"))[key][name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths of Linux")
+@pytest.mark.parametrize(
+    ("words", "place", "key"),
+    [
+        (["claude-code"], "home/.claude.json", "mcpServers"),
+        (["claude-code", "--scope", "project"], "project/.mcp.json", "mcpServers"),
+        (["claude-desktop"], "home/.config/Claude/claude_desktop_config.json", "mcpServers"),
+        (["cursor"], "home/.cursor/mcp.json", "mcpServers"),
+        (["cursor", "--scope", "project"], "project/.cursor/mcp.json", "mcpServers"),
+        (["vscode"], "project/.vscode/mcp.json", "servers"),
+        (["vscode", "--scope", "user"], "home/.config/Code/User/mcp.json", "servers"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_the_entry_is_where_the_client_looks_and_starts_the_bridge(
+    install: Install, tmp_path: Path, words: list[str], place: str, key: str
+) -> None:
+    assert install(*words).status == 0
+    entry = entry_in(tmp_path / place, key)
+    assert Path(entry["command"]).is_absolute()
+    assert os.access(entry["command"], os.X_OK)
+    assert entry["args"] == ["bridge"]
+
+
+def test_what_the_entry_starts_answers(install: Install, home: Path, state: Path) -> None:
+    assert install("claude-code", "--stdio", "--surface", "core").status == 0
+    entry = entry_in(home / ".claude.json")
+    ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    ended = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=ping, capture_output=True, text=True, env=environment(state), timeout=TIMEOUT_S,
+        check=False,
+    )  # fmt: skip
+    assert json.loads(ended.stdout)["id"] == 1
+
+
+def test_a_second_time_changes_nothing(install: Install, home: Path) -> None:
+    install("cursor")
+    path = home / ".cursor" / "mcp.json"
+    before = (path.read_bytes(), path.stat().st_ino)
+    ended = install("cursor")
+    assert ended.status == 0
+    assert "already" in ended.out
+    assert (path.read_bytes(), path.stat().st_ino) == before
+
+
+def test_comments_and_commas_stay_where_they_are(install: Install, project: Path) -> None:
+    path = project / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(WRITTEN)
+    assert install("vscode").status == 0
+    text = path.read_text()
+    same = len(os.path.commonprefix([text, WRITTEN]))
+    assert text.endswith(WRITTEN[same:]), "something other than one insertion"
+    servers = Text(text).value(text.index("{"))["servers"]
+    assert list(servers) == ["files", "tidegate"]
+    assert install("vscode", "--remove").status == 0
+    assert path.read_text() == WRITTEN
+
+
+def test_the_file_as_it_was_is_kept_beside_it(install: Install, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"numStartups": 7, "mcpServers": {"other": {"command": "x"}}}')
+    before = path.read_bytes()
+    assert install("claude-code").status == 0
+    assert path.with_name(".claude.json.tidegate.bak").read_bytes() == before
+    after = json.loads(path.read_text())
+    assert after.pop("numStartups") == 7
+    assert after["mcpServers"]["other"] == {"command": "x"}
+    assert set(after["mcpServers"]) == {"other", "tidegate"}
+
+
+def test_the_file_keeps_its_mode(install: Install, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text("{}")
+    path.chmod(0o640)
+    install("claude-code")
+    modes = {stat.S_IMODE(p.stat().st_mode) for p in (path, home / ".claude.json.tidegate.bak")}
+    assert modes == {0o640}
+
+
+def test_a_symbolic_link_stays_one(install: Install, home: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}")
+    (home / ".claude.json").symlink_to(real)
+    assert install("claude-code").status == 0
+    assert (home / ".claude.json").is_symlink()
+    assert entry_in(real)["args"] == ["bridge"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {}',
+        '{"mcpServers": []}',
+        "[]",
+        "{'mcpServers': {}}",
+        '{"mcpServers": {}, "mcpServers": {}}',
+        '{"a": 1 "b": 2}',
+        '{"a": /* {}',
+        "{} {}",
+        '{"a": 01}',
+        "[" * 5_000,
+    ],
+)
+def test_a_file_that_is_not_understood_is_left_as_it_is(
+    install: Install, home: Path, text: str
+) -> None:
+    path = home / ".claude.json"
+    path.write_text(text)
+    for words in ([], ["--remove"], ["--force"]):
+        ended = install("claude-code", *words)
+        assert (ended.status, ended.out) == (65, "")
+        assert ended.err.count("\n") == 1
+        assert "nothing was changed" in ended.err
+    assert path.read_text() == text
+    assert [p.name for p in home.iterdir()] == [".claude.json"]
+
+
+def test_another_entry_of_that_name_needs_force(install: Install, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": {"tidegate": {"command": "mine"}}}')
+    ended = install("claude-code")
+    assert ended.status == 2
+    assert "--force" in ended.err
+    assert entry_in(path) == {"command": "mine"}
+    assert install("claude-code", "--force").status == 0
+    assert entry_in(path)["args"] == ["bridge"]
+
+
+def test_printing_writes_nothing(install: Install, home: Path, project: Path) -> None:
+    ended = install("vscode", "--print", "--name", "shop")
+    assert ended.json["servers"]["shop"]["args"] == ["bridge"]
+    assert [*home.iterdir(), *project.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("client", "reference"),
+    [
+        ("claude-code", "${SHOP_TOKEN}"),
+        ("cursor", "${env:SHOP_TOKEN}"),
+        ("vscode", "${env:SHOP_TOKEN}"),
+    ],
+)
+def test_over_http_the_token_is_a_reference(install: Install, client: str, reference: str) -> None:
+    url = "http://127.0.0.1:7878/mcp"
+    ended = install(client, "--http", url, "--token-env", "SHOP_TOKEN", "--print")
+    (entries,) = ended.json.values()
+    assert entries["tidegate"]["url"] == url
+    assert entries["tidegate"]["headers"] == {"Authorization": f"Bearer {reference}"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["claude-desktop", "--http", "http://127.0.0.1:1/mcp"], "over HTTP"),
+        (["claude-desktop", "--scope", "project"], "one project"),
+        (["cursor", "--http", "http://example.com/mcp"], "trusted"),
+        (["cursor", "--http", "http://127.0.0.1:1/mcp", "--token-env", "tg_a b"], "variable"),
+        (["cursor", "--name", "a b"], "cannot name"),
+    ],
+)
+def test_what_a_client_cannot_have_is_refused(
+    install: Install, home: Path, words: list[str], said: str
+) -> None:
+    ended = install(*words)
+    assert ended.status in (2, 78)
+    assert said in ended.err
+    assert [*home.iterdir()] == []
+
+
+def test_removing_what_is_not_there_changes_nothing(install: Install, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text(' {"mcpServers":{}}')
+    assert install("claude-code", "--remove").status == 0
+    assert path.read_text() == ' {"mcpServers":{}}'
+
+
+# The editor itself
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+entries = st.dictionaries(st.text(max_size=4), values, max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(entries, entries, st.sampled_from([None, 2, "\t"]))
+def test_an_entry_put_in_and_taken_out_leaves_what_was_there(
+    around: dict[str, Any], there: dict[str, Any], indent: Any
+) -> None:
+    there.pop("ours", None)
+    before = {**around, "servers": there}
+    text = json.dumps(before, indent=indent)
+    filled = put(text, ("servers", "ours"), {"command": "x", "args": ["y"]})
+    ours = {"ours": {"command": "x", "args": ["y"]}}
+    assert json.loads(filled) == {**before, "servers": {**there, **ours}}
+    assert json.loads(take(filled, ("servers", "ours"))) == before
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet='{}[]",:/*\\ \n1atrue-', max_size=30))
+def test_what_json_reads_is_read_alike(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        return
+    try:
+        read = Text(text)
+    except Unreadable:
+        assert "{" in text, text  # a name given twice is refused
+        return
+    assert read.value(read.begin) == expected
+
+
+def test_a_comment_stays_with_what_it_is_about() -> None:
+    text = '{\n  "servers": {\n    "a": 1 // about a\n    // the end\n  }\n}\n'
+    filled = put(text, ("servers", "b"), 2)
+    assert '"a": 1, // about a\n    "b": 2\n    // the end' in filled
+    assert take(filled, ("servers", "b")) == text
+    assert "the end" in take(filled, ("servers", "a"))
