@@ -25,7 +25,7 @@ from tidegate.config import LOOPBACK, Config, OAuthSettings, resource_url, state
 from tidegate.connections import Connections
 from tidegate.custody import refuse_foreign_hands
 from tidegate.desk import Desk
-from tidegate.engines.registry import engine_of, open_engine
+from tidegate.engines.registry import check_run_as, engine_of, open_engine
 from tidegate.engines.url import require_file
 from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
@@ -85,9 +85,7 @@ class App:
         self.tokens = Tokens(self.store, note=self.note)
         self.door = Door(self.tokens, self.tell)
         self._pairings = StateFile(directory / "state.db")
-        self.pairer = Pairer(
-            Pairings(self._pairings), self.tokens, note=self.note, tell=self.tell
-        )
+        self.pairer = Pairer(Pairings(self._pairings), self.tokens, note=self.note, tell=self.tell)
         self.connections = Connections(
             self.store,
             open_engine,
@@ -286,9 +284,7 @@ class App:
             verifier = OAuth(settings, frozenset(names))
         self.door = Door(self.tokens, self.tell, verifier=verifier, bridge=bridge)
 
-    def _keep_for_bridges(
-        self, listener: socket.socket
-    ) -> tuple[Keeper | None, BridgePass | None]:
+    def _keep_for_bridges(self, listener: socket.socket) -> tuple[Keeper | None, BridgePass | None]:
         """What lets bridges find this server, if they may and could."""
         host, port = listener.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
@@ -349,6 +345,8 @@ def ephemeral_sources(config: Config) -> list[Source]:
     sources: list[Source] = []
     for settings in config.sources:
         engine, dialect = engine_of(settings.url)
+        run_as = settings.run_as.run_as if settings.run_as else None
+        check_run_as(settings.url, run_as)
         if engine in FILE_ENGINES:
             require_file(settings.url)
         sources.append(
@@ -364,7 +362,7 @@ def ephemeral_sources(config: Config) -> list[Source]:
                 tags=settings.tags,
                 masks=settings.masks,
                 filters=settings.filters,
-                run_as=settings.run_as.run_as if settings.run_as else None,
+                run_as=run_as,
                 approval=settings.approval,
                 unattended=settings.unattended,
                 unqualified=settings.unqualified,

@@ -28,7 +28,11 @@ Row = Sequence[Any]
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What an engine can do. The contract suite verifies each lack as well as each ability."""
+    """What an engine can do. The contract suite verifies each lack as well as each ability.
+
+    `identities`: it runs a permit with an `identity` as that. Who lacks it is not opened for a
+    source that maps callers (`registry.check_run_as`).
+    """
 
     transactions: bool = True
     writes: bool = True
@@ -41,6 +45,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     foreign_keys: bool = True
     row_counts: bool = True
     rehearses: bool = False
+    identities: bool = False
 
 
 class Sink(Protocol):

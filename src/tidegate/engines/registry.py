@@ -16,12 +16,12 @@ from tidegate.engines.api import Engine
 from tidegate.engines.route import Route, parse_route
 from tidegate.engines.url import scheme_of
 from tidegate.errors import Code, GateError
-from tidegate.types import Source
+from tidegate.types import RunAs, Source
 
 
 class Entry(NamedTuple):
     """Where an engine lives; `extra` is what to install when its driver is missing, `port` where
-    its servers listen, which may be reached through a tunnel."""
+    its servers listen, which may be reached through a tunnel; `identities`: see `api.py`."""
 
     engine: str
     dialect: str
@@ -29,10 +29,12 @@ class Entry(NamedTuple):
     attribute: str
     extra: str | None = None
     port: int | None = None
+    identities: bool = False
 
 
 POSTGRES = Entry(
-    "postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432
+    *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
+    identities=True,
 )
 
 MYSQL = Entry("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306)
@@ -58,12 +60,28 @@ def engine_of(url: str) -> tuple[str, str]:
     return entry.engine, entry.dialect
 
 
+def check_run_as(url: str, run_as: RunAs | None) -> None:
+    """Refuse to map callers where the engine knows no identities: the setting would do nothing.
+
+    Raises: GateError CONFIG_INVALID, SOURCE_URL.
+    """
+    entry = _entry(url)
+    if run_as is not None and not entry.identities:
+        raise GateError(
+            Code.CONFIG_INVALID,
+            f"A source on the engine `{entry.engine}` cannot have `run_as`: it knows no roles.",
+            hint="Leave `run_as` out; `masks` and `filters` hide columns and rows on every engine.",
+        )
+
+
 async def open_engine(source: Source) -> Engine:
     """Import the source's engine and open it.
 
-    Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to install).
+    Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to install),
+    CONFIG_INVALID if the source maps callers and the engine cannot.
     """
     entry = _entry(source.url)
+    check_run_as(source.url, source.run_as)
     try:
         module = import_module(entry.module)
     except ImportError as missing:  # a driver without its library is found, and then fails

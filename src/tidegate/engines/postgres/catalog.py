@@ -21,6 +21,7 @@ from tidegate.types import (
     Ddl,
     Description,
     ForeignKey,
+    Identity,
     Index,
     Table,
 )
@@ -51,8 +52,14 @@ class Relation(NamedTuple):
     parents: list[int]
 
 
-async def describe(session: Session, request: Browse, timeout_ms: int) -> Description:
-    """Answer a Browse that needs the database. Raises: GateError TABLE_UNKNOWN, LIMIT_TIME."""
+async def describe(
+    session: Session, request: Browse, timeout_ms: int, identity: Identity | None
+) -> Description:
+    """Answer a Browse that needs the database. What shows data does it as `identity`; what is
+    kept for all callers is seen by the source's account.
+
+    Raises: GateError TABLE_UNKNOWN, LIMIT_TIME, POLICY_IDENTITY.
+    """
     if request.aspect == "databases":
         (rows,) = await session.ask(queries.DATABASES, timeout_ms=timeout_ms)
         return Databases(tuple([name for (name,) in rows]))
@@ -62,9 +69,9 @@ async def describe(session: Session, request: Browse, timeout_ms: int) -> Descri
     if request.table is not None:
         relations = _named(relations, request.table, session.setting.schema)
     if request.aspect == "counts":
-        return await _counts(session, relations, timeout_ms)
+        return await _counts(session, relations, timeout_ms, identity)
     if request.aspect == "ddl":
-        return await _ddl(session, relations, timeout_ms)
+        return await _ddl(session, relations, timeout_ms, identity)
     return await _catalog(session, request, relations, timeout_ms)
 
 
@@ -230,7 +237,9 @@ def _named(relations: list[Relation], name: str, schema: str | None) -> list[Rel
     raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{name}`.", hint=hint)
 
 
-async def _ddl(session: Session, relations: list[Relation], timeout_ms: int) -> Ddl:
+async def _ddl(
+    session: Session, relations: list[Relation], timeout_ms: int, identity: Identity | None
+) -> Ddl:
     texts: list[str] = []
     for relation in relations:
         oid: list[Any] = [b"%d" % relation.oid]
@@ -240,12 +249,15 @@ async def _ddl(session: Session, relations: list[Relation], timeout_ms: int) -> 
             (queries.DDL_CONSTRAINTS, oid),
             (queries.DDL_BEHIND, oid),
             timeout_ms=timeout_ms,
+            identity=identity,
         )
         texts.append(ddl.compose(*parts))
     return Ddl("\n\n".join(texts))
 
 
-async def _counts(session: Session, relations: list[Relation], timeout_ms: int) -> Counts:
+async def _counts(
+    session: Session, relations: list[Relation], timeout_ms: int, identity: Identity | None
+) -> Counts:
     """Count every table that is not a view, as far as the time goes and the account may."""
     until = monotonic() + timeout_ms / 1000
     counts: dict[tuple[str, str], int] = {}
@@ -256,7 +268,9 @@ async def _counts(session: Session, relations: list[Relation], timeout_ms: int) 
         left = round((until - monotonic()) * 1000)
         query = f"SELECT count(*) FROM {_quoted(relation.schema)}.{_quoted(relation.name)}"
         try:
-            ((count,),) = (await session.ask(query.encode(), timeout_ms=max(1, left)))[0]
+            ((count,),) = (
+                await session.ask(query.encode(), timeout_ms=max(1, left), identity=identity)
+            )[0]
         except GateError as error:
             if error.code not in (Code.SQL_FAILED, Code.LIMIT_TIME, Code.CALL_CANCELLED) or only:
                 raise

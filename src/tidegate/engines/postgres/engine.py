@@ -23,6 +23,7 @@ from tidegate.engines.postgres.hazards import CATALOG_RULE
 from tidegate.engines.postgres.kinds import Kinds
 from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.params import dump, encode_statement
+from tidegate.engines.postgres.pin import check_run_as
 from tidegate.engines.postgres.rehearsal import rehearse
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
@@ -60,7 +61,7 @@ class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, several_databases=True, rehearses=True
+        inspects=True, several_databases=True, rehearses=True, identities=True
     )
 
     def __init__(self, target: Target, first: Session) -> None:
@@ -83,6 +84,7 @@ class PostgresEngine:
 
     @classmethod
     async def open(cls, source: Source) -> PostgresEngine:
+        check_run_as(source.run_as)
         target = parse_target(source.url)
         return cls(target, await Session.open(target))
 
@@ -122,8 +124,8 @@ class PostgresEngine:
         if opinion.effect > (Effect.READ if explains else permit.effect):
             await self._refuse(encoded, opinion, permit)
         writes = not explains and permit.effect > Effect.READ
-        schema = None if explains or request.schema is None else self._path(request.schema)
-        database = None if explains else request.database
+        schema = None if request.schema is None else self._path(request.schema)
+        database = request.database
         timeout_s = permit.limits.timeout_s
         pool = self._pool if database is None else self._pool_of(database)
         session = await pool.take(timeout_s)
@@ -132,7 +134,12 @@ class PostgresEngine:
             async with errand:
                 session.dirty = writes
                 first = await session.begin(
-                    encoded, params, max(1, round(timeout_s * 1000)), schema, writes=writes
+                    encoded,
+                    params,
+                    max(1, round(timeout_s * 1000)),
+                    schema,
+                    permit.identity,
+                    writes=writes,
                 )
                 if first.status in FAILED:
                     raise translate(first)
@@ -152,8 +159,6 @@ class PostgresEngine:
         if not isinstance(request, Query):
             raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
         self._check_open()
-        if permit.identity is not None:
-            return Rehearsal(reason="it would run as another role.")
         found = outline(request.statement.text, "postgres")
         if isinstance(found, str):
             return Rehearsal(reason=found)
@@ -173,6 +178,7 @@ class PostgresEngine:
                 found,
                 timeout_ms=max(1, round(limits.timeout_s * 1000)),
                 schema=None if request.schema is None else self._path(request.schema),
+                identity=permit.identity,
                 max_rows=limits.max_rows,
             )
         errand.done()
@@ -189,7 +195,8 @@ class PostgresEngine:
             raise stopped(cancellation.reason or "cancelled")
         timeout_s = permit.limits.timeout_s
         async with self._borrowed(timeout_s, cancellation, request.database) as session:
-            return await catalog.describe(session, request, max(1, round(timeout_s * 1000)))
+            timeout_ms = max(1, round(timeout_s * 1000))
+            return await catalog.describe(session, request, timeout_ms, permit.identity)
 
     async def stamp(self) -> str:
         self._check_open()

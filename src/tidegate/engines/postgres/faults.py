@@ -9,7 +9,9 @@ from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.faults import lost, stopped
+from tidegate.engines.identities import not_let
 from tidegate.errors import Code, GateError
+from tidegate.types import Identity
 
 _CODES: dict[str, Code] = {
     "25006": Code.POLICY_READ_ONLY,
@@ -46,6 +48,9 @@ _USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
 
 CANCELED = "57014"
 
+_NOBODY = frozenset({"22023", "42501", "42602", "42704"})
+"""What is said of a role that is not there, or not granted, and of a variable with a bad name."""
+
 
 def sqlstate_of(result: PGresult) -> str:
     """The five letters; empty if libpq itself made the error."""
@@ -73,6 +78,18 @@ def translate(result: PGresult) -> GateError:
         message = f"{message}: {detail}"
     hint = _field(result, DiagnosticField.MESSAGE_HINT) or _HINTS.get(sqlstate)
     return GateError(code, clean(message), hint=hint and clean(hint), details=_details(result))
+
+
+def rejected(result: PGresult, identity: Identity | None) -> GateError:
+    """The coded error of a transaction that did not begin as it was to, perhaps since the server
+    does not let us be who the caller is."""
+    if identity is None or sqlstate_of(result) not in _NOBODY:
+        return translate(result)
+    return not_let(
+        "The database does not let the source's account act for this caller: "
+        + clean(_field(result, DiagnosticField.MESSAGE_PRIMARY)),
+        sqlstate=sqlstate_of(result),
+    )
 
 
 def unreachable(message: str) -> GateError:

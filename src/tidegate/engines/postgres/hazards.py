@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 
 import msgspec
+from msgspec import structs
 
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.values import Rows
@@ -67,6 +68,9 @@ SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
 JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
+_SETTINGS = b"SELECT 'pg_catalog.pg_settings'::regclass::oid"
+"""The view through which a change sets what SET does, and with it the caller's role."""
+
 _MISLABELLED = frozenset({"isn_weak"})
 """Functions of extensions that call themselves immutable and change a setting of the session."""
 
@@ -74,10 +78,12 @@ _RUNS_SQL = re.compile(r"(?:table|query|cursor|schema|database)_to_xml")
 
 
 class Hazards(msgspec.Struct, frozen=True):
-    """Names, in lower case, that no read may hold; operators that none may use."""
+    """Names, in lower case, that no text may hold; operators that none may use; and names that no
+    change may hold, since to change what they stand for is to change settings."""
 
     names: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
+    settings: frozenset[str] = frozenset({"pg_settings"})
 
 
 NONE = Hazards()
@@ -87,8 +93,9 @@ CATALOG_RULE = "postgres.catalog"
 
 async def survey(session: Session, timeout_ms: int) -> Hazards:
     """Look through the catalogue. Raises: GateError."""
-    views, policies, functions, operators, casts, programs = await session.ask(
-        _VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, timeout_ms=timeout_ms
+    views, policies, functions, operators, casts, programs, ((settings,),) = await session.ask(
+        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SETTINGS),
+        timeout_ms=timeout_ms,
     )
     calls = _calls(views + policies)
     built_in = {oid for _, called, _ in calls for oid in called if oid < 16384}
@@ -96,7 +103,10 @@ async def survey(session: Session, timeout_ms: int) -> Hazards:
     if built_in:
         wanted = "{" + ",".join(map(str, built_in)) + "}"
         (own,) = await session.ask((_OWN_FUNCTIONS, [wanted.encode()]), timeout_ms=timeout_ms)
-    return _weigh(calls, functions, own, operators, casts, programs)
+    hazards = _weigh(calls, functions, own, operators, casts, programs)
+    return structs.replace(
+        hazards, settings=_behind(calls, {c[0] for c in calls if settings in c[2]}) | NONE.settings
+    )
 
 
 def _calls(trees: Rows) -> list[tuple[tuple[int, str], set[int], set[int]]]:
@@ -138,19 +148,19 @@ def _weigh(
         if function in bad:
             ends = ((source, source_name), (target, target_name))
             names |= {name.lower() for oid, name in ends if oid >= 16384}
-    names |= _tainted(calls, bad)
+    names |= _behind(calls, {place for place, called, _ in calls if called & bad})
     return Hazards(frozenset(names), frozenset(signs))
 
 
-def _tainted(calls: list[tuple[tuple[int, str], set[int], set[int]]], bad: set[int]) -> set[str]:
-    """What calls a bad function, or reads something that does."""
+def _behind(
+    calls: list[tuple[tuple[int, str], set[int], set[int]]], bad: set[tuple[int, str]]
+) -> set[str]:
+    """The names of what is bad, and of what reads it."""
     readers: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    tainted: dict[int, str] = {}
-    for (oid, name), called, read in calls:
+    for place, _, read in calls:
         for relation in read:
-            readers[relation].append((oid, name))
-        if called & bad:
-            tainted[oid] = name
+            readers[relation].append(place)
+    tainted = dict(bad)
     rest = list(tainted)
     while rest:
         for oid, name in readers[rest.pop()]:
@@ -168,14 +178,23 @@ _SIGN = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 _PLAIN_LITERALS = re.compile(r"\\|\$|--|/\*")
 
 
-def opinion(text: str, hazards: Hazards) -> Judgement | None:
-    """What the catalogue has against a text; None if nothing."""
-    if not hazards.names and not hazards.operators:
+def opinion(text: str, hazards: Hazards, *, changes: bool = False) -> Judgement | None:
+    """What the catalogue has against a text, or against one that changes something; None if
+    nothing."""
+    if not hazards.names and not hazards.operators and not changes:
         return None
     if not _PLAIN_LITERALS.search(text):
         text = _LITERAL.sub("''", text)
     words = {(quoted.replace('""', '"') or bare).lower() for quoted, bare in _WORD.findall(text)}
     found = sorted(words & hazards.names)
+    if changes and not found and words & hazards.settings:
+        return Judgement(
+            effect=Effect.UNKNOWN,
+            rule=CATALOG_RULE,
+            reason="A change that names `pg_settings`, or a view of it, may change settings.",
+            code=Code.POLICY_DENIED.value,
+            hint="Settings are the operator's; read pg_settings in a statement of its own.",
+        )
     if not found and hazards.operators:
         found = sorted(set(_SIGN.findall(text)) & hazards.operators)
     if not found:

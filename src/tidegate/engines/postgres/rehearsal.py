@@ -13,11 +13,12 @@ from psycopg.pq.abc import PGresult
 from tidegate.engines import rehearsal as shared
 from tidegate.engines.postgres.faults import translate
 from tidegate.engines.postgres.line import FAILED, Params
-from tidegate.engines.postgres.session import BEGIN_WRITE, PIN, PIN_SCHEMA, ROLLBACK, Session
+from tidegate.engines.postgres.pin import pin
+from tidegate.engines.postgres.session import BEGIN_WRITE, ROLLBACK, Session
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.engines.rehearsal import LOCK_WAIT_MS, MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
 from tidegate.sql.outline import Outline
-from tidegate.types import Rehearsal
+from tidegate.types import Identity, Rehearsal
 
 _LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
 
@@ -75,18 +76,18 @@ async def rehearse(
     *,
     timeout_ms: int,
     schema: bytes | None,
+    identity: Identity | None,
     max_rows: int,
 ) -> Rehearsal:
     """Try it, and leave no transaction open. The caller ends the session if this raises.
 
     Raises: GateError.
     """
-    milliseconds = b"%d" % timeout_ms
-    pin = (PIN, [milliseconds]) if schema is None else (PIN_SCHEMA, [milliseconds, schema])
+    first = pin(timeout_ms, schema, identity)
     name = _name(outline)
     calls = "{" + ",".join(_element(call) for call in sorted(outline.calls)) + "}"
     look = (_LOOK, [name.encode(), calls.encode()])
-    results = await _send(session, (BEGIN_WRITE, None), pin, (_LOCK_WAIT, None), look)
+    results = await _send(session, (BEGIN_WRITE, None), first, (_LOCK_WAIT, None), look)
     try:
         return await _try(session, text, outline, results[-1], max_rows)
     finally:

@@ -1,8 +1,9 @@
 """Decides what one connection is set to, and the transactions in which everything runs.
 
 A read is one group of four commands, sent at once: BEGIN READ ONLY; a first query, which pins the
-snapshot (after it nothing can make the transaction writable) and sets the time limit; the
-statement; ROLLBACK. Whatever a statement set, made or locked in the transaction goes with it.
+snapshot (after it nothing can make the transaction writable), sets the time limit and takes on the
+caller's role if it has one; the statement; ROLLBACK. Whatever was set, made or locked in the
+transaction goes with it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.faults import lost
-from tidegate.engines.postgres.faults import translate
+from tidegate.engines.postgres.faults import rejected, translate
 from tidegate.engines.postgres.line import FAILED, Line, Params
+from tidegate.engines.postgres.pin import pin
 from tidegate.engines.postgres.target import Target
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.errors import GateError
+from tidegate.types import Identity
 
 BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = b"BEGIN READ WRITE"
 ROLLBACK = b"ROLLBACK"
 COMMIT = b"COMMIT"
 
-PIN = b"SELECT pg_catalog.set_config('statement_timeout', $1, true)"
-PIN_SCHEMA = PIN + b", pg_catalog.set_config('search_path', $2, true)"
+_BEFORE = 2
+"""Commands before the statement: BEGIN, and what `pin.py` sets."""
 
 CHUNK_ROWS = 32
 """Rows that libpq hands over at once: so few that wide ones do not add up, and already quick."""
@@ -49,6 +52,8 @@ _SETUP = "SELECT {}, pg_catalog.current_database(), pg_catalog.current_schema()"
         for name, value in _SETTINGS
     )
 ).encode()
+
+_ARRIVAL = b"SELECT pg_catalog.current_setting('search_path'), pg_catalog.quote_ident(session_user)"
 
 _FAREWELL = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
@@ -88,8 +93,8 @@ class Session:
 
     async def _set_up(self) -> None:
         line = self.line
-        ((path,),) = await self.own(b"SELECT pg_catalog.current_setting('search_path')")
-        pinned = _pinned(path or "")
+        ((path, user),) = await self.own(_ARRIVAL)
+        pinned = _pinned(path or "", user)
         (row,) = await self.own(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
             line.send((_FAREWELL, None))
@@ -104,7 +109,12 @@ class Session:
         await self.line.sync()
         return (await self._answers(1))[0]
 
-    async def ask(self, *queries: bytes | tuple[bytes, Params], timeout_ms: int) -> list[Rows]:
+    async def ask(
+        self,
+        *queries: bytes | tuple[bytes, Params],
+        timeout_ms: int,
+        identity: Identity | None = None,
+    ) -> list[Rows]:
         """Run queries of ours in one read transaction, in one round trip; rows each.
 
         Raises: GateError.
@@ -112,48 +122,55 @@ class Session:
         line = self.line
         line.send(
             (BEGIN_READ, None),
-            (PIN, [b"%d" % timeout_ms]),
+            pin(timeout_ms, identity=identity),
             *[query if isinstance(query, tuple) else (query, None) for query in queries],
             (ROLLBACK, None),
         )
         await line.sync()
-        answers = await self._answers(len(queries) + 3)
+        answers = await self._answers(len(queries) + 3, identity)
         return answers[2:-1]
 
-    async def _answers(self, commands: int) -> list[Rows]:
+    async def _answers(self, commands: int, identity: Identity | None = None) -> list[Rows]:
         answers: list[Rows] = []
-        for _ in range(commands):
+        for place in range(commands):
             result = await self.only_result()
             if result.status in FAILED:
                 await self.settle()
-                raise translate(result)
+                raise rejected(result, identity) if place < _BEFORE else translate(result)
             answers.append(Reader.of(result).rows(result))
         await self.settle()
         return answers
 
     async def begin(
-        self, text: bytes, params: Params, timeout_ms: int, schema: bytes | None, *, writes: bool
+        self,
+        text: bytes,
+        params: Params,
+        timeout_ms: int,
+        schema: bytes | None,
+        identity: Identity | None = None,
+        *,
+        writes: bool,
     ) -> PGresult:
         """Send a statement in its transaction; its first result, which may be a failure.
 
-        Raises: GateError SOURCE_UNREACHABLE; what the server says to BEGIN.
+        Raises: GateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be who
+        the caller is; what it says to BEGIN.
         """
         line = self.line
-        milliseconds = b"%d" % timeout_ms
-        pin = (PIN, [milliseconds]) if schema is None else (PIN_SCHEMA, [milliseconds, schema])
+        first = pin(timeout_ms, schema, identity)
         if writes:
-            line.send((BEGIN_WRITE, None), pin, (text, params))
+            line.send((BEGIN_WRITE, None), first, (text, params))
         else:
-            line.send((BEGIN_READ, None), pin, (text, params), (ROLLBACK, None))
+            line.send((BEGIN_READ, None), first, (text, params), (ROLLBACK, None))
         await line.sync()
-        failure = await line.pass_over(2)
+        failure = await line.pass_over(_BEFORE)
         if failure is not None:
-            return failure
+            raise rejected(failure, identity)
         line.stream(CHUNK_ROWS)
-        first = await line.result()
-        if first is None:
+        result = await line.result()
+        if result is None:
             raise lost()
-        return first
+        return result
 
     async def only_result(self) -> PGresult:
         """The one result of the next command."""
@@ -222,10 +239,11 @@ class Session:
             await line.result()
 
 
-def _pinned(path: str) -> str:
+def _pinned(path: str, user: str) -> str:
     """A search path in which pg_catalog comes first, as always where it is not named, and the
-    session's temporary objects last."""
-    names = _split(path)
+    session's temporary objects last. `$user` stays the account that logged in: names mean the same
+    whatever role a caller has."""
+    names = [user if name == '"$user"' else name for name in _split(path)]
     return ", ".join(
         [name for name in names if name not in ("pg_catalog", "pg_temp")] + ["pg_temp"]
     )

@@ -9,7 +9,7 @@ from tidegate.engines.postgres import queries
 from tidegate.engines.postgres.hazards import NONE, opinion, survey
 from tidegate.engines.postgres.session import Session
 from tidegate.sql.judge import judge
-from tidegate.types import Judgement
+from tidegate.types import Effect, Judgement
 
 FRESH_S = 2.0
 """How long the catalogue is trusted. What we write ourselves is noticed at once."""
@@ -55,7 +55,8 @@ class Watch:
         known = self._judgements.get(text)
         if known is None:
             known = judge(text, "postgres")
-            against = opinion(text, self._hazards)
+            changes = known.effect > Effect.READ
+            against = opinion(text, self._hazards, changes=changes)
             if against is not None and against.effect > known.effect:
                 known = against
             if len(text) <= LONG_TEXT:

@@ -1,0 +1,30 @@
+"""Decides which role a caller cannot have, whatever the settings say: a word that stands for none
+would give it the rights of the source's own account."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code, GateError
+from tidegate.types import Identity
+
+_NO_ROLES = frozenset({"", "none", "default", "all"})
+
+
+def role_of(identity: Identity) -> str | None:
+    """The role that the caller is given; None if it is given none.
+
+    Raises: GateError POLICY_IDENTITY.
+    """
+    role = identity.role
+    if role is not None and role.strip().lower() in _NO_ROLES:
+        raise not_let("The caller's role has a name that stands for no role.")
+    return role
+
+
+def not_let(reason: str, **details: object) -> GateError:
+    """The coded error of an identity that the database does not let us take on."""
+    return GateError(
+        Code.POLICY_IDENTITY,
+        reason,
+        hint="Ask the operator to create the caller's role and grant it to the source's account.",
+        details={"rule": "source.run_as", **details},
+    )

@@ -1,0 +1,259 @@
+"""A caller's own identity reaches the database, which then keeps its rows from others."""
+
+import asyncio
+from itertools import count
+
+import pytest
+from msgspec import structs
+
+import postgres_server
+from engine_cases import CASES
+from tidegate.engines.registry import ENGINES, check_run_as, open_engine
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    NEVER,
+    Browse,
+    Cancellation,
+    Effect,
+    Explain,
+    Identity,
+    Limits,
+    Query,
+    RunAs,
+    Statement,
+)
+
+_numbers = count(1)
+
+OWNED = """
+CREATE TABLE orders (id int PRIMARY KEY, owner text NOT NULL, tenant text NOT NULL);
+INSERT INTO orders VALUES (1, '{alice}', 'red'), (2, '{alice}', 'blue'), (3, '{bob}', 'red');
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON orders USING (owner = current_user)
+  WITH CHECK (owner = current_user);
+CREATE TABLE rooms (id int PRIMARY KEY, tenant text NOT NULL);
+INSERT INTO rooms VALUES (1, 'red'), (2, 'blue');
+ALTER TABLE rooms ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON rooms USING (tenant = current_setting('app.tenant', true));
+CREATE ROLE {alice}; CREATE ROLE {bob}; CREATE ROLE {stranger}; CREATE ROLE {login} LOGIN NOINHERIT;
+GRANT {alice}, {bob} TO {login};
+GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO {alice}, {bob};
+GRANT SELECT ON rooms TO {alice}, {bob}, {login};
+"""
+
+POSTGRES = [name for name in sorted(CASES) if name.startswith("postgres")]
+
+
+class House:
+    """A shop whose rows are owned, opened by an account that may read next to nothing itself."""
+
+    def __init__(self, case):
+        self.case = case
+        self.server = postgres_server.shared(case.name.partition("-")[2] or "wheel")
+        self.database = case.url.partition("?")[0].rpartition("/")[2]
+        number = next(_numbers)
+        self.roles = {name: f"{name}_{number}" for name in ("alice", "bob", "stranger", "login")}
+        self.ask(OWNED.format(**self.roles))
+        url = self.server.url(self.database, self.roles["login"]) + "&pool=1"
+        case.source = structs.replace(case.source, url=url, run_as=RunAs("{actor.name}"))
+
+    def ask(self, text):
+        return self.server.ask(text, self.database)
+
+    def permit(self, who, request, effect=Effect.READ, **variables):
+        role = None if who is None else self.roles.get(who, who)
+        named = tuple([(name.replace("_", "."), value) for name, value in variables.items()])
+        permit = self.case.permit(request, effect)
+        return structs.replace(permit, identity=Identity(role, named))
+
+    async def run(self, engine, who, text, params=None, effect=Effect.READ, **variables):
+        request = Query(Statement(text, params), Limits(max_rows=1000))
+        permit = self.permit(who, request, effect, **variables)
+        cursor = await engine.run(permit, NEVER)
+        try:
+            rows = []
+            while batch := await cursor.fetch(100):
+                rows += [tuple(row) for row in batch]
+            return rows
+        finally:
+            await cursor.close()
+
+    async def refused(self, work):
+        with pytest.raises(GateError) as caught:
+            await work
+        return caught.value
+
+
+@pytest.fixture(params=POSTGRES)
+def house(request, tmp_path):
+    house = House(CASES[request.param].prepare(tmp_path))
+    yield house
+    for role in house.roles.values():
+        house.ask(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+async def test_the_database_keeps_rows_from_all_but_their_owner(house):
+    async with house.case.opened() as engine:
+        ids = "SELECT id FROM orders ORDER BY id"
+        assert await house.run(engine, "alice", ids) == [(1,), (2,)]
+        assert await house.run(engine, "bob", ids) == [(3,)]
+        assert await house.run(engine, "alice", ids) == [(1,), (2,)]
+
+
+async def test_variables_reach_the_policies_of_tables(house):
+    async with house.case.opened() as engine:
+        ids = "SELECT id FROM rooms"
+        assert await house.run(engine, "alice", ids, app_tenant="red") == [(1,)]
+        assert await house.run(engine, None, ids, app_tenant="blue") == [(2,)]
+        assert await house.run(engine, "alice", ids) == []
+
+
+async def test_names_and_values_are_no_code(house):
+    hostile = """'; RESET ROLE; -- "x" \\ $$"""
+    async with house.case.opened() as engine:
+        text = "SELECT current_setting('app.tenant'), current_user::text"
+        found = await house.run(engine, "alice", text, app_tenant=hostile)
+        assert found == [(hostile, house.roles["alice"])]
+        error = await house.refused(house.run(engine, hostile, "SELECT 1"))
+        assert error.code is Code.POLICY_IDENTITY
+
+
+async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(house):
+    who = "SELECT current_user::text, coalesce(current_setting('app.tenant', true), '')"
+    login, alice = house.roles["login"], house.roles["alice"]
+    async with house.case.opened() as engine:
+        for effect in (Effect.READ, Effect.WRITE):
+            first = await house.run(engine, "alice", who, effect=effect, app_tenant="red")
+            assert first == [(alice, "red")]
+            assert await house.case.ask(engine, who) == [(login, "")]
+            await house.refused(house.run(engine, "alice", "SELECT 1 / (id - id) FROM orders"))
+            assert await house.case.ask(engine, who) == [(login, "")]
+
+
+async def test_callers_who_take_turns_on_one_connection_are_each_themselves(house):
+    async with house.case.opened() as engine:
+        callers = ["alice", "bob", None] * 10
+        found = await asyncio.gather(
+            *[house.run(engine, who, "SELECT current_user::text") for who in callers]
+        )
+    assert found == [[(house.roles[who or "login"],)] for who in callers]
+
+
+async def test_a_cancelled_caller_leaves_nothing_behind(house):
+    async with house.case.opened() as engine:
+        cancellation = Cancellation()
+        text = "SELECT id, pg_sleep(600) FROM orders"
+        text = text.replace(", pg_sleep(600)", ", (SELECT count(*) FROM generate_series(1, 1e11))")
+        permit = house.permit("alice", Query(Statement(text)))
+        running = asyncio.ensure_future(engine.run(permit, cancellation))
+        until = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT id, (SELECT%'"
+        while house.ask(until + " AND state = 'active'") == [(0,)]:
+            await asyncio.sleep(0)
+        cancellation.cancel()
+        assert (await house.refused(running)).code is Code.CALL_CANCELLED
+        assert await house.case.ask(engine, "SELECT current_user::text") == [
+            (house.roles["login"],)
+        ]
+
+
+async def test_a_change_is_made_as_the_caller_and_within_its_policies(house):
+    async with house.case.opened() as engine:
+        add = "INSERT INTO orders VALUES ($1, $2, 'red')"
+        mine, theirs = house.roles["alice"], house.roles["bob"]
+        await house.run(engine, "alice", add, (4, mine), Effect.WRITE)
+        error = await house.refused(house.run(engine, "alice", add, (5, theirs), Effect.WRITE))
+        assert error.code is Code.SQL_FAILED
+        await house.run(engine, "alice", "DELETE FROM orders WHERE id >= 0", effect=Effect.WRITE)
+    assert house.ask("SELECT id, owner FROM orders") == [(3, theirs)]
+
+
+async def test_a_statement_is_explained_as_the_caller(house):
+    async with house.case.opened() as engine:
+        text = "SELECT * FROM orders"
+        permit = house.permit("alice", Explain(Statement(text)))
+        cursor = await engine.run(permit, NEVER)
+        plan = " ".join(str(row[0]) for row in await cursor.fetch(100))
+        await cursor.close()
+        assert "owner = CURRENT_USER" in plan
+        stranger = house.permit("login", Explain(Statement(text)))
+        assert (await house.refused(engine.run(stranger, NEVER))).code is Code.SQL_FAILED
+
+
+async def test_rows_are_counted_as_the_caller(house):
+    async with house.case.opened() as engine:
+        counting = Browse("counts", table="orders")
+        counts = await engine.describe(house.permit("bob", counting), NEVER)
+        assert list(counts.rows.values()) == [1]
+
+
+async def test_tables_are_described_as_the_caller(house):
+    async with house.case.opened() as engine:
+        ddl = await engine.describe(house.permit("bob", Browse("ddl", table="orders")), NEVER)
+        assert "orders" in ddl.text
+        unknown = house.permit("nobody", Browse("ddl", table="orders"))
+        assert (await house.refused(engine.describe(unknown, NEVER))).code is Code.POLICY_IDENTITY
+
+
+async def test_a_change_is_rehearsed_as_the_caller(house):
+    house.ask(
+        f"CREATE TABLE mine (id int PRIMARY KEY); INSERT INTO mine VALUES (1);"
+        f"GRANT SELECT, DELETE ON mine TO {house.roles['alice']}"
+    )
+    async with house.case.opened() as engine:
+        request = Query(Statement("DELETE FROM mine WHERE id = 1"), Limits(max_rows=5))
+        rehearsal = await engine.rehearse(house.permit("alice", request, Effect.WRITE), NEVER)
+        assert rehearsal.affected == 1
+        permit = house.permit("bob", request, Effect.WRITE)
+        assert (await house.refused(engine.rehearse(permit, NEVER))).code is Code.SQL_FAILED
+    assert house.ask("SELECT * FROM mine") == [(1,)]
+
+
+@pytest.mark.parametrize("who", ["stranger", "is_not_there", "none", "NONE", ""])
+async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(house, who):
+    async with house.case.opened() as engine:
+        for effect, text in ((Effect.READ, "SELECT 1"), (Effect.WRITE, "CREATE TABLE t (a int)")):
+            error = await house.refused(house.run(engine, who, text, effect=effect))
+            assert error.code is Code.POLICY_IDENTITY
+            assert error.hint
+            assert house.roles["stranger"] not in error.message
+        assert await house.run(engine, "alice", "SELECT 1") == [(1,)]
+    assert house.ask("SELECT to_regclass('t')::text") == [(None,)]
+
+
+async def test_only_variables_of_an_application_are_set(house):
+    for name in ("role", "search_path", "transaction_read_only", "app.x y", "", "a."):
+        source = structs.replace(house.case.source, run_as=RunAs(variables=((name, "x"),)))
+        error = await house.refused(open_engine(source))
+        assert error.code is Code.CONFIG_INVALID
+        assert "run_as" in error.message
+
+
+async def test_names_mean_the_same_whatever_the_callers_role(house):
+    alice = house.roles["alice"]
+    house.ask(
+        f"CREATE SCHEMA {alice} AUTHORIZATION {alice}; CREATE TABLE {alice}.rooms (id int);"
+        f"ALTER TABLE {alice}.rooms OWNER TO {alice}"
+    )
+    async with house.case.opened() as engine:
+        assert await house.run(engine, "alice", "SELECT id FROM rooms", app_tenant="red") == [(1,)]
+
+
+@pytest.mark.parametrize("scheme", sorted(ENGINES))
+async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(scheme, tmp_path):
+    entry = ENGINES[scheme]
+    name = next(name for name in CASES if name.partition("-")[0] == entry.engine)
+    case = CASES[name].prepare(tmp_path)
+    run_as = RunAs("someone")
+    if entry.identities:
+        check_run_as(case.url, run_as)
+        async with case.opened() as engine:
+            assert engine.capabilities.identities
+        return
+    case.source = structs.replace(case.source, run_as=run_as)
+    with pytest.raises(GateError) as caught:
+        await open_engine(case.source)
+    assert caught.value.code is Code.CONFIG_INVALID
+    assert "run_as" in caught.value.message
+    case.source = structs.replace(case.source, run_as=None)
+    async with case.opened() as engine:
+        assert not engine.capabilities.identities
