@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Literal
 
+from msgspec import structs
+
 from tidegate.approvals.petition import Petition
 from tidegate.config import ApprovalSettings
 from tidegate.errors import Code, GateError
@@ -70,7 +72,6 @@ class Approvals:
         self._note = note or _note_nothing
         self._clock = clock
         self._swept_at = 0.0
-        self._shown: set[str] = set()
 
     async def approve(self, petition: Petition, call: Call, rehearse: Rehearse) -> str:
         """The id of the grant that this call has now used up; empty if it needs none.
@@ -114,8 +115,6 @@ class Approvals:
 
     async def attach(self, question: Question, rehearsal: Rehearsal) -> Question:
         """The question with what a rehearsal showed, also kept so."""
-        from msgspec import structs
-
         await asyncio.to_thread(self._book.attach, question.id, rehearsal)
         return structs.replace(question, rehearsal=rehearsal)
 
@@ -207,16 +206,6 @@ class Approvals:
         )
         for question in expired:
             self._tell("expired", question, "")
-
-    def show(self, question: Question) -> bool:
-        """Whether this call may show the question: not while another one does. Then `hide` it."""
-        if question.id in self._shown:
-            return False
-        self._shown.add(question.id)
-        return True
-
-    def hide(self, question: Question) -> None:
-        self._shown.discard(question.id)
 
     def close(self) -> None:
         self._book.close()

@@ -203,6 +203,16 @@ def test_a_start_that_fits_two_questions_is_refused(inbox: Inbox) -> None:
         inbox.approvals.find("")
 
 
+def test_a_client_answers_for_its_own_caller_alone(inbox: Inbox) -> None:
+    asked = inbox.ask(petition())
+    with pytest.raises(GateError, match="another caller"):
+        asyncio.run(inbox.approvals.settle(asked, OTHER.id, True, "somebody"))
+    assert inbox.approvals.find(asked.id).state == "pending"
+    inbox.approvals.decide(asked.id, "denied", "cli:ann")
+    asyncio.run(inbox.approvals.settle(asked, WRITER.id, True, "somebody"))
+    assert inbox.approvals.find(asked.id).state == "denied"
+
+
 def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
     asked = inbox.ask(petition())
 
