@@ -26,6 +26,7 @@ class Code(Enum):
     POLICY_IDENTITY = "policy.identity"
     POLICY_CONFIRM = "policy.confirm"
     POLICY_MASKED = "policy.masked"
+    POLICY_TABLE = "policy.table"
     CONFIRM_NEEDLESS = "policy.confirm_needless"
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
@@ -92,6 +93,7 @@ FATES: dict[Code, Fate] = {
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."
     ),
+    Code.POLICY_TABLE: Fate(-32007, 403, "42501", 77, "Use the tables that this token is for."),
     Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry it unasked."),

@@ -17,13 +17,14 @@ from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD, Token
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
+from tidegate.sql.shield.allowance import barred_beside
 from tidegate.sql.shield.check import BLANK, check, table_names
 from tidegate.sql.shield.cover import Cover, told_by_functions
 from tidegate.sql.shield.model import Shield, masked
 from tidegate.sql.shield.names import Names
 from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import cte_names
-from tidegate.sql.shield.systems import PRAGMAS, SHOWS, TRANSACTION
+from tidegate.sql.shield.systems import PRAGMAS, SETTINGS, SHOWS, TRANSACTION
 from tidegate.sql.shield.terms import FENCES
 from tidegate.types import Catalog, Effect
 
@@ -135,6 +136,9 @@ class _Statement:
     def rewritten(self) -> str:
         form, tokens = self._form, self._tokens
         judgement = judge(self._text, self._dialect.name)
+        allowance = self._cover.allowance
+        if allowance is not None:
+            allowance.check_calls(judgement)
         teller = told_by_functions(judgement)
         if teller is not None:
             raise masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
@@ -148,6 +152,8 @@ class _Statement:
             return self._query(tokens)
         if form == "explain":
             return self._explain()
+        if allowance is not None and form in ("pragma", "show") and not self._is_setting():
+            raise barred_beside(tokens[0].key)
         if form == "describe":
             inner = tokens[1:]
             if not inner:
@@ -183,6 +189,7 @@ class _Statement:
             tokens = [token for token in scan(text, dialect) if token.at >= shift]
         sentence = Sentence(text, tokens, dialect)
         edits, covered = self._cover.edits(sentence)
+        self._check_allowance(sentence)
         if self._form == "explain" and dialect.name != "sqlite":
             for table in covered:
                 if self._cover.is_filtered(table):
@@ -193,7 +200,10 @@ class _Statement:
                     )
         skeleton = splice(text, [(*edit[:2], _blanked(*edit)) for edit in edits])
         hidden = self._cover.hidden | {table.name.lower() for table in covered}
-        check(skeleton, dialect.name, hidden, cte_names(sentence))
+        ctes = cte_names(sentence)
+        check(skeleton, dialect.name, hidden, ctes)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_names(scan(skeleton, dialect), ctes, BLANK)
         if not edits:
             return self._text
         written = splice(text, edits)
@@ -210,6 +220,8 @@ class _Statement:
         if self._dialect.name == "mysql" and all(
             token.kind in (WORD, NAME) or token.key == "." for token in inner
         ):
+            if self._cover.allowance is not None:
+                self._check_described(inner)
             return self._text  # DESCRIBE of a table: its columns
         raise _unlisted("only queries are explained")
 
@@ -219,6 +231,10 @@ class _Statement:
             self._refuse_in_table(self._tokens)
         sentence = Sentence(self._text, self._tokens, self._dialect)
         _, covered = self._cover.edits(sentence)
+        self._check_allowance(sentence)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_change(self._tokens)
+            self._cover.allowance.check_names(self._tokens, cte_names(sentence))
         named = [table.name for table in covered]
         standing = table_names(self._tokens, self._dialect.name)
         named += [name for name in standing if name.lower() in self._cover.hidden]
@@ -229,6 +245,31 @@ class _Statement:
                 "Change other tables, or ask the operator.",
             )
         return self._text
+
+    def _check_allowance(self, sentence: Sentence) -> None:
+        allowance = self._cover.allowance
+        if allowance is None:
+            return
+        allowance.check_types(sentence)
+        if self._form == "explain":
+            allowance.check_plan(judge(self._text, self._dialect.name).tables)
+
+    def _check_described(self, tokens: list[Token]) -> None:
+        """MySQL's DESCRIBE of a table, and of one of its columns."""
+        size = 1
+        while tokens[size : size + 1] and tokens[size].key == ".":
+            size += 2
+        name = self._text[tokens[0].at : tokens[size].at if size < len(tokens) else None]
+        text = f"SELECT * FROM {name}"
+        self._cover.edits(Sentence(text, scan(text, self._dialect), self._dialect))
+
+    def _is_setting(self) -> bool:
+        """Whether a SHOW is of the server's settings."""
+        if self._dialect.name == "postgres":
+            return True
+        return self._dialect.name == "mysql" and any(
+            token.key in SETTINGS for token in self._tokens[1:2]
+        )
 
     def _refuse_in_table(self, tokens: list[Token]) -> None:
         """SQLite takes a bare name after IN for a table."""

@@ -21,6 +21,7 @@ _OPENS = frozenset({"FROM", "JOIN", "TABLE", "INTO", "UPDATE", "PIVOT", "UNPIVOT
 _CLOSES = frozenset({"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "FETCH",
                      "WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "VALUES", "SET",
                      "RETURNING"})  # fmt: skip
+_WITH_FROM = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM"})
 
 
 def check(skeleton: str, dialect: str, hidden: frozenset[str], ctes: frozenset[str]) -> None:
@@ -44,28 +45,52 @@ def check(skeleton: str, dialect: str, hidden: frozenset[str], ctes: frozenset[s
 
 def table_names(tokens: list[Token], dialect: str) -> Iterator[str]:
     """The last part of every name that stands where a table can: too many rather than too few."""
+    for number in standing(tokens, dialect):
+        yield tokens[number].text
+
+
+def standing(tokens: list[Token], dialect: str) -> Iterator[int]:
+    """The tokens that `table_names` names, by their number."""
     listing = [False]
+    calls = [False]
     for number, token in enumerate(tokens):
         before = tokens[number - 1].key if number else ""
         if token.key == "(":
             listing.append(before in _OPENS or (listing[-1] and before in (",", "(")))
+            calls.append(before in _WITH_FROM)
         elif token.key == ")":
             if len(listing) > 1:
                 listing.pop()
+                calls.pop()
         elif token.key in _OPENS:
-            listing[-1] = True
+            listing[-1] = not _opens_nothing(tokens, number, calls[-1])
         elif token.key in _CLOSES:
-            listing[-1] = False
+            listing[-1] = calls[-1] = False
         elif token.kind in (WORD, NAME):
-            opened = before in _OPENS or (listing[-1] and before in (",", "("))
-            if opened or (dialect == "sqlite" and before == "IN"):
-                yield _last(tokens, number).text
+            opened = before in _OPENS and not _opens_nothing(tokens, number - 1, calls[-1])
+            if (
+                opened
+                or (listing[-1] and before in (",", "("))
+                or (dialect == "sqlite" and before == "IN")
+            ):
+                yield _last(tokens, number)
 
 
-def _last(tokens: list[Token], number: int) -> Token:
+def _opens_nothing(tokens: list[Token], number: int, in_call: bool) -> bool:
+    """Whether the word has another meaning: EXTRACT(YEAR FROM x), IS DISTINCT FROM x, and ON
+    DUPLICATE KEY UPDATE x."""
+    key = tokens[number].key
+    before = tokens[number - 1].key if number else ""
+    if key == "FROM":
+        earlier = tokens[number - 2].key if number > 1 else ""
+        return in_call or (before == "DISTINCT" and earlier in ("IS", "NOT"))
+    return key == "UPDATE" and before == "KEY"
+
+
+def _last(tokens: list[Token], number: int) -> int:
     while number + 2 < len(tokens) and tokens[number + 1].key == ".":
         number += 2
-    return tokens[number]
+    return number
 
 
 def _leaky(reason: str) -> Exception:

@@ -4,17 +4,21 @@ reads such a table its definition, rewritten likewise. What holds copies of hidd
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tidegate.errors import GateError
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
+from tidegate.sql.shield.allowance import Allowance, barred
 from tidegate.sql.shield.definitions import query_of
 from tidegate.sql.shield.labels import labels
 from tidegate.sql.shield.model import Shield, masked
 from tidegate.sql.shield.names import Names, folded, qualified, quoted
 from tidegate.sql.shield.reading import Part, Sentence, Spot, splice
 from tidegate.sql.shield.rules import Place, Rules
-from tidegate.sql.shield.scope import means_cte
+from tidegate.sql.shield.scope import is_recursion, means_cte
 from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS
 from tidegate.sql.shield.terms import FENCES, derived
 from tidegate.types import Effect, Judgement, Table
@@ -30,6 +34,9 @@ class Cover:
         self._dialect = names.dialect
         self._key = key
         self._rules = rules = Rules(shield, names)
+        self.allowance = (
+            None if shield.only is None else Allowance(shield.only, names.catalog, names.dialect)
+        )
         self._stand_ins: dict[Place, str | None] = {}
         self.ruled = frozenset(rules.masks.keys() | rules.filters.keys())
         self._copies = self._holding_copies()
@@ -59,6 +66,8 @@ class Cover:
                 f"shield.{table.name}",
                 f"Read `{parent}` instead.",
             )
+        if not self.ruled:
+            return None
         inner = self._expanded(table, depth) if "view" in table.kind else None
         if place not in self.ruled:
             return inner
@@ -126,9 +135,9 @@ class Cover:
             answer = means_cte(sentence, spot.node, spot.parts[0]) if alone else "no"
             if answer == "yes":
                 continue
-            if answer == "doubtful" and not self._names.called(spot.parts[0].text):
+            if answer == "doubtful" and self._is_cte_after_all(sentence, spot, home):
                 continue
-            table = self._names.find(spot.parts, home)
+            table = self._find(spot.parts, home)
             if table is None:
                 continue
             text = self.stand_in(table, depth)
@@ -160,6 +169,30 @@ class Cover:
         edits += self._requalified(sentence, unaliased, aliases)
         edits += labels(sentence, replaced)
         return edits, covered
+
+    def _is_cte_after_all(self, sentence: Sentence, spot: Spot, home: str | None) -> bool:
+        """Of a name that could be a CTE or a table: whether there is no such table. Where that
+        must not be told, whether there is no doubt after all."""
+        if self.allowance is None or home is not None:
+            return not self._names.called(spot.parts[0].text)
+        return is_recursion(sentence, spot.node, spot.parts[0])
+
+    def _find(self, parts: Sequence[Part], home: str | None) -> Table | None:
+        """The table that is meant, if the caller may use it. Raises: GateError POLICY_MASKED,
+        POLICY_TABLE."""
+        if self.allowance is None or home is not None:
+            return self._names.find(parts, home)
+        try:
+            table = self._names.find(parts)
+        except GateError:
+            raise barred(parts[-1].text) from None
+        if table is None:
+            if self._dialect == "mysql" and [folded(part, "mysql") for part in parts] == ["dual"]:
+                return None
+            raise barred(parts[-1].text)
+        if not self.allowance.admits(table):
+            raise barred(parts[-1].text)
+        return table
 
     def _alias(self, table: Table, part: Part) -> str:
         """The name that columns are called by: PostgreSQL's as it folds, others' as written."""

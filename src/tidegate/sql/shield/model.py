@@ -15,11 +15,13 @@ class Shield(msgspec.Struct, frozen=True):
     """The rules that bind one actor on one source.
 
     `masks` are (column, show), the column as `table.column` or `schema.table.column`; `filters`
-    are (table, condition), the condition as SQL of the source's dialect.
+    are (table, condition), the condition as SQL of the source's dialect. `only` lists the tables
+    that the actor may use, as `table` or `schema.table`; None stands for all.
     """
 
     masks: tuple[tuple[str, Show], ...] = ()
     filters: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] | None = None
 
 
 def masked(reason: str, rule: str, hint: str | None = None) -> GateError:

@@ -38,6 +38,7 @@ class Names:
     """The tables of one catalogue by name. `schema` takes the place of its default schema."""
 
     def __init__(self, catalog: Catalog, dialect: str, schema: str | None = None) -> None:
+        self.catalog = catalog
         self.dialect = dialect
         self.database = catalog.database
         self.default = schema or catalog.default_schema

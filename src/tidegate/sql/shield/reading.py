@@ -88,6 +88,11 @@ class Sentence:
             raise masked("A name cannot be located in the text", "shield.place")
         return number
 
+    def written_at(self, place: int) -> Token | None:
+        """The token that was rendered from that place on, if any was."""
+        number = self._token_at.get(place)
+        return None if number is None else self.tokens[number]
+
     def part(self, number: int) -> Part:
         token = self.tokens[number]
         return Part(token.text, token.kind == NAME)

@@ -66,3 +66,23 @@ def cte_names(sentence: Sentence) -> frozenset[str]:
         for node in sentence.tree.walk()
         if type(node).__name__ == "CTE"
     )
+
+
+def is_recursion(sentence: Sentence, node: Any, part: Part) -> bool:
+    """Whether `part` names, in the second part of a UNION, the very CTE that this is."""
+    wanted = folded(part, sentence.dialect.name)
+    child, owner = node, node.parent
+    while owner is not None:
+        if (
+            type(owner).__name__ == "CTE"
+            and _name(sentence, owner, sentence.dialect.name) == wanted
+        ):
+            return False
+        if (
+            type(owner).__name__ == "Union"
+            and owner.args.get("expression") is child
+            and type(owner.parent).__name__ == "CTE"
+        ):
+            return _name(sentence, owner.parent, sentence.dialect.name) == wanted
+        child, owner = owner, owner.parent
+    return False

@@ -77,4 +77,7 @@ SHOWS: dict[str, frozenset[str]] = {
     "duckdb": words("TABLES ALL DATABASES SCHEMAS"),
 }
 
+SETTINGS = words("CHARACTER CHARSET COLLATION ENGINES VARIABLES")
+"""What SHOW may tell of MySQL to who may use listed tables alone."""
+
 TRANSACTION = words("ABORT BEGIN COMMIT END ROLLBACK START")
