@@ -1,4 +1,4 @@
-"""The real gate over SQLite files, for surface tests, with a record of every call."""
+"""The real gate over sources of any engine, for surface tests, with a record of every call."""
 
 from __future__ import annotations
 
@@ -10,12 +10,24 @@ from typing import Literal
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connections
+from tidegate.desk import Desk
 from tidegate.engines.registry import open_engine
 from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.store.approvals import ApprovalBook
+from tidegate.store.desk import DeskFile
+from tidegate.store.file import StateFile
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Call, Reply, Source
+from tidegate.types import (
+    Call,
+    FocusTab,
+    ListTabs,
+    OpenTable,
+    OpenWindow,
+    Reply,
+    SearchHistory,
+    Source,
+)
 
 SHOP_ID = "9f1f0c3e-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
@@ -33,7 +45,7 @@ def sqlite_source(
 class SqliteGate:
     """A gateway over `sources`, open within `async with gate.opened()`.
 
-    `calls` keeps what came through, also from one opening to the next.
+    `desk` is the registry of windows and tabs, for who plays the console. `calls` keeps what came through, also from one opening to the next.
     """
 
     def __init__(self, directory: Path, *sources: Source) -> None:
@@ -58,13 +70,28 @@ class SqliteGate:
         audit = AuditLog(self._directory / "audit")
         connections = Connections(store, open_engine, self._sources)
         self.approvals = Approvals(ApprovalBook(self._directory / "state.db"))
-        self._gateway = Gateway(connections, audit, history, approvals=self.approvals)
+        self.desk = DeskFile(StateFile(self._directory / "state.db"))
+        desk = Desk(self.desk)
+        self._gateway = Gateway(
+            connections,
+            audit,
+            history,
+            approvals=self.approvals,
+            keepers={
+                SearchHistory: history.recall,
+                OpenWindow: desk.open_window,
+                OpenTable: desk.open_table,
+                FocusTab: desk.focus_tab,
+                ListTabs: desk.list_tabs,
+            },
+        )
         try:
             yield self
         finally:
             self._gateway = None
             await connections.close()
             self.approvals.close()
+            desk.close()
             history.close()
             audit.close()
             store.close()

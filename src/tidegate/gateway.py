@@ -152,6 +152,7 @@ class Gateway:
         trail.database = engine.status.database
         if connection.places:
             request = connection.place(call.actor).applied(request)
+        trail.database = request.database or trail.database
         shield = shield_of(call.actor, source)
         wanted = request
         if shield is not None and not isinstance(request, Browse):

@@ -3,26 +3,30 @@
 A writer is a `types.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
 
     csv    RFC 4180: a header, CRLF, quotes where needed. NULL is an empty field, an empty text
-           is "". A text that a spreadsheet would take for a formula gets an apostrophe before it.
+           is "". A text that a spreadsheet would take for a formula gets an apostrophe before
+           it; a plain number, such as -12.50, is none.
     json   an array of objects, one line for each; a name that comes twice gets `_2`, `_3`
-    sql    one INSERT for each row, quoted for the dialect it came from
+    sql    one INSERT for each row, which a table like the one it came from takes back
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from tidegate.results.literals import Write, literals
 from tidegate.results.types import encode_rows, text
-from tidegate.sql.quoting import identifier, literal
+from tidegate.sql.quoting import identifier
 from tidegate.types import Column
 
 Format = Literal["csv", "json", "sql"]
 Put = Callable[[bytes], None]
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NEEDS_QUOTES = frozenset(',"\r\n')
 
 
@@ -66,22 +70,29 @@ class JsonWriter:
 
 
 class SqlWriter:
-    """Writes a result as INSERT statements into `table`, which is written as it is given."""
+    """Writes a result as INSERT statements into `table`, which is written as it is given.
 
-    def __init__(self, put: Put, table: str, dialect: str) -> None:
+    `overriding`: the table gives one of its columns values of its own unless told otherwise.
+    """
+
+    def __init__(self, put: Put, table: str, dialect: str, *, overriding: bool = False) -> None:
         self._put = put
         self._table = table
         self._dialect = dialect
+        self._values = "OVERRIDING SYSTEM VALUE VALUES" if overriding else "VALUES"
         self._head = ""
+        self._writes: list[Write] = []
 
     def begin(self, columns: tuple[Column, ...]) -> None:
-        names = ", ".join(identifier(column.name, self._dialect) for column in columns)
-        self._head = f"INSERT INTO {self._table} ({names}) VALUES ("
+        named = unique([column.name or f"column_{n}" for n, column in enumerate(columns, 1)])
+        names = ", ".join([identifier(name, self._dialect) for name in named])
+        self._head = f"INSERT INTO {self._table} ({names}) {self._values} ("
+        self._writes = literals(columns, self._dialect)
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        dialect = self._dialect
+        writes = self._writes
         lines = [
-            f"{self._head}{', '.join([literal(value, dialect) for value in row])});\n"
+            f"{self._head}{', '.join([w(v) for w, v in zip(writes, row, strict=True)])});\n"
             for row in rows
         ]
         self._put("".join(lines).encode("utf-8", "replace"))
@@ -93,11 +104,17 @@ class SqlWriter:
 Writer = CsvWriter | JsonWriter | SqlWriter
 
 
-def writer(format: Format, put: Put, *, table: str, dialect: str) -> Writer:
-    """The writer of a format; `table` (quoted) and `dialect` matter to SQL alone."""
+def writer(
+    format: Format, put: Put, *, table: str, dialect: str, overriding: bool = False
+) -> Writer:
+    """The writer of a format; `table` (quoted) and what follows matter to SQL alone."""
     if format == "csv":
         return CsvWriter(put)
-    return JsonWriter(put) if format == "json" else SqlWriter(put, table, dialect)
+    return (
+        JsonWriter(put)
+        if format == "json"
+        else SqlWriter(put, table, dialect, overriding=overriding)
+    )
 
 
 def unique(names: Sequence[str]) -> list[str]:
@@ -123,7 +140,7 @@ def _csv_field(value: Any) -> str:
     if value is None:
         return ""
     shown = text(value) or ""
-    if isinstance(value, str) and shown.startswith(_FORMULA):
+    if isinstance(value, str) and shown.startswith(_FORMULA) and not _NUMBER.fullmatch(shown):
         shown = f"'{shown}"
     if not shown or not _NEEDS_QUOTES.isdisjoint(shown):
         return '"' + shown.replace('"', '""') + '"'

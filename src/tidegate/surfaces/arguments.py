@@ -54,7 +54,10 @@ def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -
 def wrong_argument(
     parameter: str, problem: str, what: str, *, hint: str | None = None, required: bool = True
 ) -> GateError:
-    """The refusal of one argument: `what` continues the sentence `Parameter X ...`."""
+    """The refusal of one argument: `what` continues the sentence `Parameter X ...`.
+
+    `problem` is as for `convert`, or `value` where the type is right and the value is not.
+    """
     return GateError(
         Code.ARGUMENT_INVALID,
         f"Parameter {parameter} {what}",

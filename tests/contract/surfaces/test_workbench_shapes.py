@@ -78,6 +78,43 @@ DOCUMENT = {
         ["connection_id", "query"],
         ["connection_id", "query", "max_rows", "timeout_seconds", "database", "schema"],
     ),
+    "confirm_destructive_operation": (
+        (False, True, False, True),
+        ["connection_id", "query", "confirmation_phrase"],
+        ["connection_id", "query", "confirmation_phrase"],
+    ),
+    "export_data": (
+        (False, False, False, True),
+        ["connection_id", "format"],
+        ["connection_id", "format", "query", "tables", "output_path", "max_rows"],
+    ),
+    "switch_database": (
+        (False, False, True, False),
+        ["connection_id", "database"],
+        ["connection_id", "database"],
+    ),
+    "switch_schema": (
+        (False, False, True, False),
+        ["connection_id", "schema"],
+        ["connection_id", "schema"],
+    ),
+    "open_connection_window": (
+        (False, False, True, False),
+        ["connection_id"],
+        ["connection_id"],
+    ),
+    "open_table_tab": (
+        (False, False, True, False),
+        ["connection_id", "table_name"],
+        ["connection_id", "table_name", "database_name", "schema_name"],
+    ),
+    "focus_query_tab": ((False, False, True, False), ["tab_id"], ["tab_id"]),
+    "list_recent_tabs": ((True, False, True, False), [], ["limit"]),
+    "search_query_history": (
+        (True, False, True, False),
+        ["query"],
+        ["query", "connection_id", "limit", "since", "until"],
+    ),
 }
 
 
@@ -255,13 +292,23 @@ def test_outputs_validate_against_their_schemas(gate: SqliteGate) -> None:
         "get_table_ddl": {"table": "customers"},
         "execute_query": {"query": "SELECT * FROM orders"},
         "list_tables": {"include_row_counts": True},
+        "export_data": {"format": "csv", "tables": ["orders", "customers"]},
+        "switch_schema": {"schema": "main"},
+        "switch_database": {"database": "shop"},
+        "open_table_tab": {"table_name": "orders"},
+        "search_query_history": {"query": "orders"},
     }
 
     async def talk(peer: Peer) -> None:
-        for tool in [*(t for t in schemas if t != "disconnect"), "disconnect"]:
+        opened = await peer.result("open_table_tab", connection_id=SHOP_ID, table_name="orders")
+        arguments["focus_query_tab"] = {"tab_id": opened["structuredContent"]["tab_id"]}
+        left_out = ("disconnect", "confirm_destructive_operation")
+        for tool in [*(t for t in schemas if t not in left_out), "disconnect"]:
             given = {"connection_id": SHOP_ID} | arguments.get(tool, {})
             shown = await peer.result(tool, **given)
             jsonschema.validate(shown["structuredContent"], schemas[tool])
+            (block,) = shown["content"]
+            assert msgspec.json.decode(block["text"]) == shown["structuredContent"], tool
 
     converse(gate, talk)
 
@@ -293,5 +340,6 @@ def test_resources_show_connections_and_schemas(gate: SqliteGate) -> None:
     assert unknown["error"]["code"] == -32601
     assert [r["uri"] for r in listed["result"]["resources"]] == ["tablepro://connections"]
     assert [r["uriTemplate"] for r in templates["result"]["resourceTemplates"]] == [
-        "tablepro://connections/{id}/schema"
+        "tablepro://connections/{id}/schema",
+        "tablepro://connections/{id}/history{?limit,search,date_filter}",
     ]

@@ -113,6 +113,7 @@ class DuckdbEngine:
                 int(permit.effect),
                 explain,
                 permit.limits.max_rows + 1,
+                request.schema,
             )
             await cursor.begin(run)
         except BaseException:

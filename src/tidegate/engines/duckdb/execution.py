@@ -13,6 +13,7 @@ from tidegate.engines.duckdb.session import Session
 from tidegate.engines.duckdb.values import Column, Plan, check_exact, mended
 from tidegate.errors import Code, GateError
 from tidegate.results.page import PageBuilder
+from tidegate.sql.quoting import identifier, literal
 from tidegate.types import Column as PageColumn
 from tidegate.types import Effect
 
@@ -45,8 +46,11 @@ class Execution:
         self.columns: list[tuple[str, str]] = []
         self.affected = 0
         self.ended = False
+        self._schema = run.schema
         self._cursor = session.cursor(run.version, writes=self._writes)
         try:
+            if run.schema is not None:
+                self._cursor.execute(f"SET search_path = {_search_path(run.schema)}")
             self._begin(reading, params, run.explain)
         except BaseException:
             self.close()
@@ -130,7 +134,8 @@ class Execution:
         Only where nothing may be written: a query that writes would be run.
         """
         plans = self._session.plans
-        key = text, tuple([cast("type[object]", type(value)) for value in params or ()])
+        kinds = tuple([cast("type[object]", type(value)) for value in params or ()])
+        key = text, self._schema, kinds
         plan = plans.get(key)
         if plan is None:
             relation = self._cursor.sql(text, params=params)
@@ -179,6 +184,11 @@ class Execution:
             self._cursor.execute("COMMIT")
         self.ended = True
         self._session.drop(self._cursor)
+
+
+def _search_path(schema: str) -> str:
+    """The schema, and the one that is looked up without it, as the setting is written."""
+    return literal(f"{identifier(schema, 'duckdb')},main", "duckdb")
 
 
 def _check_effect(reading: Reading, run: Run) -> None:

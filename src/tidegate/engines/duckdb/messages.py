@@ -21,7 +21,10 @@ class Setup(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """Begin a statement. `version` is the state of the file: what is open of another is stale."""
+    """Begin a statement. `version` is the state of the file: what is open of another is stale.
+
+    With a `schema`, names without one are looked up there first.
+    """
 
     version: str
     text: str
@@ -29,6 +32,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     effect: int
     explain: bool
     max_rows: int
+    schema: str | None = None
 
 
 class Portion(msgspec.Struct, frozen=True, array_like=True):

@@ -30,7 +30,7 @@ SPARE_BYTES = 268_435_456
 
 RETRY_S = 0.05
 
-PlanKey = tuple[str, tuple[type[object], ...]]
+PlanKey = tuple[str, str | None, tuple[type[object], ...]]
 
 
 class Session:

@@ -27,6 +27,7 @@ class MysqlCursor:
         "_keeps",
         "_next",
         "_ready",
+        "_seen",
         "_singles",
         "_specs",
         "affected",
@@ -42,6 +43,7 @@ class MysqlCursor:
         self._binary = binary
         self._ready: Rows = []
         self._next = 0
+        self._seen = 0
         self._singles: tuple[int, ...] = ()
         self.columns: tuple[Column, ...] = ()
         if isinstance(head, Fields):
@@ -107,6 +109,7 @@ class MysqlCursor:
                 await self._finish()
                 return False
             self._ready, self._next = self._mended(rows), 0
+            self._seen += len(rows)
             return True
 
     def _mended(self, rows: Rows) -> Rows:
@@ -125,7 +128,8 @@ class MysqlCursor:
             return
         session = errand.held()
         if errand.writes:
-            affected = session.line.affected
+            # With RETURNING the server tells no count, and returns each row that it changed.
+            affected = self._seen if self.columns else session.line.affected
             await session.end(COMMIT if self._keeps else ROLLBACK)
             self.affected = affected if self._keeps else 0
         self._errand = None

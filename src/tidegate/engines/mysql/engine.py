@@ -107,7 +107,7 @@ class MysqlEngine:
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
         reads = explains or permit.effect is Effect.READ
-        database = None if explains else request.schema or request.database
+        database = request.schema or request.database
         timeout_s = permit.limits.timeout_s
         if reads:
             borrowed = self._borrowed(timeout_s, cancellation)

@@ -92,7 +92,7 @@ def _connection(entry: SourceEntry) -> Connection:
     return Connection(
         id=source.id,
         name=source.name,
-        type=_TYPES.get(source.engine, source.engine),
+        type=_TYPES.get(source.url.partition(":")[0]) or _TYPES.get(source.engine, source.engine),
         host=host,
         port=port,
         database=state.current.database if state.current else database,

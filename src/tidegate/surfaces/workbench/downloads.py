@@ -7,8 +7,10 @@ symbolic link: so what is checked is what is opened, whatever another process do
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
 from tidegate.errors import Code, GateError
@@ -39,9 +41,13 @@ class Downloads:
         Raises: GateError ARGUMENT_INVALID for a path outside, a hidden name, another suffix.
         """
         home = self.directory
-        if not output_path or "\0" in output_path:
-            raise self._outside(home)
-        given = Path(output_path).expanduser()
+        try:
+            given = Path(output_path).expanduser()
+            os.fsencode(given)
+        except (RuntimeError, UnicodeError):  # no such user; half a surrogate pair
+            raise self._outside(home) from None
+        if not output_path.isprintable():
+            raise _refused("output_path must not hold control characters")
         # Links above the directory may be written either way; `..` is taken out as text.
         lexical = Path(os.path.normpath(home / given))
         for root in (home, Path(os.path.normpath(self._as_written()))):
@@ -58,36 +64,9 @@ class Downloads:
             raise _refused(f"output_path must end in {suffix}")
         return names
 
-    def create(self, names: tuple[str, ...]) -> tuple[BinaryIO, Path]:
-        """A new file, open for writing, mode 0600; `-1`, `-2` ... is put in if the name is taken.
-
-        Raises: GateError ARGUMENT_INVALID if a folder on the way is missing or a link.
-        """
-        home = self.directory
-        *folders, name = names
-        try:
-            at = os.open(home, _DIRECTORY)
-        except OSError as error:
-            raise _refused(f"The Downloads directory cannot be used: {error.strerror}") from None
-        try:
-            for folder in folders:
-                inner = os.open(folder, _DIRECTORY, dir_fd=at)
-                os.close(at)
-                at = inner
-            made, descriptor = _create(at, name)
-        except OSError:
-            raise _refused(
-                "output_path must name a new file in a folder that exists inside the Downloads"
-                " directory"
-            ) from None
-        finally:
-            os.close(at)
-        return os.fdopen(descriptor, "wb"), home.joinpath(*folders, made)
-
-    def remove(self, path: Path) -> None:
-        """Take back a file that was not finished."""
-        with suppress(OSError):
-            path.unlink()
+    def new_file(self, names: tuple[str, ...]) -> NewFile:
+        """A file that is made when the first bytes come; `-1`, `-2` ... if the name is taken."""
+        return NewFile(self.directory, names)
 
     def _as_written(self) -> Path:
         if self._configured is not None:
@@ -101,6 +80,81 @@ class Downloads:
         return _refused(f"output_path must be inside the Downloads directory ({home.name})")
 
 
+class NewFile:
+    """A file being written, from whatever thread; mode 0600. Not finished, it is taken back."""
+
+    def __init__(self, home: Path, names: tuple[str, ...]) -> None:
+        self._home = home
+        self._names = names
+        self._guard = Lock()
+        self._folder: int | None = None
+        self._file: BinaryIO | None = None
+        self._ended = False
+        self.path: Path | None = None
+
+    def put(self, chunk: bytes) -> None:
+        """Write. Raises: GateError ARGUMENT_INVALID if a folder on the way is missing or a link,
+        STATE_FAILED if the disk takes no more."""
+        with self._guard:
+            if self._ended:  # the call was given up, and its last rows still came
+                raise GateError(Code.CALL_CANCELLED, "The export was ended")
+            file = self._file or self._made()
+            with _told():
+                file.write(chunk)
+
+    def finish(self) -> Path:
+        """The path of the whole file. Raises: GateError as `put`."""
+        with self._guard:
+            file = self._file or self._made()
+            with _told():
+                file.close()
+            self._let_go()
+            assert self.path is not None  # noqa: S101 - made above
+            return self.path
+
+    def discard(self) -> None:
+        """Remove what was written, if it is still there. Safe to call twice."""
+        with self._guard:
+            file, folder = self._file, self._folder
+            if not self._ended and file is not None and folder is not None:
+                with suppress(OSError):
+                    # By the folder that was opened: the path may lead elsewhere by now.
+                    name = self._names[-1] if self.path is None else self.path.name
+                    there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    if os.path.samestat(there, os.fstat(file.fileno())):
+                        os.unlink(name, dir_fd=folder)
+                with suppress(OSError):
+                    file.close()
+            self._let_go()
+
+    def _made(self) -> BinaryIO:
+        *folders, name = self._names
+        try:
+            self._folder = os.open(self._home, _DIRECTORY)
+        except OSError as error:
+            raise _refused(f"The Downloads directory cannot be used: {error.strerror}") from None
+        try:
+            for folder in folders:
+                inner = os.open(folder, _DIRECTORY, dir_fd=self._folder)
+                os.close(self._folder)
+                self._folder = inner
+            made, descriptor = _create(self._folder, name)
+        except OSError:
+            raise _refused(
+                "output_path must name a new file in a folder that exists inside the Downloads"
+                " directory"
+            ) from None
+        self._file = os.fdopen(descriptor, "wb")
+        self.path = self._home.joinpath(*folders, made)
+        return self._file
+
+    def _let_go(self) -> None:
+        self._ended = True
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
+
+
 def _create(directory: int, name: str) -> tuple[str, int]:
     stem, suffix = Path(name).stem, Path(name).suffix
     for number in range(_MOST_TRIES):
@@ -110,6 +164,18 @@ def _create(directory: int, name: str) -> tuple[str, int]:
         except FileExistsError:
             continue
     raise FileExistsError(name)
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise GateError(
+            Code.STATE_FAILED,
+            f"The export cannot be written: {error.strerror}",
+            hint="Ask the operator to make room, or export fewer rows.",
+        ) from None
 
 
 def _refused(message: str) -> GateError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable
+from typing import Literal, NoReturn
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import METHOD_NOT_FOUND, Info, RpcError
@@ -74,7 +74,7 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
         raise RpcError(
             fate.rpc,
             f"{prefix}: {words}" if prefix else words,
-            {"code": error.code.value, "hint": error.hint},
+            {"code": error.code.value, "hint": _hint(error)},
             status=200 if plain else fate.http,
         )
 
@@ -84,7 +84,7 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
 def _words(error: GateError, turn: Turn) -> str:
     parameter = error.details.get("parameter")
     if parameter is not None:
-        return _words_on_argument(parameter, error.details)
+        return _words_on_argument(parameter, error)
     if error.code is Code.POLICY_SCOPE and not turn.actor.scope.covers(turn.scope):
         return f"Tool '{turn.tool}' requires additional scopes"
     if error.code is Code.POLICY_CONFIRM:
@@ -100,12 +100,22 @@ def _words_on_confirmation(error: GateError) -> str:
     return f"{what} cannot be executed via execute_query. Use confirm_destructive_operation."
 
 
-def _words_on_argument(parameter: str, details: Mapping[str, Any]) -> str:
-    if details.get("problem") == "uuid":
+def _words_on_argument(parameter: str, error: GateError) -> str:
+    problem = error.details.get("problem")
+    if problem == "value":
+        return error.message
+    if problem == "uuid":
         return f"Invalid UUID for parameter: {parameter}"
-    if details.get("required"):
+    if error.details.get("required"):
         return f"Missing required parameter: {parameter}"
     return f"Invalid value for parameter: {parameter}"
+
+
+def _hint(error: GateError) -> str:
+    """What to do; of an argument of the wrong type, what is wrong with it."""
+    if error.details.get("problem") == "type":
+        return f"{error.message}."
+    return error.hint
 
 
 def unknown_tool(name: str) -> RpcError:

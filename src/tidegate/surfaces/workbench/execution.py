@@ -78,6 +78,17 @@ def limits_of(
     )
 
 
+async def _may_switch(turn: Turn, source: str) -> bool:
+    """Whether `switch_database` would be allowed; else the arguments hold for one call only."""
+    if not turn.actor.scope.covers(Scope.READ_WRITE):
+        return False
+    entries = await turn.sources()
+    return any(
+        entry.source.id == source and entry.source.external_access == "readWrite"
+        for entry in entries
+    )
+
+
 def execute_query(settings: LimitSettings) -> SurfaceTool:
     """The tool, within `limits_of` the operator's settings."""
 
@@ -90,8 +101,8 @@ def execute_query(settings: LimitSettings) -> SurfaceTool:
             await check_database(turn, source, args.database)
         request = Query(Statement(args.query), limits, "text", args.database, args.schema)
         page = await turn.handle(request, source, Page)
-        if (args.database or args.schema) and turn.actor.scope.covers(Scope.READ_WRITE):
-            # After the statement was let through, and for who may switch.
+        if (args.database or args.schema) and await _may_switch(turn, source):
+            # Only now that the statement was let through.
             await turn.handle(Switch(args.database, args.schema), source, ConnectionState)
         return answer(executed(page))
 

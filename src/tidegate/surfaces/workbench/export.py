@@ -7,9 +7,7 @@ on, put on record. A file is made only when the gate has let the first of them t
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from tidegate.config import Config
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
-from tidegate.results.formats import Format, writer
+from tidegate.results.formats import Format, Put, Writer, unique, writer
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
@@ -29,7 +27,7 @@ from tidegate.surfaces.workbench.calls import (
     table_of,
     uuid_of,
 )
-from tidegate.surfaces.workbench.downloads import Downloads
+from tidegate.surfaces.workbench.downloads import Downloads, NewFile
 from tidegate.types import Column, Limits, Page, Query, RowWriter, Statement
 
 MOST_ROWS = 100_000
@@ -78,15 +76,19 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One statement of an export: what it is called, and where its INSERTs go."""
+    """One statement of an export: what it is called, and where its INSERTs go.
+
+    `overriding`: the table has a column that takes a value only when told so.
+    """
 
     label: str
     text: str
     table: str
+    overriding: bool = False
 
 
 class _Inline:
-    """Collects bytes up to a limit."""
+    """Collects the bytes of one export after the other, up to a limit for all of them."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit
@@ -102,43 +104,16 @@ class _Inline:
             )
         self._chunks.append(chunk)
 
-    def text(self) -> str:
-        return b"".join(self._chunks).decode()
-
-
-class _File:
-    """A file in Downloads that is made when the first bytes come."""
-
-    def __init__(self, downloads: Downloads, names: tuple[str, ...]) -> None:
-        self._downloads = downloads
-        self._names = names
-        self._file: BinaryIO | None = None
-        self.path: Path | None = None
-
-    def put(self, chunk: bytes) -> None:
-        if self._file is None:
-            self._file, self.path = self._downloads.create(self._names)
-        try:
-            self._file.write(chunk)
-        except OSError as error:
-            raise GateError(
-                Code.STATE_FAILED, f"The export cannot be written: {error.strerror}"
-            ) from None
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def remove(self) -> None:
-        self.close()
-        if self.path is not None:
-            self._downloads.remove(self.path)
+    def taken(self) -> str:
+        """What was collected since it was last taken."""
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks).decode()
 
 
 class _Named:
     """A writer of one table among several in a JSON file: the whole is one object."""
 
-    def __init__(self, inner: RowWriter, put: _File, label: str, first: bool) -> None:
+    def __init__(self, inner: RowWriter, put: NewFile, label: str, first: bool) -> None:
         self._inner = inner
         self._put = put
         self._opening = ("{" if first else ",") + msgspec.json.encode(label).decode() + ": "
@@ -164,18 +139,20 @@ def export_data(config: Config) -> SurfaceTool:
         parts = await _parts(turn, source, args, dialect)
         limits = Limits(rows, most_bytes, TIMEOUT_S)
         if names is None:
+            sheet = _Inline(most_bytes)
             exports = [
-                await _inline(turn, source, part, args.format, limits, dialect) for part in parts
+                await _inline(turn, source, part, args.format, limits, dialect, sheet)
+                for part in parts
             ]
             return answer(_one_or_several(exports))
-        file = _File(downloads, names)
-        with ExitStack() as undo:
-            undo.callback(file.remove)
+        file = downloads.new_file(names)
+        try:
             count, cut = await _write(turn, source, parts, args.format, limits, dialect, file)
-            file.close()
-            undo.pop_all()
+            path = file.finish()
+        finally:
+            file.discard()
         return answer(
-            Output(path=str(file.path), rows_exported=count, is_truncated=True if cut else UNSET)
+            Output(path=str(path), rows_exported=count, is_truncated=True if cut else UNSET)
         )
 
     return SurfaceTool(
@@ -192,34 +169,63 @@ def export_data(config: Config) -> SurfaceTool:
 async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Part]:
     """The statements to run. Raises: GateError ARGUMENT_INVALID, TABLE_UNKNOWN."""
     if (args.query is None) == (args.tables is None):
-        raise wrong_argument("query", "type", "or tables is to be given, one of the two")
+        raise wrong_argument("query", "value", "or tables must be given, and not both")
     if args.query is not None:
         return [Part("query", args.query, identifier("query", dialect))]
     tables = args.tables or []
     if not 1 <= len(tables) <= MOST_TABLES:
-        raise wrong_argument("tables", "type", f"names 1 to {MOST_TABLES} tables")
+        raise wrong_argument("tables", "value", f"must name 1 to {MOST_TABLES} tables")
     for name in tables:
         if not _TABLE.fullmatch(name):
-            raise wrong_argument("tables", "type", "holds a name that is no table's")
-    parts: list[Part] = []
-    for name in tables:
-        schema, _, table = name.rpartition(".")
-        found = await table_of(turn, source, table, schema or None)
-        place = qualified(found.schema, found.name, dialect)
-        parts.append(Part(name, f"SELECT * FROM {place}", place))
-    return parts
+            raise wrong_argument(
+                "tables",
+                "value",
+                "must hold names of letters, digits, _ and . only",
+                hint="Export a table of another name by a query.",
+            )
+    return [
+        await _part(turn, source, name, label, args.format, dialect)
+        for name, label in zip(tables, unique(tables), strict=True)
+    ]
+
+
+async def _part(
+    turn: Turn, source: str, name: str, label: str, format: Format, dialect: str
+) -> Part:
+    schema, _, table = name.rpartition(".")
+    found = await table_of(turn, source, table, schema or None)
+    place = qualified(found.schema, found.name, dialect)
+    extras = [column.extra or "" for column in found.columns]
+    shown = "*"
+    if format == "sql" and any(extra.startswith("generated") for extra in extras):
+        # What the table makes of its other columns, nobody may put in.
+        shown = ", ".join(
+            identifier(column.name, dialect)
+            for column, extra in zip(found.columns, extras, strict=True)
+            if not extra.startswith("generated")
+        )
+    return Part(label, f"SELECT {shown} FROM {place}", place, "identity always" in extras)
+
+
+def _writer(format: Format, put: Put, part: Part, dialect: str) -> Writer:
+    return writer(format, put, table=part.table, dialect=dialect, overriding=part.overriding)
 
 
 async def _inline(
-    turn: Turn, source: str, part: Part, format: Format, limits: Limits, dialect: str
+    turn: Turn,
+    source: str,
+    part: Part,
+    format: Format,
+    limits: Limits,
+    dialect: str,
+    sheet: _Inline,
 ) -> Exported:
-    sheet = _Inline(limits.max_bytes)
-    rows = writer(format, sheet.put, table=part.table, dialect=dialect)
+    rows = _writer(format, sheet.put, part, dialect)
     request = Query(Statement(part.text), limits, writer=rows)
     page = await turn.handle(request, source, Page, reads_only=True)
     rows.end()
     cut = True if page.truncations else UNSET
-    return Exported(part.label, format, page.row_count, sheet.text(), cut)
+    return Exported(part.label, format, page.row_count, sheet.taken(), cut)
 
 
 def _one_or_several(exports: list[Exported]) -> Output:
@@ -238,13 +244,13 @@ async def _write(
     format: Format,
     limits: Limits,
     dialect: str,
-    file: _File,
+    file: NewFile,
 ) -> tuple[int, bool]:
     """Write all parts into one file; how many rows there were, and whether any were left out."""
     count, cut = 0, False
     several = format == "json" and len(parts) > 1
     for place, part in enumerate(parts):
-        rows = writer(format, file.put, table=part.table, dialect=dialect)
+        rows = _writer(format, file.put, part, dialect)
         if place and format != "json":
             file.put(b"\r\n" if format == "csv" else b"\n")
         target: RowWriter = _Named(rows, file, part.label, place == 0) if several else rows

@@ -59,7 +59,7 @@ async def _history(turn: Turn, variables: Mapping[str, str]) -> bytes:
     source = uuid_of(variables["id"], "id")
     limit = variables.get("limit", "50")
     if not (limit.isascii() and limit.isdigit() and len(limit) <= 9):
-        raise wrong_argument("limit", "type", "is not a number of entries")
+        raise wrong_argument("limit", "value", "must be a whole number")
     request = SearchHistory(
         variables.get("search", ""),
         since=_since(variables.get("date_filter")),
@@ -75,7 +75,7 @@ def _since(period: str | None) -> float | None:
     midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     days = {"today": 0, "thisWeek": midnight.weekday(), "thisMonth": midnight.day - 1}
     if period not in days:
-        raise wrong_argument("date_filter", "type", "is today, thisWeek or thisMonth")
+        raise wrong_argument("date_filter", "value", "must be today, thisWeek or thisMonth")
     return (midnight - timedelta(days=days[period])).timestamp()
 
 

@@ -67,7 +67,7 @@ def _line(entry: HistoryEntry, connection_id: str) -> HistoryLine:
 
 async def _search(turn: Turn, args: HistorySearch) -> ToolResult:
     if args.since is not None and args.until is not None and args.since > args.until:
-        raise wrong_argument("since", "type", "must not be after until")
+        raise wrong_argument("since", "value", "must not be after until")
     connection = None
     if args.connection_id is not None:
         connection = uuid_of(args.connection_id, "connection_id")

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.config import LimitSettings
-from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified
 from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -65,7 +65,7 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
 
     async def browse(turn: Turn, args: Browsed) -> ToolResult:
         if args.offset < 0:
-            raise GateError(Code.ARGUMENT_INVALID, "Parameter offset must not be negative")
+            raise wrong_argument("offset", "value", "must not be negative")
         dialect = await dialect_of(turn, args.source)
         table = await table_of(turn, args.source, args.table, args.schema, args.database)
         names = args.columns if args.columns is not None else [c.name for c in table.columns]

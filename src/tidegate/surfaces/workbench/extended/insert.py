@@ -48,11 +48,11 @@ def insert_rows(settings: LimitSettings) -> SurfaceTool:
 
     async def insert(turn: Turn, args: Insertion) -> ToolResult:
         if not 1 <= len(args.rows) <= MOST_ROWS:
-            raise wrong_argument("rows", "type", f"holds 1 to {MOST_ROWS} rows")
+            raise wrong_argument("rows", "value", f"must hold 1 to {MOST_ROWS} rows")
         if not args.columns or any(len(row) != len(args.columns) for row in args.rows):
-            raise wrong_argument("rows", "type", "holds a row without a value for each column")
+            raise wrong_argument("rows", "value", "must give each row a value for each column")
         if len({name.casefold() for name in args.columns}) < len(args.columns):
-            raise wrong_argument("columns", "type", "names a column twice")
+            raise wrong_argument("columns", "value", "must not name a column twice")
         dialect = await dialect_of(turn, args.source)
         table = await table_of(turn, args.source, args.table, args.schema, args.database)
         if table.kind != "table":

@@ -1,0 +1,234 @@
+"""The engines that the workbench is tested on: each with a small shop, and a way to look at it.
+
+The shop of every engine: `customers`, `orders` that refer to them, the view `big_orders`, and
+`void` without rows. Where there are schemas, `elsewhere` is another one with `totals` and with
+`customers` of its own; where there are several databases, `annex` is another with `visits`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import mysql_server
+import postgres_server
+from surface_gate import SHOP_ID, SqliteGate
+from surface_peer import WRITER, Peer
+from tidegate.config import Config
+from tidegate.engines.registry import engine_of
+from tidegate.surfaces import workbench
+from tidegate.types import Actor, Source
+
+ResultT = TypeVar("ResultT")
+
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, email VARCHAR(60) NOT NULL UNIQUE,
+  full_name VARCHAR(60) NOT NULL, city VARCHAR(60) DEFAULT 'Paris');
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL,
+  placed_at VARCHAR(20) NOT NULL, total DECIMAL(10, 2),
+  FOREIGN KEY (customer_id) REFERENCES customers (id));
+CREATE INDEX orders_by_customer ON orders (customer_id, placed_at);
+CREATE VIEW big_orders AS SELECT * FROM orders WHERE total > 100;
+CREATE TABLE void (id INTEGER PRIMARY KEY, name VARCHAR(60));
+INSERT INTO customers (id, email, full_name, city) VALUES
+  (1, 'ada@example.org', 'Ada Lovelace', 'London'),
+  (2, 'hokusai@example.org', '葛飾 北斎', NULL), (3, 'omar@example.org', 'عمر الخيام', 'Nishapur');
+INSERT INTO orders (id, customer_id, placed_at, total) VALUES
+  (1, 1, '2026-01-02', 120.5), (2, 1, '2026-01-03', 80), (3, 2, '2026-01-04', NULL);
+"""
+ELSEWHERE = """
+CREATE TABLE {place}totals (id INTEGER PRIMARY KEY, amount INTEGER);
+INSERT INTO {place}totals VALUES (1, 42);
+CREATE TABLE {place}customers (id INTEGER PRIMARY KEY, nickname VARCHAR(60));
+INSERT INTO {place}customers VALUES (7, 'the other one');
+"""
+ANNEX = "CREATE TABLE visits (id INTEGER PRIMARY KEY); INSERT INTO visits VALUES (5);"
+
+
+class House:
+    """One engine's shop. `look` and `script` go past the gate, when no gate is open."""
+
+    product = ""
+    elsewhere: str | None = None
+    annex: str | None = None
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.url = self.build()
+        self.dialect = engine_of(self.url)[1]
+
+    def build(self) -> str:
+        raise NotImplementedError
+
+    def script(self, text: str) -> None:
+        raise NotImplementedError
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def count(self, table: str) -> int:
+        return int(self.look(f"SELECT count(*) FROM {table}")[0][0])
+
+    @property
+    def schema(self) -> str:
+        """The schema where the shop is."""
+        return "main"
+
+    @property
+    def database(self) -> str:
+        return "shop"
+
+    def source(self, **settings: Any) -> Source:
+        engine, dialect = engine_of(self.url)
+        given = {"external_access": "readWrite"} | settings
+        return Source(given.pop("id", SHOP_ID), given.pop("name", "shop"), self.url, engine,
+                      dialect, **given)  # fmt: skip
+
+    def gate(self, *more: Source, **settings: Any) -> SqliteGate:
+        return SqliteGate(self.directory, self.source(**settings), *more)
+
+    def converse(
+        self,
+        talk: Callable[[Peer], Awaitable[ResultT]],
+        actor: Actor = WRITER,
+        *,
+        gate: SqliteGate | None = None,
+        config: Config | None = None,
+        revision: str = "2025-11-25",
+    ) -> ResultT:
+        """What a client of the workbench gets, with the gate open for this one conversation."""
+        import asyncio
+
+        gate = gate or self.gate()
+
+        async def whole() -> ResultT:
+            async with gate.opened():
+                peer = Peer(workbench.surface(gate, config=config or Config()), actor, revision)
+                await peer.open()
+                return await talk(peer)
+
+        return asyncio.run(whole())
+
+    def result(self, tool: str, actor: Actor = WRITER, **arguments: Any) -> dict[str, Any]:
+        """The structured content of one call."""
+        given = {"connection_id": SHOP_ID} | arguments
+        return self.converse(lambda peer: peer.result(tool, **given), actor)["structuredContent"]
+
+    def error(
+        self,
+        tool: str,
+        actor: Actor = WRITER,
+        settings: dict[str, Any] | None = None,
+        **arguments: Any,
+    ) -> dict[str, Any]:
+        """The error of one call."""
+        given = {"connection_id": SHOP_ID} | arguments
+        gate = self.gate(**(settings or {}))
+        return self.converse(lambda peer: peer.error(tool, **given), actor, gate=gate)
+
+
+class SqliteHouse(House):
+    product = "SQLite"
+
+    def build(self) -> str:
+        self.path = self.directory / "shop.db"
+        self.script(SHOP)
+        return f"sqlite:///{self.path}"
+
+    def script(self, text: str) -> None:
+        connection = sqlite3.connect(self.path)
+        connection.executescript(text)
+        connection.close()
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self.path)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+
+class DuckdbHouse(House):
+    product = "DuckDB"
+    elsewhere = "reporting"
+
+    def build(self) -> str:
+        self.path = self.directory / "shop.duckdb"
+        self.script(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
+        return f"duckdb:///{self.path}"
+
+    def script(self, text: str) -> None:
+        import duckdb
+
+        with duckdb.connect(str(self.path)) as connection:
+            connection.execute(text)
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        import duckdb
+
+        with duckdb.connect(str(self.path)) as connection:
+            return connection.execute(query).fetchall()
+
+
+class PostgresHouse(House):
+    product = "PostgreSQL"
+    elsewhere = "reporting"
+
+    def build(self) -> str:
+        self.server = postgres_server.shared("wheel")
+        self.name = self.server.new_database()
+        self.annex = self.server.new_database()
+        self.script(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
+        self.server.ask(ANNEX, self.annex)
+        return self.server.url(self.name)
+
+    def script(self, text: str) -> None:
+        self.server.ask(text, self.name)
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        return self.server.ask(query, self.name)
+
+    @property
+    def schema(self) -> str:
+        return "public"
+
+    @property
+    def database(self) -> str:
+        return self.name
+
+
+class MariadbHouse(House):
+    product = "MariaDB"
+
+    def build(self) -> str:
+        self.server = mysql_server.shared()
+        self.name = self.server.new_database()
+        self.annex = self.server.new_database()
+        for name in (self.name, self.annex):
+            self.server.script(f"ALTER DATABASE {name} CHARACTER SET utf8mb4")
+        self.script(SHOP)
+        self.server.script(ELSEWHERE.format(place="") + ANNEX, self.annex)
+        return self.server.url(self.name).replace("mysql:", "mariadb:")
+
+    def script(self, text: str) -> None:
+        self.server.script(text, self.name)
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        return self.server.script(query, self.name)
+
+    @property
+    def schema(self) -> str:
+        return self.name
+
+    @property
+    def database(self) -> str:
+        return self.name
+
+
+HOUSES: dict[str, type[House]] = {"duckdb": DuckdbHouse, "sqlite": SqliteHouse}
+if "wheel" in postgres_server.available():
+    HOUSES["postgres"] = PostgresHouse
+if mysql_server.available():
+    HOUSES["mariadb"] = MariadbHouse

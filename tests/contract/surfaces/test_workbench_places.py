@@ -1,0 +1,194 @@
+"""Where a caller's statements run: `database` and `schema` of a call, and what it switched to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from contract.surfaces.houses import House
+from surface_gate import SHOP_ID
+from surface_peer import READER, Peer
+from tidegate.config import Config
+from tidegate.surfaces import workbench
+from tidegate.types import Actor, Scope
+
+OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)
+EXTENDED = Config(extended=True)
+
+
+@pytest.fixture
+def schemas(house: House) -> House:
+    if house.elsewhere is None:
+        pytest.skip("it has one schema")
+    return house
+
+
+@pytest.fixture
+def databases(house: House) -> House:
+    if house.annex is None:
+        pytest.skip("it has one database")
+    return house
+
+
+async def ask(peer: Peer, tool: str, **arguments: Any) -> dict[str, Any]:
+    given = {"connection_id": SHOP_ID} | arguments
+    return (await peer.result(tool, **given))["structuredContent"]
+
+
+async def amounts(peer: Peer, **place: Any) -> list[list[str]]:
+    return (await ask(peer, "execute_query", query="SELECT amount FROM totals", **place))["rows"]
+
+
+async def tables(peer: Peer) -> list[str]:
+    return [table["name"] for table in (await ask(peer, "list_tables"))["tables"]]
+
+
+def test_a_writers_schema_stays_after_the_call(schemas: House) -> None:
+    async def talk(peer: Peer) -> None:
+        assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
+        assert await amounts(peer) == [["42"]]
+        assert await tables(peer) == ["customers", "totals"]
+        assert (await ask(peer, "get_connection_status"))["current_schema"] == schemas.elsewhere
+        columns = (await ask(peer, "describe_table", table="customers"))["columns"]
+        assert [column["name"] for column in columns] == ["id", "nickname"]
+        exported = await ask(peer, "export_data", format="csv", tables=["customers"])
+        assert exported["data"] == "id,nickname\r\n7,the other one\r\n"
+        plan = await ask(peer, "explain_query", query="SELECT nickname FROM customers")
+        assert plan["plan_text"]
+        browsed = await ask(peer, "browse_table", table="customers")
+        assert browsed["rows"] == [["7", "the other one"]]
+        await ask(peer, "switch_schema", schema=schemas.schema)
+        assert "orders" in await tables(peer)
+
+    schemas.converse(talk, config=EXTENDED)
+
+
+def test_a_readers_schema_holds_for_one_call(schemas: House) -> None:
+    async def talk(peer: Peer) -> None:
+        assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
+        assert "orders" in await tables(peer)
+        error = await peer.error(
+            "execute_query", connection_id=SHOP_ID, query="SELECT amount FROM totals"
+        )
+        assert error["code"] == -32602
+
+    schemas.converse(talk, READER)
+
+
+def test_on_a_read_only_source_a_writers_schema_holds_for_one_call(schemas: House) -> None:
+    async def talk(peer: Peer) -> None:
+        assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
+        assert "orders" in await tables(peer)
+        error = await peer.error("switch_schema", connection_id=SHOP_ID, schema=schemas.elsewhere)
+        assert error["code"] == -32007
+        assert "orders" in await tables(peer)
+
+    schemas.converse(talk, gate=schemas.gate(external_access="readOnly"))
+
+
+def test_a_write_goes_where_the_call_says(schemas: House) -> None:
+    schemas.result(
+        "execute_query", query="INSERT INTO totals VALUES (2, 7)", schema=schemas.elsewhere
+    )
+    assert schemas.count(f"{schemas.elsewhere}.totals") == 2
+
+
+def test_a_refused_statement_moves_nobody(schemas: House) -> None:
+    async def talk(peer: Peer) -> None:
+        for query in ("DROP TABLE totals", "SELECT 1; SELECT 2", "SELECT nope FROM totals"):
+            await peer.error(
+                "execute_query", connection_id=SHOP_ID, query=query, schema=schemas.elsewhere
+            )
+        assert "orders" in await tables(peer)
+
+    schemas.converse(talk)
+    assert schemas.count(f"{schemas.elsewhere}.totals") == 1
+
+
+def test_a_switch_is_the_callers_own(schemas: House) -> None:
+    gate = schemas.gate()
+
+    async def talk(peer: Peer) -> None:
+        await ask(peer, "switch_schema", schema=schemas.elsewhere)
+        other = Peer(workbench.surface(gate), OTHER_WRITER)
+        await other.open()
+        assert "orders" in await tables(other)
+        assert await tables(peer) == ["customers", "totals"]
+
+    schemas.converse(talk, gate=gate)
+
+
+def test_a_switch_outlasts_a_reconnection(schemas: House) -> None:
+    async def talk(peer: Peer) -> None:
+        await ask(peer, "switch_schema", schema=schemas.elsewhere)
+        await ask(peer, "disconnect")
+        assert (await ask(peer, "connect"))["current_schema"] == schemas.elsewhere
+        assert await amounts(peer) == [["42"]]
+
+    schemas.converse(talk)
+
+
+def test_another_database_is_followed_by_every_tool(databases: House) -> None:
+    async def talk(peer: Peer) -> None:
+        switched = await ask(peer, "switch_database", database=databases.annex)
+        assert switched == {"status": "switched", "current_database": databases.annex}
+        query = "SELECT * FROM visits"
+        assert (await ask(peer, "execute_query", query=query))["rows"] == [["5"]]
+        assert (await ask(peer, "explain_query", query=query))["plan_text"]
+        assert "visits" in await tables(peer)
+        assert (await ask(peer, "get_table_ddl", table="visits"))["ddl"]
+        assert (await ask(peer, "describe_table", table="visits"))["columns"]
+        exported = await ask(peer, "export_data", format="csv", tables=["visits"])
+        assert exported["data"] == "id\r\n5\r\n"
+        assert (await ask(peer, "connect"))["current_database"] == databases.annex
+        found = await ask(peer, "search_query_history", query="visits")
+        assert {entry["database_name"] for entry in found["entries"]} == {databases.annex}
+
+    databases.converse(talk, config=EXTENDED)
+
+
+def test_a_database_for_one_call(databases: House) -> None:
+    async def talk(peer: Peer) -> None:
+        query = "SELECT * FROM visits"
+        shown = await ask(peer, "execute_query", query=query, database=databases.annex)
+        assert shown["rows"] == [["5"]]
+        assert "orders" in await tables(peer)
+        plan = await ask(peer, "explain_query", query=query, database=databases.annex)
+        assert plan["plan_text"]
+        await peer.error("explain_query", connection_id=SHOP_ID, query=query)
+
+    databases.converse(talk, READER, config=EXTENDED)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("switch_schema", {"schema": "nope"}, "Schema not found: nope"),
+        ("switch_database", {"database": "nope"}, "Database not found: nope"),
+        ("execute_query", {"query": "SELECT 1", "schema": "nope"}, "Schema not found: nope"),
+        ("execute_query", {"query": "SELECT 1", "database": "nope"}, "Database not found: nope"),
+    ],
+)
+def test_an_unknown_place_is_refused(
+    house: House, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    error = house.error(tool, **arguments)
+    assert (error["code"], error["message"]) == (-32602, f"Invalid params: {words}")
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument"), [("switch_schema", "schema"), ("switch_database", "database")]
+)
+def test_a_reader_may_not_switch(house: House, tool: str, argument: str) -> None:
+    place = house.elsewhere or house.schema if argument == "schema" else house.database
+    error = house.error(tool, READER, **{argument: place})
+    assert error["code"] == -32007
+    assert error["message"] == f"Forbidden: Tool '{tool}' requires additional scopes"
+
+
+def test_a_hint_names_the_places_there_are(house: House) -> None:
+    error = house.error("switch_schema", schema="nope")
+    assert house.schema in error["data"]["hint"]
+    assert "nope" not in msgspec.json.encode(error["data"]).decode()
