@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import apsw
 import msgspec
@@ -22,6 +22,7 @@ from tidegate.errors import Code, GateError
 from tidegate.store.database import connect, transaction
 from tidegate.types import Rehearsal
 
+_Rows = list[tuple[Any, ...]]
 State = Literal["pending", "allowed", "denied", "used", "expired"]
 
 
@@ -198,12 +199,15 @@ class ApprovalBook:
                 " AND coalesce(ended_at, decided_at) < ?",
                 (ended,),
             )
-            rows: list[Any] = connection.execute(
-                "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
-                " state = 'allowed' AND decided_at <= ? OR state = 'pending' AND asked_at <= ?"
-                f" RETURNING {_COLUMNS}",
-                (now, grants, questions),
-            ).fetchall()
+            rows = cast(
+                _Rows,
+                connection.execute(
+                    "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
+                    " state = 'allowed' AND decided_at <= ? OR state = 'pending' AND asked_at <= ?"
+                    f" RETURNING {_COLUMNS}",
+                    (now, grants, questions),
+                ).fetchall(),
+            )
             return tuple(map(_question, rows))
 
     def close(self) -> None:
@@ -232,7 +236,7 @@ class ApprovalBook:
 
 
 def _one(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Question | None:
-    rows: list[Any] = connection.execute(sql, values).fetchall()
+    rows = cast(_Rows, connection.execute(sql, values).fetchall())
     return _question(rows[0]) if rows else None
 
 
