@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable
 
 from tidegate.errors import Code, GateError
-from tidegate.store.desk import DeskFile, TabEntry
+from tidegate.policy.shields import uses_table
+from tidegate.sql.shield.allowance import barred
+from tidegate.store.desk import MOST_TABS, DeskFile, TabEntry
 from tidegate.types import (
+    Actor,
     Call,
     FocusTab,
     ListTabs,
@@ -50,6 +53,8 @@ class Desk:
         request = call.request
         assert isinstance(request, OpenTable)  # noqa: S101 - by its place in the table
         (source,) = sources
+        if not uses_table(call.actor, source, request.table, request.schema, request.database):
+            raise barred(request.table)
         entry = await asyncio.to_thread(
             self._file.open_table,
             source.id,
@@ -67,6 +72,10 @@ class Desk:
         request = call.request
         assert isinstance(request, FocusTab)  # noqa: S101 - by its place in the table
         names = {source.id: source.name for source in sources}
+        if call.actor.tables is not None:
+            shown = await self._shown(call.actor, sources)
+            if request.tab_id not in {entry.id for entry in shown}:
+                raise GateError(Code.TAB_UNKNOWN, "tab not found")
         entry = await asyncio.to_thread(
             self._file.focus, request.tab_id, list(names), self._clock()
         )
@@ -79,8 +88,22 @@ class Desk:
         request = call.request
         assert isinstance(request, ListTabs)  # noqa: S101 - by its place in the table
         names = {source.id: source.name for source in sources}
-        entries = await asyncio.to_thread(self._file.tabs, list(names), request.limit)
+        if call.actor.tables is None:
+            entries = await asyncio.to_thread(self._file.tabs, list(names), request.limit)
+        else:
+            entries = (await self._shown(call.actor, sources))[: request.limit]
         return Tabs(tuple(self._tab(entry, names[entry.source_id]) for entry in entries))
+
+    async def _shown(self, actor: Actor, sources: tuple[Source, ...]) -> list[TabEntry]:
+        """The tabs without those of tables that the actor may not use."""
+        by_id = {source.id: source for source in sources}
+        entries = await asyncio.to_thread(self._file.tabs, list(by_id), MOST_TABS)
+        return [
+            entry
+            for entry in entries
+            if entry.table is None
+            or uses_table(actor, by_id[entry.source_id], entry.table, entry.schema, entry.database)
+        ]
 
     def close(self) -> None:
         """Let go of the state file."""

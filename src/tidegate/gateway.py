@@ -21,10 +21,10 @@ from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.policy.decide import decide
-from tidegate.policy.explain import Explanation, explain
+from tidegate.policy.explain import Explanation, explain, under_shield
 from tidegate.policy.identities import identity_of
 from tidegate.policy.requests import JUDGEMENTS, METADATA
-from tidegate.policy.shields import concealed, shield_of
+from tidegate.policy.shields import shield_of, verdict_of
 from tidegate.runs import Runs, report
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
@@ -120,7 +120,23 @@ class Gateway:
             engine = await self._connections.engine(connection)
             judgement = await _inspect(engine, call.request, judgement)
             explanation = _explain(call, connection.source, judgement)
+            explanation = await self._explain_shield(call, call.request, connection, explanation)
         return judgement, explanation
+
+    async def _explain_shield(
+        self, call: Call, request: Query, connection: Connection, explanation: Explanation
+    ) -> Explanation:
+        """The explanation with what the shield says, if the caller is under one."""
+        shield = shield_of(call.actor, connection.source)
+        if shield is None or explanation.verdict.kind == "deny":
+            return explanation
+        engine = await self._connections.engine(connection)
+        names = _names(call, connection.source, request, "explain")
+        try:
+            await self._curtain.drawn(call, request, shield, names, engine, connection)
+        except GateError as refusal:
+            return under_shield(explanation, verdict_of(refusal))
+        return under_shield(explanation, None)
 
     async def _answer(self, call: Call, trail: Trail) -> Payload:
         request = call.request
@@ -144,21 +160,27 @@ class Gateway:
             return connection.state(call.actor)
         report(call, 0.0, "Connecting")
         engine = connection.engine or await self._connections.engine(connection)
-        if isinstance(request, Query):
-            opinion = await _inspect(engine, request, judgement)
-            if opinion is not judgement:
-                judgement = opinion
-                verdict = self._decide(call, source, judgement, trail)
         trail.database = engine.status.database
         if connection.places:
             request = connection.place(call.actor).applied(request)
         trail.database = request.database or trail.database
         shield = shield_of(call.actor, source)
         wanted = request
-        if shield is not None and not isinstance(request, Browse):
-            browse = Browse("catalog", database=request.database)
-            names = _permit(call, source, browse, Effect.READ, trail)
-            request = await self._curtain.drawn(call, request, shield, names, engine, connection)
+        names = _names(call, source, request, trail.call_id) if shield is not None else None
+        if shield is not None and names is not None and not isinstance(request, Browse):
+            # Before the database has a say: it could tell of what is hidden.
+            try:
+                request = await self._curtain.drawn(
+                    call, request, shield, names, engine, connection
+                )
+            except GateError as refusal:
+                trail.verdict = verdict_of(refusal)
+                raise
+        if isinstance(wanted, Query):
+            opinion = await _inspect(engine, wanted, judgement)
+            if opinion is not judgement:
+                judgement = opinion
+                verdict = self._decide(call, source, judgement, trail)
         if verdict.kind == "ask" and not isinstance(wanted, Browse):
             await self._approve(call, wanted, connection, trail, engine)
         if call.cancellation.cancelled:
@@ -171,8 +193,9 @@ class Gateway:
             await shares.enter(actor_id, permit.limits.timeout_s, call.cancellation)
         try:
             if isinstance(request, Browse):
-                described = await self._runs.describe(call, permit, engine, connection)
-                payload = concealed(described, shield, connection.place(call.actor).schema)
+                payload = await self._curtain.described(
+                    call, permit, shield, names or permit, engine, connection
+                )
                 await trail.succeed()
             else:
                 report(call, 0.2, "Executing")
@@ -346,6 +369,13 @@ def _permit(
     limits = _METADATA_LIMITS if isinstance(request, Browse) else request.limits
     identity = identity_of(call.actor, source)
     return Permit(trail.call_id, call.actor, source, request, effect, limits, identity)
+
+
+def _names(call: Call, source: Source, request: Query | Explain | Browse, call_id: str) -> Permit:
+    """Permits to read the catalog that a shield is drawn by."""
+    browse = Browse("catalog", database=request.database)
+    identity = identity_of(call.actor, source)
+    return Permit(call_id, call.actor, source, browse, Effect.READ, _METADATA_LIMITS, identity)
 
 
 def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:

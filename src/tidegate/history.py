@@ -48,20 +48,22 @@ class History:
         since: float | None = None,
         until: float | None = None,
         limit: int = 50,
+        actor: str | None = None,
     ) -> list[HistoryEntry]:
         """Entries that hold a word starting with each word of `query`, newest first.
 
         Sees everything added before. No character of `query` is an operator. Times are Unix
-        seconds and inclusive. `sources` None means every source. Takes milliseconds: from an
-        event loop, call it in a thread. Raises: GateError STATE_FAILED.
+        seconds and inclusive. `sources` None means every source, `actor` None everybody's. Takes
+        milliseconds: from an event loop, call it in a thread. Raises: GateError STATE_FAILED.
         """
         self.flush()
         return self._store.search_history(
-            query.split(), sources=sources, since=since, until=until, limit=limit
+            query.split(), sources=sources, since=since, until=until, limit=limit, actor=actor
         )
 
     async def recall(self, call: Call, sources: tuple[Source, ...]) -> HistoryFound:
-        """Answer the call's `SearchHistory` within `sources` (`gateway.Keeper`)."""
+        """Answer the call's `SearchHistory` within `sources` (`gateway.Keeper`). Who may not use
+        every table is shown its own statements alone: others' name other tables."""
         request = call.request
         if not isinstance(request, SearchHistory):
             raise TypeError(f"no search of the history: {type(request).__name__}")
@@ -72,6 +74,7 @@ class History:
             since=request.since,
             until=request.until,
             limit=request.limit,
+            actor=None if call.actor.tables is None else call.actor.id,
         )
         return HistoryFound(tuple(await asyncio.to_thread(search)))
 

@@ -49,6 +49,8 @@ class Actor(msgspec.Struct, frozen=True):
 
     `sources` and `tags` are the allowlist: a source is on it if its name is listed or it carries
     one of the tags; both None means every source (`policy.allowlist.admits`).
+    `tables` are those that it may use there, as `table`, `schema.table` or, of one source alone,
+    `source:table`; None means all (`policy.shields`).
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -59,6 +61,7 @@ class Actor(msgspec.Struct, frozen=True):
     kind: Literal["agent", "human"] = "agent"
     expires_at: float | None = None
     tags: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
 
 
 class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

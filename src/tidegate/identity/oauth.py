@@ -153,6 +153,7 @@ class OAuth:
             sources=_allowed(claims, self._settings.sources_claim),
             tags=_allowed(claims, self._settings.tags_claim),
             expires_at=float(claims["exp"]) + LEEWAY_S,
+            tables=_allowed(claims, self._settings.tables_claim),
         )
 
 

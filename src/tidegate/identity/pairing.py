@@ -147,6 +147,7 @@ class Pairer:
             granted.sources,
             None if granted.lasts_s is None else now + granted.lasts_s,
             granted.tags,
+            granted.tables,
         )
         return plaintext
 
@@ -229,18 +230,20 @@ def described(rights: Rights) -> dict[str, str]:
         details["sources"] = " ".join(sorted(rights.sources))
     if rights.tags is not None:
         details["tags"] = " ".join(sorted(rights.tags))
+    if rights.tables is not None:
+        details["tables"] = " ".join(sorted(rights.tables))
     if rights.lasts_s is not None:
         details["lasts_s"] = str(round(rights.lasts_s))
     return details
 
 
 def _check_rights(rights: Rights) -> None:
-    for names in (rights.sources, rights.tags):
+    for names in (rights.sources, rights.tags, rights.tables):
         if names is None:
             continue
         if len(names) > _NAMES or not all(_NAME.fullmatch(name) for name in names):
             raise GateError(
-                Code.ARGUMENT_INVALID, f"Sources and tags are up to {_NAMES} names each."
+                Code.ARGUMENT_INVALID, f"Sources, tags and tables are up to {_NAMES} names each."
             )
         for name in names:
             _check_shown(name)

@@ -28,6 +28,8 @@ PREFIX = "tg_"
 
 _PLAINTEXT = PREFIX + r"[A-Za-z0-9_-]{43}"
 _NAME = r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?"
+_PART = r"[^\s:.\x00-\x1f\x7f][^:.\x00-\x1f\x7f]{0,127}"
+_TABLE = rf"(?:{_PART}:)?(?:{_PART}\.)?{_PART}"
 _EXPIRY = r"(\d{1,6})([smhdw])"
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 Note = Callable[[str, Mapping[str, str]], None]
@@ -58,6 +60,7 @@ def _actor(entry: TokenEntry) -> Actor:
         sources=entry.sources,
         expires_at=entry.expires_at,
         tags=entry.tags,
+        tables=entry.tables,
     )
 
 
@@ -85,17 +88,20 @@ class Tokens:
         sources: Collection[str] | None = None,
         expires_at: float | None = None,
         tags: Collection[str] | None = None,
+        tables: Collection[str] | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
-        without either it sees every source.
+        without either it sees every source. With `tables` it may use these alone, each given as
+        `table`, `schema.table`, `source:table` or `source:schema.table`.
 
-        Raises: GateError ARGUMENT_INVALID if the name is unfit or an active token has it, or
-        `expires_at` is past; STATE_FAILED.
+        Raises: GateError ARGUMENT_INVALID if the name or a table's is unfit, an active token has
+        the name, or `expires_at` is past; STATE_FAILED.
         """
         now = self._clock()
         check_token_name(name)
+        check_tables(tables or ())
         if expires_at is not None and expires_at <= now:
             raise GateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
         plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
@@ -108,6 +114,7 @@ class Tokens:
             created_at=now,
             expires_at=expires_at,
             tags=None if tags is None else frozenset(tags),
+            tables=None if tables is None else frozenset(tables),
         )
         self.refuse_taken(name)
         self._note("token.created", described(entry))
@@ -230,6 +237,17 @@ def check_token_name(name: str) -> None:
         )
 
 
+def check_tables(tables: Collection[str]) -> None:
+    """Raises: GateError ARGUMENT_INVALID unless each can stand for a table."""
+    for table in tables:
+        if not re.fullmatch(_TABLE, table):
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                f"`{table[:80]}` is no name of a table.",
+                hint="Write `table`, `schema.table` or `source:table`, without quotes.",
+            )
+
+
 def _end(entry: TokenEntry) -> float:
     return float("inf") if entry.expires_at is None else entry.expires_at
 
@@ -241,6 +259,8 @@ def described(entry: TokenEntry) -> dict[str, str]:
         details["sources"] = " ".join(sorted(entry.sources))
     if entry.tags is not None:
         details["tags"] = " ".join(sorted(entry.tags))
+    if entry.tables is not None:
+        details["tables"] = " ".join(sorted(entry.tables))
     if entry.expires_at is not None:
         details["expires_at"] = str(round(entry.expires_at))
     return details

@@ -45,3 +45,9 @@ def explain(
         if verdict is not None:
             return Explanation(verdict, tuple(findings))
     return Explanation(ALLOWED, tuple(findings))
+
+
+def under_shield(explanation: Explanation, verdict: Verdict | None) -> Explanation:
+    """The explanation with what the shield says after all rules: None if it lets pass."""
+    finding = Finding("source.shield", "The statement keeps to what the caller may see", verdict)
+    return Explanation(verdict or explanation.verdict, (*explanation.findings, finding))

@@ -1,14 +1,29 @@
-"""Decides which masks and row filters bind an actor on a source. Touches no statement."""
+"""Decides which masks, row filters and lists of tables bind an actor on a source, and what it may
+know of a catalogue. Touches no statement."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import structs
 
+from tidegate.errors import GateError
+from tidegate.sql.shield.allowance import admitted
 from tidegate.sql.shield.model import Shield, Show, masked
-from tidegate.types import Actor, Catalog, Counts, Description, Mask, RowFilter, Source
+from tidegate.types import (
+    Actor,
+    Catalog,
+    Counts,
+    Databases,
+    Description,
+    Mask,
+    RowFilter,
+    Source,
+    Table,
+    Verdict,
+)
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
@@ -19,13 +34,15 @@ def shield_of(actor: Actor, source: Source) -> Shield | None:
 
     Raises: GateError POLICY_MASKED if a filter needs a name that cannot stand in it.
     """
-    if not source.masks and not source.filters:
+    if not source.masks and not source.filters and actor.tables is None:
         return None
-    return _shield(actor.id, actor.name, source)
+    return _shield(actor.id, actor.name, actor.tables, source)
 
 
 @lru_cache(maxsize=1024)
-def _shield(actor_id: str, actor_name: str, source: Source) -> Shield | None:
+def _shield(
+    actor_id: str, actor_name: str, tables: frozenset[str] | None, source: Source
+) -> Shield | None:
     masks: tuple[tuple[str, Show], ...] = tuple(
         [(rule.column, rule.show) for rule in source.masks if _binds(rule, actor_name, source)]
     )
@@ -37,7 +54,34 @@ def _shield(actor_id: str, actor_name: str, source: Source) -> Shield | None:
             if _binds(rule, actor_name, source)
         ]
     )
-    return Shield(masks, filters) if masks or filters else None
+    only = None if tables is None else tuple(sorted(_there(tables, source)))
+    return Shield(masks, filters, only) if masks or filters or only is not None else None
+
+
+def _there(tables: frozenset[str], source: Source) -> Iterator[str]:
+    """The tables of a list that are of this source, without its name."""
+    for table in tables:
+        where, colon, name = table.rpartition(":")
+        if not colon or where == source.name:
+            yield name
+
+
+def uses_table(
+    actor: Actor, source: Source, table: str, schema: str | None, database: str | None
+) -> bool:
+    """Whether the actor's list, if it has one, has a table that was looked up before. Without a
+    catalogue: a name without a schema stands for the usual default schemas alone."""
+    if actor.tables is None:
+        return True
+    listed = frozenset(_there(actor.tables, source))
+    at_home = not schema or schema in ("public", "main", database)
+    return (at_home and table in listed) or f"{schema}.{table}" in listed
+
+
+def verdict_of(refusal: GateError) -> Verdict:
+    """The verdict that a refusal for a shield's sake is."""
+    rule = str(refusal.details.get("rule", "source.shield"))
+    return Verdict("deny", rule, refusal.message, refusal.code.value, refusal.hint)
 
 
 def dressed(source: Source, masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> Source:
@@ -91,9 +135,18 @@ def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
     return written
 
 
-def concealed(described: Description, shield: Shield | None, schema: str | None) -> Description:
-    """Metadata as the actor may see it: in the schema it switched to, and with no count of rows
-    where rows are hidden from it."""
+def concealed(
+    described: Description,
+    shield: Shield | None,
+    schema: str | None,
+    catalog: Catalog | None = None,
+) -> Description:
+    """Metadata as the actor may see it: of the tables on its list, in the schema it switched to,
+    and with no count of rows where rows are hidden from it. `catalog` is the whole one, which a
+    list is read by."""
+    if shield is not None and shield.only is not None:
+        whole = described if isinstance(described, Catalog) else catalog
+        described = _listed(described, shield.only, whole)
     if schema is not None and isinstance(described, Catalog):
         described = structs.replace(described, default_schema=schema)
     if shield is None or not shield.filters:
@@ -104,3 +157,39 @@ def concealed(described: Description, shield: Shield | None, schema: str | None)
         tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
         return structs.replace(described, tables=tables)
     return described
+
+
+def _listed(described: Description, only: Sequence[str], catalog: Catalog | None) -> Description:
+    """What is told of the tables on a list; nothing where the list cannot be read."""
+    tables = admitted(only, catalog) if catalog is not None else []
+    places = frozenset((table.schema, table.name) for table in tables)
+    if isinstance(described, Catalog):
+        schemas = {described.default_schema, *(table.schema for table in tables)}
+        return structs.replace(
+            described,
+            schemas=tuple([schema for schema in described.schemas if schema in schemas]),
+            tables=tuple(
+                [
+                    _alone(table, places)
+                    for table in described.tables
+                    if (table.schema, table.name) in places
+                ]
+            ),
+        )
+    if isinstance(described, Counts):
+        return Counts({place: rows for place, rows in described.rows.items() if place in places})
+    if isinstance(described, Databases):
+        return Databases((catalog.database,) if catalog is not None else ())
+    return described
+
+
+def _alone(table: Table, places: frozenset[tuple[str, str]]) -> Table:
+    """The table without the names of those that are not in `places`."""
+    return structs.replace(
+        table,
+        foreign_keys=tuple(
+            [key for key in table.foreign_keys if (key.schema or table.schema, key.table) in places]
+        ),
+        definition=None,
+        reads=tuple([place for place in table.reads if place in places]),
+    )

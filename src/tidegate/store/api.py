@@ -21,8 +21,8 @@ Area = Literal["sources", "tokens"]
 class TokenEntry(msgspec.Struct, frozen=True):
     """A token without its secret. `prefix` is the start of the plaintext, to tell tokens apart.
 
-    Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source;
-    `revoked_at` is never taken back.
+    Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
+    `tables` that of tables there, None all; `revoked_at` is never taken back.
     """
 
     id: str
@@ -35,6 +35,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     last_used_at: float | None = None
     revoked_at: float | None = None
     tags: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
 
 
 class Store(Protocol):
@@ -106,11 +107,12 @@ class Store(Protocol):
         since: float | None,
         until: float | None,
         limit: int,
+        actor: str | None = None,
     ) -> list[HistoryEntry]:
         """Entries that hold a word starting with each of `words`, newest first.
 
         Words are plain text: nothing in them is an operator. Times are inclusive. `sources` None
-        means every source, an empty collection none.
+        means every source, an empty collection none; `actor`, an id, keeps to that one's entries.
         """
         ...
 

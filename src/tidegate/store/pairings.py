@@ -20,7 +20,8 @@ State = Literal["pending", "approved", "denied", "exchanged", "burnt"]
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """What a token may do, as wanted or as granted. `sources` and `tags` None: every source.
+    """What a token may do, as wanted or as granted. `sources` and `tags` None: every source;
+    `tables` None: all there.
 
     `lasts_s` is how long the token is to live, in seconds from its making; None is for good.
     """
@@ -29,6 +30,7 @@ class Rights(msgspec.Struct, frozen=True):
     sources: frozenset[str] | None = None
     tags: frozenset[str] | None = None
     lasts_s: float | None = None
+    tables: frozenset[str] | None = None
 
 
 class Pairing(msgspec.Struct, frozen=True):

@@ -24,11 +24,17 @@ from tidegate.store.database import connect, prepare, transaction
 from tidegate.types import Scope, Source
 
 _OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags, rules"
-_RULES = ("approval", "unattended", "unqualified", "destructive_scope", "masks", "filters", "run_as")
-_PLAIN = msgspec.structs.asdict(Source("", "", "", "", ""))
-_OF_TOKEN = (
-    "id, name, prefix, scope, sources, created_at, expires_at, last_used_at, revoked_at, tags"  # noqa: S105 - names of columns
+_RULES = (
+    "approval",
+    "unattended",
+    "unqualified",
+    "destructive_scope",
+    "masks",
+    "filters",
+    "run_as",
 )
+_PLAIN = msgspec.structs.asdict(Source("", "", "", "", ""))
+_OF_TOKEN = ", ".join(TokenEntry.__struct_fields__)
 _HISTORY_FIELDS = tuple(name for name in HistoryEntry.__struct_fields__ if name != "id")
 _OF_HISTORY = ", ".join(f'"{name}"' for name in _HISTORY_FIELDS)
 # One statement for a whole group: SQLite works through it without taking Python's lock back for
@@ -135,7 +141,7 @@ class SqliteStore:
         values = (
             entry.id, entry.name, entry.prefix, entry.scope.value, _names(entry.sources),
             entry.created_at, entry.expires_at, entry.last_used_at, entry.revoked_at,
-            _names(entry.tags), digest,
+            _names(entry.tags), _names(entry.tables), digest,
         )  # fmt: skip
         with self._changing() as connection:
             connection.execute(
@@ -146,7 +152,7 @@ class SqliteStore:
             try:
                 connection.execute(
                     f"INSERT INTO tokens ({_OF_TOKEN}, digest)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     values,
                 )
             except apsw.ConstraintError:
@@ -204,6 +210,7 @@ class SqliteStore:
         since: float | None,
         until: float | None,
         limit: int,
+        actor: str | None = None,
     ) -> list[HistoryEntry]:
         conditions: list[str] = []
         values: list[Any] = []
@@ -216,6 +223,9 @@ class SqliteStore:
         if sources is not None:
             conditions.append("source IN (SELECT value FROM json_each(?))")
             values.append(msgspec.json.encode(list(sources)).decode())
+        if actor is not None:
+            conditions.append("actor = ?")
+            values.append(actor)
         if since is not None:
             conditions.append("at >= ?")
             values.append(since)
@@ -316,8 +326,11 @@ def _rules(source: Source) -> str:
 
 
 def _token(row: tuple[Any, ...]) -> TokenEntry:
-    token_id, name, prefix, scope, sources, *times, tags = row
-    return TokenEntry(token_id, name, prefix, Scope(scope), _set(sources), *times, tags=_set(tags))
+    fields: dict[str, Any] = dict(zip(TokenEntry.__struct_fields__, row, strict=True))
+    fields["scope"] = Scope(fields["scope"])
+    for name in ("sources", "tags", "tables"):
+        fields[name] = _set(fields[name])
+    return TokenEntry(**fields)
 
 
 def _names(names: frozenset[str] | None) -> str | None:

@@ -64,6 +64,7 @@ def _as_json(
         "hint": verdict.hint,
         "masks": [] if shield is None else [list(mask) for mask in shield.masks],
         "filters": [] if shield is None else [list(filter) for filter in shield.filters],
+        "only": None if shield is None or shield.only is None else list(shield.only),
         "rules": [
             {
                 "rule": finding.rule,
@@ -83,6 +84,8 @@ def _show(shown: dict[str, Any]) -> None:
     show(f"verdict  {shown['verdict']}: {shown['reason']}")
     if shown["hint"]:
         show(f"         {shown['hint']}")
+    if shown["only"] is not None:
+        show(f"tables   {', '.join(shown['only']) or 'none'}, no other")
     for column, left in shown["masks"]:
         show(f"mask     {column} shows {left}")
     for table, condition in shown["filters"]:

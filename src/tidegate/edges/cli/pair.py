@@ -18,7 +18,7 @@ from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.edges.cli.token import allowlist_words
 from tidegate.errors import Code, GateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
-from tidegate.identity.tokens import parse_expiry
+from tidegate.identity.tokens import check_tables, parse_expiry
 from tidegate.store.pairings import Pairing
 from tidegate.types import Scope
 
@@ -68,7 +68,7 @@ def _row(pairing: Pairing, now: float) -> list[Any]:
     wanted = pairing.wanted
     lasts = "good" if wanted.lasts_s is None else f"{wanted.lasts_s / _DAY_S:g} days"
     within = f"{round(pairing.expires_at - now)} s"
-    sees = allowlist_words(wanted.sources, wanted.tags)
+    sees = allowlist_words(wanted.sources, wanted.tags, wanted.tables)
     return [pairing.id, pairing.client, pairing.address, wanted.scope.value, sees, lasts, within]
 
 
@@ -83,10 +83,13 @@ def _approve(app: Application, arguments: argparse.Namespace) -> None:
             sources=frozenset(arguments.source) or None,
             tags=frozenset(arguments.tag) or None,
         )
+    if arguments.table:
+        check_tables(arguments.table)
+        granted = structs.replace(granted, tables=frozenset(arguments.table))
     if arguments.expires:
         granted = structs.replace(granted, lasts_s=parse_expiry(arguments.expires, 0.0))
     approved = app.pairer.approve(arguments.id, granted, arguments.name)
-    sees = allowlist_words(granted.sources, granted.tags)
+    sees = allowlist_words(granted.sources, granted.tags, granted.tables)
     say(f"approved {approved.id} for {approved.client}: {granted.scope.value}, {sees}")
     say(f"its token will be listed as {approved.token_name}; it must be fetched within 5 minutes")
 

@@ -310,6 +310,14 @@ def _token(commands: _Commands) -> None:
         help="it may see the sources with this tag too; may be repeated",
     )
     create.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="a table it may use there, as table, schema.table or source:table (default: every "
+        "table); may be repeated",
+    )
+    create.add_argument(
         "--expires",
         default="never",
         metavar="TIME",
@@ -342,6 +350,13 @@ def _pair(commands: _Commands) -> None:
     approve.add_argument("--name", help="list the token under this name (default: the client's)")
     approve.add_argument(
         "--expires", metavar="TIME", help="let the token end after such as 30d, 12h or 2w"
+    )
+    approve.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="let it use this table alone, and others given likewise",
     )
     deny = actions.add_parser("deny", help="refuse a request")
     for action in (approve, deny):

@@ -34,10 +34,15 @@ def _create(app: Application, arguments: argparse.Namespace) -> None:
     sources = frozenset(arguments.source) or None
     tags = frozenset(arguments.tag) or None
     plaintext, entry = app.tokens.create(
-        arguments.name, Scope(arguments.scope), sources, expires_at, tags
+        arguments.name,
+        Scope(arguments.scope),
+        sources,
+        expires_at,
+        tags,
+        frozenset(arguments.table) or None,
     )
     print(plaintext)
-    sees = allowlist_words(entry.sources, entry.tags)
+    sees = allowlist_words(entry.sources, entry.tags, entry.tables)
     say(f"token {entry.name}: {entry.scope.value}, {sees}, {_until(entry.expires_at)}")
     for name in sorted((sources or frozenset()) - known):
         say(f"note: no source {name} is saved yet")
@@ -52,7 +57,7 @@ def _list(app: Application, arguments: argparse.Namespace) -> None:
         return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
     for row, entry in zip(rows, entries, strict=True):
-        row["sources"] = allowlist_words(entry.sources, entry.tags)
+        row["sources"] = allowlist_words(entry.sources, entry.tags, entry.tables)
         row["expires_at"] = row["expires_at"] or "never"
     show_table(columns, [[row[name] for name in columns] for row in rows])
 
@@ -73,6 +78,7 @@ def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
         "scope": entry.scope.value,
         "sources": None if entry.sources is None else sorted(entry.sources),
         "tags": None if entry.tags is None else sorted(entry.tags),
+        "tables": None if entry.tables is None else sorted(entry.tables),
         "state": state,
         "prefix": entry.prefix,
         "created_at": _moment(entry.created_at),
@@ -89,12 +95,19 @@ def _moment(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def allowlist_words(sources: frozenset[str] | None, tags: frozenset[str] | None) -> str:
-    """An allowlist for people: names first, then tags with a `#`."""
-    if sources is None and tags is None:
-        return "every source"
+def allowlist_words(
+    sources: frozenset[str] | None,
+    tags: frozenset[str] | None,
+    tables: frozenset[str] | None = None,
+) -> str:
+    """An allowlist for people: names first, then tags with a `#`, then the tables there."""
     words = [*sorted(sources or ()), *(f"#{tag}" for tag in sorted(tags or ()))]
-    return ", ".join(words) or "no source"
+    places = ", ".join(words) or "no source"
+    if sources is None and tags is None:
+        places = "every source"
+    if tables is None:
+        return places
+    return f"{places} (only {', '.join(sorted(tables)) or 'no table'})"
 
 
 def _until(expires_at: float | None) -> str:

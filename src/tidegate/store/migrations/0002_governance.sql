@@ -42,11 +42,12 @@ CREATE TABLE tabs (
 CREATE UNIQUE INDEX tabs_one_active ON tabs (window_id) WHERE is_active;
 CREATE INDEX tabs_focused ON tabs (focused_at);
 
--- Tokens: an allowlist by tag beside the one by name.
+-- Tokens: an allowlist by tag beside the one by name, and one of tables.
 ALTER TABLE tokens ADD COLUMN tags TEXT;
+ALTER TABLE tokens ADD COLUMN tables TEXT;
 DROP TRIGGER tokens_changed;
 CREATE TRIGGER tokens_changed
-AFTER UPDATE OF name, digest, scope, sources, tags, expires_at, revoked_at ON tokens BEGIN
+AFTER UPDATE OF name, digest, scope, sources, tags, tables, expires_at, revoked_at ON tokens BEGIN
     UPDATE generations SET value = value + 1 WHERE area = 'tokens';
 END;
 
