@@ -125,6 +125,7 @@ class Scripted:
     def __init__(self, state: Path, script: Script) -> None:
         self.asked: list[Asked] = []
         self.script = script
+        self.resume: Callable[[str], bytes] = lambda last_event: replied(None, 404)
         self._place = Place(state)
         self._place.prepare()
         self._lock = self._place.lock("server", wait=False)
@@ -148,6 +149,7 @@ class Scripted:
         return [asked for asked in posts if asked.message.get("method") == method]
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
         self._place.remove()
         assert self._lock is not None
@@ -160,8 +162,11 @@ class Scripted:
                 threading.Thread(target=self._answer, args=[connection], daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as file:
-            method, path, _ = file.readline().decode().split(" ", 2)
+        with suppress(OSError), connection, connection.makefile("rb") as file:
+            first = file.readline().decode()
+            if not first:
+                return  # a bridge that has ended meanwhile
+            method, path, _ = first.split(" ", 2)
             headers: dict[str, str] = {}
             while line := file.readline().strip().decode():
                 name, _, value = line.partition(":")
@@ -171,6 +176,8 @@ class Scripted:
             if path == "/v1/bridge":
                 proof = self.handshake.proof(headers["tidegate-challenge"])
                 answer: bytes | None = replied({"proof": proof})
+            elif method == "GET" and "last-event-id" in headers:
+                answer = self.resume(headers["last-event-id"])
             elif method == "GET":
                 answer = replied(None, 405)
             else:

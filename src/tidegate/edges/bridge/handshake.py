@@ -147,6 +147,8 @@ class Place:
             told: dict[str, Any] = json.loads(text)
             if told["version"] != VERSION:
                 raise distrust("is of another version of Tidegate", self.file)
+            if not isinstance(told["paths"], list):
+                raise TypeError
             told["paths"] = tuple(told["paths"])
             handshake = Handshake(**told)
             _check_types(handshake)
@@ -158,7 +160,8 @@ class Place:
             raise distrust("names a port that is none", self.file)
         if not handshake.token or not handshake.key or not handshake.instance:
             raise distrust("holds no token", self.file)
-        if not (handshake.token + handshake.key + handshake.instance).isascii():
+        words = handshake.token + handshake.key + handshake.instance
+        if not (words.isascii() and words.isprintable() and 0 <= handshake.patience_s < 1e9):
             raise distrust("does not hold a handshake", self.file)
         return handshake
 
@@ -179,7 +182,7 @@ class Place:
             raise distrust("names a process of another user", self.file) from None
         except (ProcessLookupError, OverflowError):
             raise distrust("names a process that has ended", self.file) from None
-        if now >= handshake.expires_at:
+        if not now < handshake.expires_at:  # nor if it is no number
             raise distrust("has expired", self.file)
 
 
