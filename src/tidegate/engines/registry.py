@@ -37,7 +37,9 @@ POSTGRES = Entry(
     identities=True,
 )
 
-MYSQL = Entry("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306)
+MYSQL = Entry(
+    "mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306, identities=True
+)
 
 ENGINES: dict[str, Entry] = {
     "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),

@@ -31,7 +31,16 @@ _MORE_RESULTS = 8
 _WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
 
-__all__ = ["COM_INIT_DB", "COM_RESET_CONNECTION", "Done", "Fields", "Line", "Rows", "Specs"]
+__all__ = [
+    "COM_INIT_DB",
+    "COM_QUERY",
+    "COM_RESET_CONNECTION",
+    "Done",
+    "Fields",
+    "Line",
+    "Rows",
+    "Specs",
+]
 
 
 class Done:

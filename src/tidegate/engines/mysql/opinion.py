@@ -9,6 +9,7 @@ from msgspec import structs
 
 from tidegate.engines.errand import Borrowed
 from tidegate.engines.mysql.params import encode_statement
+from tidegate.engines.mysql.persona import sets_variables
 from tidegate.engines.mysql.session import Session
 from tidegate.engines.mysql.study import (
     POOLED_WORDS,
@@ -22,9 +23,11 @@ from tidegate.engines.mysql.views import Views
 from tidegate.errors import Code, GateError
 from tidegate.sql.judge import judge
 from tidegate.sql.template import template
-from tidegate.types import Effect, Judgement, Permit
+from tidegate.types import Effect, Identity, Judgement, Permit
 
 VIEW_RULE = "mysql.view"
+
+_MOST_ROLES = 256
 
 STUDY_MS = 10_000
 """The time limit of having a text prepared."""
@@ -36,17 +39,17 @@ class Opinions:
     def __init__(self, home: str | None) -> None:
         self._home = home
         self._studies = Studies()
-        self._views = Views()
+        self._views: dict[str | None, Views] = {}
 
     async def inspect(self, text: str, borrowed: Borrowed[Session]) -> Judgement | None:
         """The server's opinion; None on what it cannot prepare. Raises: GateError."""
         read = judge(text, "mysql")
-        found = await self._study(text, encode_statement(text), None, borrowed)
+        found = await self._study(text, encode_statement(text), None, borrowed, None)
         if found.effect is Effect.UNKNOWN:
             return None
         opinion = as_judgement(found)
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read, None, borrowed)
+            objection = await self._objection(read, None, borrowed, None)
             if objection is not None:
                 return structs.replace(
                     opinion,
@@ -64,6 +67,7 @@ class Opinions:
         encoded: bytes,
         database: str | None,
         borrowed: Borrowed[Session],
+        identity: Identity | None,
         *,
         explains: bool,
     ) -> bool:
@@ -73,11 +77,11 @@ class Opinions:
         would be allowed: in a transaction that is rolled back.
         """
         read = _one_statement(text)
-        found = await self._study(text, encoded, database, borrowed)
+        found = await self._study(text, encoded, database, borrowed, identity)
         if found.error is not None:
             raise found.error
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read, database, borrowed)
+            objection = await self._objection(read, database, borrowed, identity)
             if objection is not None:
                 raise GateError(Code.SQL_FUNCTION, objection, details={"rule": VIEW_RULE})
             return True
@@ -94,31 +98,47 @@ class Opinions:
 
     def forget(self) -> None:
         """Something was changed: views may say something else now."""
-        self._views.forget()
+        self._views.clear()
 
     async def _study(
-        self, text: str, encoded: bytes, database: str | None, borrowed: Borrowed[Session]
+        self,
+        text: str,
+        encoded: bytes,
+        database: str | None,
+        borrowed: Borrowed[Session],
+        identity: Identity | None,
     ) -> Study:
         """What the server says of a text, of texts that differ in plain values only once."""
         alike = (template(text), database)
         found = self._studies.get(alike)
         if found is None:
             async with borrowed as session:
+                await session.assume(identity)
                 await session.prelude(STUDY_MS, database)
                 found = await study(session, text, encoded)
             self._studies.put(alike, found)
         return found
 
     async def _objection(
-        self, read: Judgement, database: str | None, borrowed: Borrowed[Session]
+        self,
+        read: Judgement,
+        database: str | None,
+        borrowed: Borrowed[Session],
+        identity: Identity | None,
     ) -> str | None:
-        """Why what seems to read may do more, as far as the server's catalogue tells."""
+        """Why what seems to read may do more, as far as the server's catalogue tells. It tells
+        each role what that may see."""
         home = database or self._home
-        known, objection = self._views.recall(read, home)
+        role = None if identity is None else identity.role
+        if len(self._views) > _MOST_ROLES:
+            self._views.clear()
+        views = self._views.setdefault(role, Views())
+        known, objection = views.recall(read, home)
         if known:
             return objection
         async with borrowed as session:
-            return await self._views.objection(session, read, home)
+            await session.assume(identity)
+            return await views.objection(session, read, home)
 
 
 def check_change(text: str, permit: Permit) -> None:
@@ -130,6 +150,15 @@ def check_change(text: str, permit: Permit) -> None:
             Code.POLICY_DENIED,
             f"{word} is about a session, and here every statement has its own.",
             hint="Send the statement alone; a change is committed when it has ended.",
+        )
+    if permit.identity is not None and (
+        read.effect in (Effect.SESSION, Effect.UNKNOWN) or sets_variables(text)
+    ):
+        raise GateError(
+            Code.POLICY_DENIED,
+            "The session's role and variables tell who the caller is: no statement may set them.",
+            hint="Leave out SET, := and INTO @variable.",
+            details={"rule": "source.run_as"},
         )
     if permit.effect < read.effect < Effect.UNKNOWN:
         details = {"effect": read.effect.label, "rule": read.rule}

@@ -16,12 +16,22 @@ from typing import Any
 import msgspec
 
 from tidegate.engines.faults import lost
+from tidegate.engines.identities import not_let
 from tidegate.engines.mysql.faults import ServerError, unreachable
-from tidegate.engines.mysql.line import COM_INIT_DB, COM_RESET_CONNECTION, Fields, Line, Rows
+from tidegate.engines.mysql.line import (
+    COM_INIT_DB,
+    COM_QUERY,
+    COM_RESET_CONNECTION,
+    Fields,
+    Line,
+    Rows,
+)
 from tidegate.engines.mysql.params import pack
+from tidegate.engines.mysql.persona import assumption, return_home
 from tidegate.engines.mysql.target import Target
 from tidegate.engines.mysql.types import read_fields
 from tidegate.errors import Code, GateError
+from tidegate.types import Identity
 
 READ_WRITE = b"SET SESSION TRANSACTION READ WRITE"
 BEGIN = b"START TRANSACTION"
@@ -66,6 +76,7 @@ class Session:
     __slots__ = (
         "_changes",
         "_database",
+        "_home_role",
         "_target",
         "_timeout_ms",
         "dirty",
@@ -83,6 +94,7 @@ class Session:
         self._database = setting.database
         self._timeout_ms = 0
         self._changes = False
+        self._home_role: tuple[str | None] | None = None
 
     @classmethod
     async def open(cls, target: Target) -> Session:
@@ -196,6 +208,25 @@ class Session:
             await self.line.done()
             self._timeout_ms = timeout_ms
 
+    async def assume(self, identity: Identity | None) -> None:
+        """Be the caller until the session is given back. Raises: GateError POLICY_IDENTITY."""
+        if identity is None:
+            return
+        self.dirty = True
+        try:
+            if self._home_role is None:
+                ((role,),) = await self.own(b"SELECT CURRENT_ROLE()")
+                self._home_role = (role,)
+            texts = assumption(identity)
+            self.line.query(*texts)
+            for _ in texts:
+                await self.line.done()
+        except ServerError as error:
+            raise not_let(
+                f"The database does not let the source's account act for this caller: {error}",
+                mysql=error.number,
+            ) from error
+
     def _limit(self, timeout_ms: int) -> bytes:
         if self.setting.mariadb:
             return f"SET max_statement_time = {timeout_ms / 1000:.3f}".encode()
@@ -258,9 +289,13 @@ class Session:
             raise lost() from error
 
     def _home(self) -> tuple[tuple[int, bytes], ...]:
-        """The command that goes back to the source's own database."""
+        """The commands that go back to the source's own role and database."""
         database = self.setting.database
-        return () if database is None else ((COM_INIT_DB, database.encode()),)
+        commands = () if database is None else ((COM_INIT_DB, database.encode()),)
+        if self._home_role is None:
+            return commands
+        role = return_home(self._home_role[0], mariadb=self.setting.mariadb)
+        return ((COM_QUERY, role), *commands)
 
 
 def _is_secret(database: str | None) -> bool:

@@ -121,7 +121,9 @@ class PostgresEngine:
             text, params = self._explanation(text, params)
         encoded = encode_statement(text)
         opinion = await self._judgement(text)
-        if opinion.effect > (Effect.READ if explains else permit.effect):
+        if opinion.effect > (Effect.READ if explains else permit.effect) or (
+            permit.identity is not None and opinion.effect is Effect.SESSION
+        ):
             await self._refuse(encoded, opinion, permit)
         writes = not explains and permit.effect > Effect.READ
         schema = None if request.schema is None else self._path(request.schema)

@@ -1,0 +1,229 @@
+"""On MariaDB a caller's role adds to what the source's account may do, and a variable names it."""
+
+import asyncio
+from itertools import count
+
+import pytest
+from msgspec import structs
+
+import mysql_server
+from engine_cases import CASES
+from tidegate.engines.registry import open_engine
+from tidegate.errors import Code, GateError
+from tidegate.types import (
+    NEVER,
+    Browse,
+    Cancellation,
+    Effect,
+    Explain,
+    Identity,
+    Limits,
+    Query,
+    RunAs,
+    Statement,
+)
+
+pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
+
+_numbers = count(1)
+
+WHO = "SELECT CURRENT_ROLE(), @actor"
+
+OWNED = """
+CREATE TABLE {db}.orders (id INT PRIMARY KEY, owner VARCHAR(60));
+INSERT INTO {db}.orders VALUES (1, 'alice'), (2, 'alice'), (3, 'bob');
+CREATE TABLE {db}.log (id INT PRIMARY KEY, actor VARCHAR(60));
+CREATE TRIGGER {db}.tell BEFORE INSERT ON {db}.log FOR EACH ROW SET NEW.actor = @actor;
+CREATE VIEW {db}.orders_of_alice AS SELECT * FROM {db}.orders WHERE owner = 'alice';
+CREATE VIEW {db}.orders_of_bob AS SELECT * FROM {db}.orders WHERE owner = 'bob';
+CREATE ROLE {alice}; CREATE ROLE {bob}; CREATE ROLE {stranger}; CREATE ROLE {home};
+CREATE USER {login}; GRANT {alice} TO {login}; GRANT {bob} TO {login}; GRANT {home} TO {login};
+SET DEFAULT ROLE {home} FOR {login};
+GRANT SHOW VIEW ON {db}.* TO {login};
+GRANT SELECT ON {db}.orders_of_alice TO {alice};
+GRANT SELECT, INSERT, UPDATE ON {db}.log TO {alice};
+GRANT SELECT ON {db}.orders_of_bob TO {bob}
+"""
+
+
+class House:
+    """A database of which the account that opens it may read nothing by itself."""
+
+    def __init__(self, case):
+        self.case = case
+        self.server = mysql_server.shared()
+        self.database = case.url.partition("?")[0].rpartition("/")[2]
+        number = next(_numbers)
+        names = ("alice", "bob", "stranger", "home", "login")
+        self.roles = {name: f"{name}_{number}" for name in names}
+        self.server.script(OWNED.format(db=self.database, **self.roles))
+        url = self.server.url(self.database, self.roles["login"], "&pool=1")
+        case.source = structs.replace(case.source, url=url, run_as=RunAs("{actor.name}"))
+
+    def permit(self, who, request, effect=Effect.READ, actor=None):
+        role = None if who is None else self.roles.get(who, who)
+        variables = () if actor is None else (("actor", actor),)
+        permit = self.case.permit(request, effect)
+        return structs.replace(permit, identity=Identity(role, variables))
+
+    async def run(self, engine, who, text, params=None, effect=Effect.READ, actor=None):
+        request = Query(Statement(text, params), Limits(max_rows=1000))
+        cursor = await engine.run(self.permit(who, request, effect, actor), NEVER)
+        try:
+            rows = []
+            while batch := await cursor.fetch(100):
+                rows += [tuple(row) for row in batch]
+            return rows
+        finally:
+            await cursor.close()
+
+    async def refused(self, work):
+        with pytest.raises(GateError) as caught:
+            await work
+        return caught.value
+
+    async def who_is_there(self, engine):
+        return await self.case.ask(engine, WHO)
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(CASES["mysql"].prepare(tmp_path))
+    house.nobody = [(house.roles["home"], None)]
+    yield house
+    for name in ("alice", "bob", "stranger", "home"):
+        house.server.script(f"DROP ROLE {house.roles[name]}")
+    house.server.script(f"DROP USER {house.roles['login']}")
+
+
+async def test_a_role_opens_what_is_granted_to_it_alone(house):
+    async with house.case.opened() as engine:
+        alices, bobs = (f"SELECT id FROM orders_of_{name}" for name in ("alice", "bob"))
+        for _ in range(2):
+            assert await house.run(engine, "alice", alices) == [(1,), (2,)]
+            assert await house.run(engine, "bob", bobs) == [(3,)]
+            for who, text in (("alice", bobs), ("bob", alices), (None, alices)):
+                error = await house.refused(house.run(engine, who, text))
+                assert error.code in (Code.SQL_FAILED, Code.SQL_FUNCTION)
+
+
+async def test_names_and_values_are_no_code(house):
+    hostile = """'; SET ROLE NONE; -- "x" \\ ` é"""
+    async with house.case.opened() as engine:
+        found = await house.run(engine, "alice", WHO, actor=hostile)
+        assert found == [(house.roles["alice"], hostile)]
+        error = await house.refused(house.run(engine, hostile, "SELECT 1"))
+        assert error.code is Code.POLICY_IDENTITY
+
+
+async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(house):
+    add = "INSERT INTO log (id) VALUES (?)"
+    async with house.case.opened() as engine:
+        assert await house.who_is_there(engine) == house.nobody
+        for work in (
+            house.run(engine, "alice", WHO, actor="me"),
+            house.run(engine, "alice", add, (1,), Effect.WRITE, "me"),
+            house.refused(house.run(engine, "alice", "SELECT (SELECT id FROM orders_of_alice)")),
+            house.refused(house.run(engine, "alice", add, (1,), Effect.WRITE, "me")),
+            house.refused(house.run(engine, "stranger", "SELECT 1", actor="me")),
+        ):
+            await work
+            assert await house.who_is_there(engine) == house.nobody
+
+
+async def test_callers_who_take_turns_on_one_connection_are_each_themselves(house):
+    async with house.case.opened() as engine:
+        callers = ["alice", "bob", None] * 8
+        found = await asyncio.gather(
+            *[house.run(engine, who, WHO, actor=str(place)) for place, who in enumerate(callers)]
+        )
+    assert found == [
+        [(house.roles[who or "home"], str(place))] for place, who in enumerate(callers)
+    ]
+
+
+async def test_a_cancelled_caller_leaves_nothing_behind(house):
+    async with house.case.opened() as engine:
+        cancellation = Cancellation()
+        tables = ", ".join(f"orders_of_alice AS o{place}" for place in range(40))
+        text = f"SELECT SUM(o1.id + o2.id) FROM {tables}"
+        running = asyncio.ensure_future(
+            engine.run(house.permit("alice", Query(Statement(text)), actor="me"), cancellation)
+        )
+        listed = (
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SUM(%'"
+        )
+        while house.server.script(listed) == [(0,)]:
+            await asyncio.sleep(0)
+        cancellation.cancel()
+        assert (await house.refused(running)).code is Code.CALL_CANCELLED
+        assert await house.who_is_there(engine) == house.nobody
+
+
+async def test_a_change_is_recorded_with_the_caller_that_made_it(house):
+    async with house.case.opened() as engine:
+        await house.run(
+            engine, "alice", "INSERT INTO log (id) VALUES (1)", effect=Effect.WRITE, actor="Ann"
+        )
+    assert house.server.script("SELECT * FROM log", house.database) == [(1, "Ann")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO log SELECT 1, @actor := 'other'",
+        "INSERT INTO log VALUES (1, 'x') RETURNING @actor := 'other'",
+        "INSERT INTO log VALUES ((@actor := 'other') = 'other', 'x')",
+        "INSERT INTO log SELECT 1, @actor /*!50000 := 'other' */",
+        "UPDATE log SET actor = (@actor:='other')",
+        "SELECT 'other' INTO @actor",
+        "SELECT 'other' INTO/**/@`actor`",
+        "SET @actor = 'other'",
+        "SET ROLE NONE",
+        "SELECT @actor := 'other'",
+        "WITH x AS (SELECT @actor := 'other') SELECT * FROM x",
+        "SET STATEMENT max_statement_time = 1 FOR SELECT 1",
+        "EXECUTE IMMEDIATE 'SET ROLE NONE'",
+        "BEGIN NOT ATOMIC SET ROLE NONE; END",
+    ],
+)
+async def test_no_statement_says_that_its_caller_is_another(house, text):
+    async with house.case.opened() as engine:
+        await house.refused(house.run(engine, "alice", text, actor="Ann"))
+        change = house.run(engine, "alice", text, effect=Effect.WRITE, actor="Ann")
+        assert (await house.refused(change)).code in (Code.POLICY_DENIED, Code.SQL_MULTIPLE)
+        assert await house.who_is_there(engine) == house.nobody
+        assert await house.run(engine, "alice", WHO, actor="Ann") == [(house.roles["alice"], "Ann")]
+    assert house.server.script("SELECT * FROM log", house.database) == []
+
+
+async def test_a_statement_is_explained_and_its_rows_counted_as_the_caller(house):
+    async with house.case.opened() as engine:
+        explain = Explain(Statement("SELECT * FROM log"))
+        cursor = await engine.run(house.permit("alice", explain), NEVER)
+        assert await cursor.fetch(10)
+        await cursor.close()
+        error = await house.refused(engine.run(house.permit("bob", explain), NEVER))
+        assert error.code is Code.SQL_FAILED
+        counting = Browse("counts", table="log")
+        counts = await engine.describe(house.permit("alice", counting), NEVER)
+        assert list(counts.rows.values()) == [0]
+        await house.refused(engine.describe(house.permit("bob", counting), NEVER))
+        assert await house.who_is_there(engine) == house.nobody
+
+
+@pytest.mark.parametrize("who", ["stranger", "is_not_there", "none", "NONE", ""])
+async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(house, who):
+    async with house.case.opened() as engine:
+        for effect, text in ((Effect.READ, "SELECT 1"), (Effect.WRITE, "CREATE TABLE t (a INT)")):
+            error = await house.refused(house.run(engine, who, text, effect=effect))
+            assert error.code is Code.POLICY_IDENTITY
+            assert error.hint
+        assert await house.run(engine, "alice", "SELECT 1") == [(1,)]
+    assert house.server.script("SHOW TABLES LIKE 't'", house.database) == []
+
+
+async def test_only_names_of_variables_are_taken_for_such(house):
+    for name in ("a b", "a`", "@actor", ""):
+        source = structs.replace(house.case.source, run_as=RunAs(variables=((name, "x"),)))
+        assert (await house.refused(open_engine(source))).code is Code.CONFIG_INVALID
