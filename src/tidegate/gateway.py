@@ -10,12 +10,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from msgspec import structs
-
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
-from tidegate.approvals.petition import Petition
 from tidegate.audit.log import AuditLog
 from tidegate.connections import Connection, Connections
+from tidegate.consent import Consent
 from tidegate.curtain import Curtain
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
@@ -43,11 +41,9 @@ from tidegate.types import (
     Payload,
     Permit,
     Query,
-    Rehearsal,
     Reply,
     Request,
     Source,
-    Statement,
     Switch,
     Tabs,
     Verdict,
@@ -57,7 +53,6 @@ Keeper = Callable[[Call, tuple[Source, ...]], Awaitable[Payload]]
 """Answers a request about state of our own, within the sources it is given."""
 
 _METADATA_LIMITS = Limits()
-_REHEARSAL = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 
 
 class Gateway:
@@ -78,7 +73,7 @@ class Gateway:
         self._connections = connections
         self._audit = audit
         self._history = history
-        self._approvals = approvals
+        self._consent = Consent(approvals, connections, _permit, self._trail)
         self._keepers = keepers or {}
         self._runs = Runs()
         self._curtain = Curtain(self._runs, key)
@@ -89,9 +84,7 @@ class Gateway:
     async def handle(self, call: Call) -> Reply:
         """Answer one call. Raises: GateError, whatever is refused or fails."""
         self._calls += 1
-        trail = Trail(
-            self._audit, self._history, self._clock, call, f"{self._run_id}-{self._calls:x}"
-        )
+        trail = self._trail(call, f"{self._run_id}-{self._calls:x}")
         try:
             payload = await self._answer(call, trail)
         except GateError as error:
@@ -106,6 +99,13 @@ class Gateway:
             trail.fail(GateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
             raise
         return Reply(payload, trail.call_id)
+
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Take the answer of a person to whom the caller's own client showed the question.
+
+        Raises: GateError APPROVAL_NEEDED if such an answer does not count for this source.
+        """
+        await self._consent.settle(needed, call, allow)
 
     async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
         """What the gate would say to a call and every rule it looks at, with the database's
@@ -137,6 +137,9 @@ class Gateway:
         except GateError as refusal:
             return under_shield(explanation, verdict_of(refusal))
         return under_shield(explanation, None)
+
+    def _trail(self, call: Call, call_id: str, kind: str = "") -> Trail:
+        return Trail(self._audit, self._history, self._clock, call, call_id, kind=kind)
 
     async def _answer(self, call: Call, trail: Trail) -> Payload:
         request = call.request
@@ -182,7 +185,7 @@ class Gateway:
                 judgement = opinion
                 verdict = self._decide(call, source, judgement, trail)
         if verdict.kind == "ask" and not isinstance(wanted, Browse):
-            await self._approve(call, wanted, connection, trail, engine)
+            await self._consent.obtain(call, wanted, connection, trail, engine)
         if call.cancellation.cancelled:
             raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
         permit = _permit(call, source, request, judgement.effect, trail)
@@ -236,105 +239,6 @@ class Gateway:
                 details={"rule": verdict.rule, "effect": judgement.effect.label},
             )
         return verdict
-
-    async def _approve(
-        self,
-        call: Call,
-        request: Query | Explain,
-        connection: Connection,
-        trail: Trail,
-        engine: Engine,
-    ) -> None:
-        """Return if a person approved exactly this, or nobody can be asked and need not be.
-
-        Raises: ApprovalNeeded, GateError APPROVAL_NEEDED, APPROVAL_DECLINED, LIMIT_RATE.
-        """
-        judgement, verdict, source = trail.judgement, trail.verdict, connection.source
-        assert judgement is not None and verdict is not None  # noqa: S101 - decided before
-        if self._approvals is None:
-            raise GateError(Code.APPROVAL_NEEDED, verdict.reason)
-        statement = request.statement
-        if isinstance(request, Explain):
-            statement = Statement(f"EXPLAIN {statement.text}", statement.params)
-        petition = Petition(
-            call.actor, source, statement, judgement, verdict, request.database, request.schema,
-            call.surface, call.tool, call.client,
-        )  # fmt: skip
-
-        async def rehearse() -> Rehearsal:
-            return await self._rehearse(call, request, connection, trail, engine)
-
-        try:
-            trail.approval = await self._approvals.approve(petition, call, rehearse)
-        except GateError as error:
-            trail.approval = error.details.get("approval", "")
-            raise
-        if self._connections.find(call.source, call.actor).source != source:
-            raise GateError(
-                Code.POLICY_DENIED,
-                "The source was changed while the call waited for a person",
-                hint="Send the call again.",
-            )
-
-    async def _rehearse(
-        self,
-        call: Call,
-        request: Query | Explain,
-        connection: Connection,
-        trail: Trail,
-        engine: Engine,
-    ) -> Rehearsal:
-        """Try the change and roll it back, on record like any statement; or why not."""
-        judgement = trail.judgement
-        if (
-            judgement is None
-            or judgement.effect is not Effect.WRITE
-            or isinstance(request, Explain)
-        ):
-            return Rehearsal(reason="only UPDATE and DELETE are tried.")
-        if shield_of(call.actor, connection.source) is not None:
-            return Rehearsal(reason="some of the source is hidden from the caller.")
-        if not engine.capabilities.rehearses:
-            return Rehearsal(reason="this engine cannot try a change without harm.")
-        tried = Trail(
-            self._audit, self._history, self._clock, call, f"{trail.call_id}-dry", kind="rehearse"
-        )
-        tried.source, tried.judgement, tried.verdict = trail.source, judgement, trail.verdict
-        shares, actor_id = connection.shares, call.actor.id
-        try:
-            await tried.permit()
-            briefly = structs.replace(request, limits=_REHEARSAL)
-            permit = _permit(call, connection.source, briefly, judgement.effect, tried)
-            await shares.enter(actor_id, _REHEARSAL.timeout_s, call.cancellation)
-            try:
-                rehearsal = await engine.rehearse(permit, call.cancellation)
-            finally:
-                shares.leave(actor_id)
-            await tried.succeed(rows=rehearsal.affected)
-        except GateError as error:
-            tried.fail(error)
-            return Rehearsal(reason=f"it failed: {error.message}")
-        except asyncio.CancelledError:
-            tried.fail(GateError(Code.CALL_CANCELLED, "The call was cancelled"))
-            raise
-        return rehearsal
-
-    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
-        """Take the answer of a person to whom the caller's own client showed the question.
-
-        Raises: GateError APPROVAL_NEEDED if such an answer does not count for this source.
-        """
-        source = self._connections.find(call.source, call.actor).source
-        question = needed.question
-        if (
-            self._approvals is None
-            or not needed.askable
-            or source.approval != "any"
-            or source.id != question.subject.source_id
-        ):
-            raise GateError(Code.APPROVAL_NEEDED, "The answer must come from the inbox")
-        by = f"the person at {call.client or 'the client'} of {call.actor.name}"
-        await self._approvals.settle(question, call.actor.id, allow, by)
 
     async def _serve(self, call: Call, connection: Connection, trail: Trail) -> Payload:
         """Answer what is about a source and is no statement."""
