@@ -66,7 +66,9 @@ def _element(value: Any, shaped: Callable[[Any], Any]) -> str:
 
 
 def _mysql(kind: str) -> Write | None:
-    return {"timestamp": _mysql_moment, "time": _mysql_time, "geometry": _mysql_shape}.get(kind)
+    return {"timestamp": _mysql_moment, "time": _mysql_time, "geometry": _mysql_shape}.get(
+        kind.partition("(")[0]
+    )
 
 
 def _mysql_moment(value: Any) -> str:
@@ -98,6 +100,8 @@ def _mysql_shape(value: Any) -> str:
 def _duckdb(kind: str) -> Write | None:
     if kind == "INTERVAL":
         return lambda value: literal(_duration(value), "duckdb")
+    if kind.startswith(("DATE", "TIMESTAMP")) and not kind.endswith("]"):
+        return lambda value: literal(_ancient(value), "duckdb")
     if kind == "TIME WITH TIME ZONE":
         return lambda value: literal(_offset(value), "duckdb")
     if kind.endswith("]"):
@@ -155,6 +159,14 @@ def _behind_name(field: str) -> str:
     return field[found.end() :] if found else field
 
 
+def _offset(value: Any) -> Any:
+    return f"{value[:-1]}+00" if isinstance(value, str) and value.endswith("Z") else value
+
+
+def _ancient(value: Any) -> Any:
+    return f"{value[:-2]}(BC)" if isinstance(value, str) and value.endswith(" BC") else value
+
+
 # What several have in common.
 
 
@@ -174,10 +186,6 @@ def _duration(value: Any) -> Any:
         if part is not None
     ]
     return " ".join(shown)
-
-
-def _offset(value: Any) -> Any:
-    return f"{value[:-1]}+00" if isinstance(value, str) and value.endswith("Z") else value
 
 
 _SPECIAL: dict[str, Callable[[str], Write | None]] = {
