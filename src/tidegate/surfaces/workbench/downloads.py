@@ -90,6 +90,7 @@ class NewFile:
         self._folder: int | None = None
         self._file: BinaryIO | None = None
         self._ended = False
+        self._made_as: os.stat_result | None = None
         self.path: Path | None = None
 
     def put(self, chunk: bytes) -> None:
@@ -115,17 +116,20 @@ class NewFile:
     def discard(self) -> None:
         """Remove what was written, if it is still there. Safe to call twice."""
         with self._guard:
-            file, folder = self._file, self._folder
-            if not self._ended and file is not None and folder is not None:
-                with suppress(OSError):
-                    # By the folder that was opened: the path may lead elsewhere by now.
-                    name = self._names[-1] if self.path is None else self.path.name
-                    there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if os.path.samestat(there, os.fstat(file.fileno())):
-                        os.unlink(name, dir_fd=folder)
-                with suppress(OSError):
-                    file.close()
+            if not self._ended:
+                self._take_back()
             self._let_go()
+
+    def _take_back(self) -> None:
+        if self._file is None or self._made_as is None or self.path is None:
+            return
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            # By the folder that was opened: the path may lead elsewhere by now.
+            there = os.stat(self.path.name, dir_fd=self._folder, follow_symlinks=False)
+            if os.path.samestat(there, self._made_as):
+                os.unlink(self.path.name, dir_fd=self._folder)
 
     def _made(self) -> BinaryIO:
         *folders, name = self._names
@@ -144,6 +148,7 @@ class NewFile:
                 "output_path must name a new file in a folder that exists inside the Downloads"
                 " directory"
             ) from None
+        self._made_as = os.fstat(descriptor)
         self._file = os.fdopen(descriptor, "wb")
         self.path = self._home.joinpath(*folders, made)
         return self._file

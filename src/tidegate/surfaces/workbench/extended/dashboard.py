@@ -10,15 +10,27 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.errors import GateError
+from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import OnConnection, answer, dialect_of, hints
 from tidegate.surfaces.workbench.execution import Executed, executed
-from tidegate.types import Limits, Page, Query, Statement
+from tidegate.types import Browse, ConnectionState, Limits, Page, Query, Statement
 
 Panel = Literal["sessions", "metrics", "slow_queries", "errors"]
 _LIMITS = Limits(max_rows=200, timeout_s=10.0)
+_OF_ONE_VIEW = frozenset(
+    {
+        Code.LIMIT_TIME,
+        Code.POLICY_DENIED,
+        Code.POLICY_MASKED,
+        Code.SQL_FAILED,
+        Code.SQL_FUNCTION,
+        Code.SQL_UNKNOWN,
+        Code.UNSUPPORTED,
+    }
+)
+"""What may be wrong with one panel and not with the others."""
 
 _POSTGRES: dict[Panel, str] = {
     "sessions": (
@@ -77,6 +89,8 @@ class Dashboard(msgspec.Struct, frozen=True):
 
 
 async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
+    # The gate has its say on the source itself, also where there is no statement to run.
+    await turn.handle(Browse("status"), args.source, ConnectionState)
     known = _PANELS.get(await dialect_of(turn, args.source), {})
     shown: dict[str, Executed] = {}
     missing: list[Failure] = []
@@ -90,6 +104,8 @@ async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
         try:
             shown[panel] = executed(await turn.handle(request, args.source, Page, reads_only=True))
         except GateError as error:
+            if error.code not in _OF_ONE_VIEW:
+                raise
             # One view that the account may not read must not hide the others.
             missing.append(Failure(panel, error.message))
     return answer(Dashboard(**shown, unavailable=tuple(missing)))
