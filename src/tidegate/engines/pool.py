@@ -122,7 +122,7 @@ class Pool(Generic[SessionT]):
                 self.drop(session)
                 continue
             if self._count < self._size:
-                found: SessionT | None = await self._opened()
+                found: SessionT | None = await self._opened(timeout_s)
             else:
                 found = await self._next(timeout_s)
             if found is not None:
@@ -186,14 +186,20 @@ class Pool(Generic[SessionT]):
         for line in list(self._gone):
             await line.closed()
 
-    async def _opened(self) -> SessionT:
+    async def _opened(self, timeout_s: float) -> SessionT:
         self._count += 1
         try:
-            return await self._open()
-        except BaseException:
+            async with asyncio.timeout(timeout_s):
+                return await self._open()
+        except BaseException as error:
             self._count -= 1
             self._wake(None)
-            raise
+            if not isinstance(error, TimeoutError):
+                raise
+        raise GateError(
+            Code.SOURCE_UNREACHABLE,
+            f"No connection to the server could be made within {timeout_s:.3g} s.",
+        )
 
     async def _next(self, timeout_s: float) -> SessionT | None:
         """Wait in line; None means: look again."""

@@ -175,3 +175,21 @@ async def test_a_wrong_password_is_told_without_it(by_tcp, monkeypatch):
     assert caught.value.code is Code.SOURCE_UNREACHABLE
     assert "battery" not in told
     assert "password" in told
+
+
+async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(
+    by_tcp, server, monkeypatch
+):
+    """Our own limit is longer than the patience of the test."""
+    monkeypatch.setattr("tidegate.engines.postgres.watch.FRESH_S", 0.0)
+    monkeypatch.setattr("tidegate.engines.postgres.engine.OWN_S", 600.0)
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port, "?connect_timeout=600&pool=1")
+        async with case.opened() as engine:
+            await case.ask(engine, "SELECT 1")
+            proxy.stall()
+            for _ in range(2):  # the second one finds no connection
+                error = await failure(case.ask(engine, "SELECT 2", limits=Limits(timeout_s=0.1)))
+                assert error.code in (Code.LIMIT_TIME, Code.SOURCE_UNREACHABLE)
+            proxy.flow()
+            assert await case.ask(engine, "SELECT 3") == [(3,)]

@@ -7,6 +7,7 @@ what the catalogue says, `engines/errand.py` how a statement is told to end.
 from __future__ import annotations
 
 import re
+from time import monotonic
 from typing import ClassVar
 
 from psycopg.pq import ExecStatus
@@ -48,6 +49,8 @@ from tidegate.types import (
 
 OWN_S = 10.0
 """The time limit of what we ask for ourselves."""
+
+_LEAST_S = 0.001
 
 SUPERUSER = (
     "the account is a superuser: no privilege that was not granted stops it, so give this source a"
@@ -101,11 +104,13 @@ class PostgresEngine:
         unread = judgement.effect is Effect.UNKNOWN and judgement.rule != CATALOG_RULE
         return None if unread else judgement
 
-    async def _judgement(self, text: str) -> Judgement:
+    async def _judgement(
+        self, text: str, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER
+    ) -> Judgement:
         self._check_open()
         if self._watch.is_due:
-            async with self._borrowed() as session:
-                await self._watch.look(session, round(OWN_S * 1000))
+            async with self._borrowed(timeout_s, cancellation) as session:
+                await self._watch.look(session, max(1, round(timeout_s * 1000)))
         return self._watch.judgement(text)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
@@ -120,7 +125,8 @@ class PostgresEngine:
         if explains:
             text, params = self._explanation(text, params)
         encoded = encode_statement(text)
-        opinion = await self._judgement(text)
+        until = monotonic() + permit.limits.timeout_s
+        opinion = await self._judgement(text, permit.limits.timeout_s, cancellation)
         if opinion.effect > (Effect.READ if explains else permit.effect) or (
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
@@ -128,9 +134,9 @@ class PostgresEngine:
         writes = not explains and permit.effect > Effect.READ
         schema = None if request.schema is None else self._path(request.schema)
         database = request.database
-        timeout_s = permit.limits.timeout_s
         pool = self._pool if database is None else self._pool_of(database)
-        session = await pool.take(timeout_s)
+        session = await pool.take(max(_LEAST_S, until - monotonic()))
+        timeout_s = max(_LEAST_S, until - monotonic())
         errand = Errand(pool, session, timeout_s, cancellation, self._running, writes=writes)
         try:
             async with errand:
@@ -165,7 +171,9 @@ class PostgresEngine:
         if isinstance(found, str):
             return Rehearsal(reason=found)
         encoded = encode_statement(request.statement.text)
-        opinion = await self._judgement(request.statement.text)
+        opinion = await self._judgement(
+            request.statement.text, permit.limits.timeout_s, cancellation
+        )
         if opinion.effect > permit.effect:
             await self._refuse(encoded, opinion, permit)
         limits = permit.limits
