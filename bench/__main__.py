@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 
-from bench import data, engines, judging, peers, servers, workloads
+from bench import data, engines, judging, layers, peers, servers, workloads
 from bench.client import WrongAnswerError
 from bench.mcp import McpError
 from bench.report import render
@@ -51,6 +51,7 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
 IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {
     "engines": engines.engines,
     "export": engines.export,
+    "layers": layers.layers,
     "judge": judging.judging,
 }
 

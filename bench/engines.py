@@ -16,8 +16,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Container
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Container, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -47,7 +47,7 @@ from tidegate.types import (
     Statement,
 )
 
-DRIVER, ENGINE, GATE = "driver", "engine", "gate"
+CONTESTANTS = DRIVER, ENGINE, GATE = "driver", "engine", "gate"
 ACTOR = Actor("bench", "bench", Scope.READ_ONLY)
 LIMITS = Limits(max_rows=200_000, max_bytes=1 << 30, timeout_s=120)
 STATE = WORK / "state-engines"
@@ -56,12 +56,21 @@ Act = Callable[[], Awaitable[object]]
 """One call of a contestant. Raises AssertionError if the answer is not the right one."""
 
 
-def serve_alike() -> None:
+@contextmanager
+def collecting() -> Iterator[None]:
     """Let the collector run as it does in a server (`edges/listen.py`)."""
+    before, enabled = gc.get_threshold(), gc.isenabled()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+        if not enabled:
+            gc.disable()
 
 
 class Workload(NamedTuple):
@@ -78,16 +87,12 @@ def engines(effort: Effort) -> Rows:
     import uvloop
 
     rows: Rows = {}
-    serve_alike()
-    try:
-        with ExitStack() as stack:
-            for ground in grounds(stack):
-                if isinstance(ground, str):
-                    rows[ground] = []
-                else:
-                    rows |= uvloop.run(_measured(ground, effort))
-    finally:
-        gc.disable()
+    with collecting(), ExitStack() as stack:
+        for ground in grounds(stack, wide=WIDE):
+            if isinstance(ground, str):
+                rows[ground] = []
+            else:
+                rows |= uvloop.run(_measured(ground, effort))
     return rows
 
 
@@ -132,8 +137,13 @@ async def interleaved(
     return rows
 
 
-async def turn_of(act: Act, seconds: float, apart: Container[int]) -> tuple[float, float]:
-    """CPU seconds a call on average and wall seconds a call in the median; at least two calls."""
+async def turn_of(
+    act: Act, seconds: float, apart: Container[int], finish: Callable[[], None] | None = None
+) -> tuple[float, float]:
+    """CPU seconds a call on average and wall seconds a call in the median; at least two calls.
+
+    `finish` does what the calls have put off; its CPU is theirs.
+    """
     walls: list[float] = []
     end = time.perf_counter() + seconds
     cpu = cpu_here(apart)
@@ -141,6 +151,8 @@ async def turn_of(act: Act, seconds: float, apart: Container[int]) -> tuple[floa
         started = time.perf_counter()
         await act()
         walls.append(time.perf_counter() - started)
+    if finish is not None:
+        finish()
     return (cpu_here(apart) - cpu) / len(walls), percentile(walls, 0.5)
 
 
@@ -229,7 +241,7 @@ def export(effort: Effort) -> Rows:
     """100,000 rows to a file, by each engine in a process of its own (`streaming.py`)."""
     rows: Rows = {}
     with ExitStack() as stack:
-        for ground in grounds(stack):
+        for ground in grounds(stack, wide=()):
             if isinstance(ground, str):
                 rows[ground] = []
                 continue

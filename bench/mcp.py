@@ -83,7 +83,7 @@ class HttpSpeaker:
         Params may contain the placeholder that `with_item` makes; all else is encoded once.
         The marker must be in the answer exactly `times` times (0: at least once).
         """
-        request = self._request(method, params, _ID)
+        request = self.request(method, params, _ID)
         before, after = request.split(str(_ID).encode())
         first, *rest = after.split(_ITEM.encode())
         for number, (item, marker) in enumerate(items, 2_000_000):
@@ -95,7 +95,7 @@ class HttpSpeaker:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.connect()
-            connection.sock.sendall(self._request(method, params, number))
+            connection.sock.sendall(self.request(method, params, number))
             response = http.client.HTTPResponse(connection.sock, method="POST")
             response.begin()
             self.session = response.getheader("mcp-session-id") or self.session
@@ -106,7 +106,8 @@ class HttpSpeaker:
         finally:
             connection.close()
 
-    def _request(self, method: str, params: dict[str, Any], number: int | None) -> bytes:
+    def request(self, method: str, params: dict[str, Any], number: int | None) -> bytes:
+        """One request as it goes over the wire."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if number is not None:
             message["id"] = number

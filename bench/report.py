@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from bench.figures import Spread, paired, spread
+from bench.engines import CONTESTANTS
+from bench.figures import Spread, increments, paired, spread
+from bench.layers import STAGES
 from bench.servers import FLOOR, GATE, TOOLBOX
 
 Results = dict[str, Any]
@@ -26,7 +28,6 @@ LATENCY_TITLES = {
 }
 
 
-THEM = ("driver", "engine", "gate")
 CLOCKS = ("cpu", "wall")
 
 
@@ -107,6 +108,15 @@ AIMS = (
         1,
         _engine("PostgreSQL, schema of 212 tables", "engine wall", 1e-3),
     ),
+    Aim(
+        "the gate on a point query of SQLite, in process, CPU µs more",
+        120,
+        1,
+        lambda workloads: sum(
+            share * spread(_series(workloads["layers"], "SQLite", f"{stage} cpu")).median * 1e6
+            for stage, share in (("HTTP edge", 1), ("engine", -1))
+        ),
+    ),
     Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
     Aim("cold start, s of CPU to the first answer", 0.25, 3, _median("cold-start", "cpu")),
     Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
@@ -135,6 +145,7 @@ def render(results: Results) -> str:
         ("tokens", _tokens),
         ("engines", _engines),
         ("export", _export),
+        ("layers", _layers),
         ("judge", _judge),
     ):
         if name in workloads:
@@ -268,7 +279,7 @@ def _engines(rows: Rows) -> str:
             read.append(
                 (
                     name,
-                    *(_spread(rows, name, f"{who} wall").show(1, 1e-3) for who in THEM[:2]),
+                    *(_spread(rows, name, f"{who} wall").show(1, 1e-3) for who in CONTESTANTS[:2]),
                     *(_over(rows, name, f"engine {what}", f"driver {what}") for what in CLOCKS),
                     _spread(rows, name, "gate wall").show(3, 1e-3),
                 )
@@ -278,7 +289,9 @@ def _engines(rows: Rows) -> str:
             for what in CLOCKS:
                 digits = 3 if "point" in name else 1
                 line.append(_spread(rows, name, f"driver {what}").show(digits, 1e-3))
-                line += [_over(rows, name, f"{who} {what}", f"driver {what}") for who in THEM[1:]]
+                line += [
+                    _over(rows, name, f"{who} {what}", f"driver {what}") for who in CONTESTANTS[1:]
+                ]
             asked.append(tuple(line))
     return (
         f"## The engines and their bare drivers, in process\n\n{_table(queries, asked)}\n"
@@ -301,6 +314,37 @@ def _export(rows: Rows) -> str:
         for name, rounds in rows.items()
     ]
     return f"## Memory of an export of 100,000 rows as CSV\n\n{_table(header, lines)}"
+
+
+def _layers(rows: Rows) -> str:
+    parts = ["## What each layer of the gate adds to a point query, in process\n"]
+    for engine, rounds in rows.items():
+        if not rounds:
+            parts.append(f"{engine}.\n")
+            continue
+        cpu = {name: spread([row[f"{name} cpu"] for row in rounds]) for name in _names(rounds)}
+        wall = {name: spread([row[f"{name} wall"] for row in rounds]) for name in _names(rounds)}
+        header = ("layer", "adds CPU µs", "of the whole", "CPU µs with it", "wall µs with it")
+        lines = [
+            (
+                name,
+                f"{more * 1e6:.1f}",
+                f"{share:.0%}",
+                cpu[name].show(1, 1e-6),
+                wall[name].show(1, 1e-6),
+            )
+            for name, more, share in increments([(name, cpu[name].median) for name in STAGES])
+        ]
+        parts.append(f"### {engine}\n\n{_table(header, lines)}")
+        header = ("a call that is no ordinary one", "CPU µs", "wall µs")
+        others = [name for name in cpu if name not in STAGES]
+        lines = [(name, cpu[name].show(0, 1e-6), wall[name].show(0, 1e-6)) for name in others]
+        parts.append(_table(header, lines))
+    return "\n".join(parts)
+
+
+def _names(rounds: list[dict[str, float]]) -> list[str]:
+    return [key.removesuffix(" cpu") for key in rounds[0] if key.endswith(" cpu")]
 
 
 def _judge(rows: Rows) -> str:

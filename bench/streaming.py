@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from bench import data
-from bench.engines import LIMITS, call, serve_alike
+from bench.engines import LIMITS, call, collecting
 from bench.process import cpu_here, peak, resident, tree
 from tidegate.app import App
 from tidegate.config import Config, SourceSettings
@@ -59,5 +59,5 @@ async def streamed(url: str, rows: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    serve_alike()
-    print(json.dumps(asyncio.run(streamed(sys.argv[1], int(sys.argv[2])))))
+    with collecting():
+        print(json.dumps(asyncio.run(streamed(sys.argv[1], int(sys.argv[2])))))

@@ -1,0 +1,331 @@
+"""Decides how the price of each layer of the gate is found: by taking the layers away.
+
+The real pipeline runs, in this process, with a stand-in that does nothing where a layer is left
+out. Each stage has one layer more than the one before, so that the differences add up to the
+whole. Beside that: what a call costs more if it is no ordinary one, with a text never seen, a mask
+or a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import count
+from typing import Any, NamedTuple
+
+import tidegate.gateway as pipeline
+from bench import data
+from bench.engines import LIMITS, Act, collecting, paged, turn_of
+from bench.figures import rotate
+from bench.grounds import WARM_ID, Ground, grounds
+from bench.mcp import STATELESS, HttpSpeaker
+from bench.peers import WORK
+from bench.process import tree
+from bench.workloads import Effort, Row, Rows
+from tidegate.app import App
+from tidegate.config import Config, SourceSettings
+from tidegate.edges.http import HttpEdge
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.link import Link
+from tidegate.trail import Trail
+from tidegate.types import (
+    Actor,
+    Call,
+    Effect,
+    Judgement,
+    Mask,
+    Page,
+    Permit,
+    Query,
+    Scope,
+    Statement,
+    Verdict,
+)
+
+STAGES = (
+    "engine",
+    "pipeline",
+    "judge",
+    "database's opinion",
+    "policy",
+    "audit",
+    "history",
+    "identity",
+    "surface and protocol",
+    "HTTP edge",
+)
+"""In the order in which they are put on. The first is no layer: it is what the rest is for."""
+
+SHARE = 0.2
+CHANGE = "UPDATE counter SET n = n + 1 WHERE id = 1"
+STATE = WORK / "state-layers"
+
+_READ = Judgement(Effect.READ, "bench", "not judged")
+_ALLOW = Verdict("allow", "bench", "not decided")
+
+
+class Muted(Trail):
+    """A trail without a record."""
+
+    async def permit(self) -> None:
+        self._permitted = True
+
+    async def succeed(self, page: Page | None = None, *, rows: int | None = None) -> None:
+        pass
+
+
+class Forgetful(Trail):
+    """A trail without history."""
+
+    def _remember(self, rows: int, elapsed_ms: float, error: str) -> None:
+        pass
+
+
+async def _no_opinion(engine: object, request: object, judgement: Judgement) -> Judgement:
+    return judgement
+
+
+LEFT_OUT: dict[str, dict[str, Any]] = {
+    "judge": {"judge": lambda text, dialect: _READ},
+    "database's opinion": {"_inspect": _no_opinion},
+    "policy": {
+        "_weigh": lambda call, source, judgement: _ALLOW,
+        "identity_of": lambda actor, source: None,
+        "shield_of": lambda actor, source: None,
+    },
+    "audit": {"Trail": Muted},
+    "history": {"Trail": Forgetful},
+}
+"""What stands in the pipeline for a layer that is left out, by its name there."""
+
+
+def stand_ins(stage: str) -> dict[str, Any]:
+    """What is to be swapped in the pipeline so that it has the layers up to `stage`."""
+    later = STAGES[STAGES.index(stage) + 1 :]
+    swaps: dict[str, Any] = {}
+    for layer in reversed(later):  # without audit there is no history either
+        swaps |= LEFT_OUT.get(layer, {})
+    return swaps
+
+
+@contextmanager
+def swapped(swaps: dict[str, Any]) -> Iterator[None]:
+    """The pipeline with stand-ins. Raises: AttributeError if it has no such part any more."""
+    kept = {name: getattr(pipeline, name) for name in swaps}
+    for name, part in swaps.items():
+        setattr(pipeline, name, part)
+    try:
+        yield
+    finally:
+        for name, part in kept.items():
+            setattr(pipeline, name, part)
+
+
+class Case(NamedTuple):
+    """One thing that is measured, and what stands in the pipeline meanwhile."""
+
+    act: Act
+    swaps: dict[str, Any]
+
+
+def layers(effort: Effort) -> Rows:
+    """For SQLite and PostgreSQL a row a round: `STAGE cpu` and `STAGE wall`, and the same of the
+    calls that are no ordinary ones, in seconds a call."""
+    import uvloop
+
+    rows: Rows = {}
+    with collecting(), ExitStack() as stack:
+        for ground in grounds(stack, names=("SQLite", "PostgreSQL"), wide=()):
+            if isinstance(ground, str):
+                rows[ground] = []
+            else:
+                rows[ground.name] = uvloop.run(_measured(ground, effort))
+    return rows
+
+
+async def _measured(ground: Ground, effort: Effort) -> list[Row]:
+    apart = frozenset(tree(os.getpid())[1:])
+    shutil.rmtree(STATE, ignore_errors=True)
+    masks = (Mask("items.name", "partial"),)
+    app = App.open(
+        Config(
+            sources=(
+                SourceSettings("shop", ground.url("shop")),
+                SourceSettings("masked", ground.url("shop"), masks=masks),
+                SourceSettings("counter", ground.url("counter"), external_access="readWrite"),
+            ),
+            surfaces=("core",),
+            state=str(STATE),
+        )
+    )
+    rows: list[Row] = []
+    try:
+        cases = await _cases(app)
+        for turn in range(effort.rounds + 1):
+            row: Row = {}
+            for name in rotate(list(cases), turn):
+                act, swaps = cases[name]
+                with swapped(swaps) if swaps else nullcontext():
+                    seconds = effort.seconds * SHARE if turn else 0.02
+                    cpu, wall = await turn_of(act, seconds, apart, app.history.flush)
+                row |= {f"{name} cpu": cpu, f"{name} wall": wall}
+            if turn:
+                rows.append(row)
+    finally:
+        await app.close()
+    return rows
+
+
+async def _cases(app: App) -> dict[str, Case]:
+    """Every stage, and every call that is no ordinary one, by its name in the report."""
+    token, _ = app.tokens.create("bench", Scope.READ_WRITE)
+    actor = app.door.identify(token, "127.0.0.1")
+    assert isinstance(actor, Actor)
+    frame, edge = _over_http(app, token)
+    kernel = Kernel(surface := app.surface("core"), surface.settings)
+    point = data.point(WARM_ID)
+    marker = data.point_marker(WARM_ID).encode()
+    engine = await _engine(app, actor, "shop", Effect.READ)
+    change = await _engine(app, actor, "counter", Effect.WRITE)
+
+    async def bare() -> None:
+        assert marker in (await engine(point)).rows
+
+    async def gate() -> None:
+        assert marker in (await handled(actor, point)).rows
+
+    async def identified() -> None:
+        known = app.door.identify(token, "127.0.0.1")
+        assert isinstance(known, Actor)
+        assert marker in (await handled(known, point)).rows
+
+    async def spoken() -> None:
+        known = app.door.identify(token, "127.0.0.1")
+        assert isinstance(known, Actor)
+        answer = await kernel.serve(frame, Link(known, _Nobody()))
+        assert answer is not None and marker in answer.frame
+
+    async def posted() -> None:
+        assert marker in await edge()
+
+    async def handled(known: Actor, sql: str, source: str = "shop") -> Page:
+        call = Call(known, "core", "query", Query(Statement(sql), LIMITS), source)
+        page = (await app.gateway.handle(call)).payload
+        assert isinstance(page, Page)
+        return page
+
+    def fresh(run: Callable[[str], Any], text: Callable[[int], str]) -> Act:
+        async def act() -> None:
+            assert (await run(text(next(numbers)))).row_count == 1
+
+        return act
+
+    async def run(sql: str) -> Page:
+        return await handled(actor, sql)
+
+    async def masked(sql: str) -> Page:
+        page = await handled(actor, sql, "masked")
+        assert b" no. " not in page.rows
+        return page
+
+    async def veiled() -> None:
+        await masked(point)
+
+    async def changed_barely() -> None:
+        assert (await change(CHANGE)).affected == 1
+
+    async def changed() -> None:
+        assert (await handled(actor, CHANGE, "counter")).affected == 1
+
+    numbers = count(1)
+    acts: dict[str, Act] = dict.fromkeys(STAGES, gate)
+    acts |= {
+        "engine": bare,
+        "identity": identified,
+        "surface and protocol": spoken,
+        "HTTP edge": posted,
+    }
+    cases = {stage: Case(acts[stage], stand_ins(stage)) for stage in STAGES}
+
+    return cases | {
+        "a new literal, engine": Case(fresh(engine, data.point), {}),
+        "a new literal, gate": Case(fresh(run, data.point), {}),
+        "a new shape, engine": Case(fresh(engine, _shape), {}),
+        "a new shape, gate": Case(fresh(run, _shape), {}),
+        "a mask": Case(veiled, {}),
+        "a mask, a new literal": Case(fresh(masked, data.point), {}),
+        "a change, engine": Case(changed_barely, {}),
+        "a change, without audit": Case(changed, {"Trail": Muted}),
+        "a change": Case(changed, {}),
+    }
+
+
+def _shape(number: int) -> str:
+    """A point query whose text no cache of literals knows."""
+    return f"SELECT id, sku, name, price AS p{number} FROM items WHERE id = {WARM_ID}"
+
+
+async def _engine(app: App, actor: Actor, source: str, effect: Effect) -> Callable[[str], Any]:
+    """Runs a text on a source's engine under a permit, past the gate."""
+    connection = app.connections.find(source, actor)
+    engine = await app.connections.engine(connection)
+
+    def run(sql: str) -> Any:
+        query = Query(Statement(sql), LIMITS)
+        permit = Permit("bench", actor, connection.source, query, effect, LIMITS)
+        return paged(engine, permit)
+
+    return run
+
+
+def _over_http(app: App, token: str) -> tuple[bytes, Callable[[], Any]]:
+    """The frame of the point query, and what posts it to the HTTP edge and gives the body.
+
+    The edge is the real one; where a server would stand (uvicorn, a socket) there is none.
+    """
+    surface = app.surface("core")
+    edge = HttpEdge({"/mcp": Kernel(surface, surface.settings)}, app.door.identify)
+    speaker = HttpSpeaker(7878, "/mcp", STATELESS, {"Authorization": f"Bearer {token}"})
+    arguments = {"sql": data.point(WARM_ID), "source": "shop"}
+    request = speaker.request("tools/call", {"name": "query", "arguments": arguments}, 1)
+    head, _, body = request.partition(b"\r\n\r\n")
+    headers = [
+        (name.lower(), value.strip())
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    ]
+
+    async def post() -> bytes:
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/mcp",
+            "headers": headers,
+            "client": ("127.0.0.1", 50_000),
+        }
+        heard: list[MutableMapping[str, Any]] = []
+
+        events: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body}]
+
+        async def receive() -> MutableMapping[str, Any]:
+            if not events:
+                await asyncio.get_running_loop().create_future()  # the client stays
+            return events.pop()
+
+        async def send(event: MutableMapping[str, Any]) -> None:
+            heard.append(event)
+
+        await edge(scope, receive, send)
+        assert heard[0]["status"] == 200, heard
+        return heard[-1]["body"]
+
+    return body, post
+
+
+class _Nobody:
+    """Hears nothing of what a server would say by itself."""
+
+    def send(self, message: bytes) -> None:
+        pass
