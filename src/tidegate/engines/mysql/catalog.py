@@ -32,6 +32,7 @@ Place = tuple[str, str]
 
 _KINDS = {"VIEW": "view", "SYSTEM VIEW": "view"}
 _FOREIGN = frozenset({"FEDERATED", "CONNECT", "SPIDER"})
+_MERGED = frozenset({"MYISAM", "MRG_MYISAM"})
 _OUT_OF_TIME = frozenset({1317, 1969, 3024})
 
 
@@ -69,6 +70,7 @@ async def _catalog(
     indexes_of = _indexes(indexes)
     keys_of = _foreign_keys(keys, rules)
     views_of = {(row[0], row[1]): str(row[2]) for row in views if row[2]}
+    parts = tuple([place for place, row in told.items() if str(row[3]).upper() in _MERGED])
     described = [
         _table(
             place,
@@ -77,6 +79,7 @@ async def _catalog(
             indexes_of[place],
             keys_of[place],
             views_of.get(place),
+            parts,
         )
         for place in [(row[0], row[1]) for row in names]
         if place in told
@@ -93,7 +96,9 @@ def _table(
     indexes: list[Index],
     keys: list[ForeignKey],
     definition: str | None,
+    parts: tuple[Place, ...],
 ) -> Table:
+    """`parts` are what a table over others can hold rows of: which of them, is told nowhere."""
     _, _, kind, engine, rows, comment = told
     return Table(
         schema=place[0],
@@ -105,6 +110,9 @@ def _table(
         comment=comment if comment and kind not in _KINDS else None,
         approximate_rows=None if rows is None or kind in _KINDS else int(rows),
         definition=definition,
+        reads=tuple([part for part in parts if part != place])
+        if str(engine).upper() == "MRG_MYISAM"
+        else (),
     )
 
 
@@ -114,7 +122,7 @@ def _primary(rows: Rows) -> dict[tuple[str, str, str], int]:
 
 def _columns(rows: Rows, primary: dict[tuple[str, str, str], int]) -> dict[Place, list[ColumnInfo]]:
     columns: dict[Place, list[ColumnInfo]] = defaultdict(list)
-    for schema, table, name, kind, nullable, default, comment, extra, _ in sorted(
+    for schema, table, name, kind, nullable, default, comment, extra, _, made in sorted(
         rows, key=lambda row: row[8]
     ):
         columns[schema, table].append(
@@ -122,7 +130,7 @@ def _columns(rows: Rows, primary: dict[tuple[str, str, str], int]) -> dict[Place
                 name=name,
                 type=kind,
                 nullable=nullable == "YES",
-                default=None if default == "NULL" else default,
+                default=made or (None if default == "NULL" else default),
                 key=primary.get((schema, table, name), 0),
                 comment=comment or None,
                 extra=_extra(extra),

@@ -6,6 +6,7 @@ import difflib
 from collections import defaultdict
 
 import apsw
+from msgspec import structs
 
 from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
@@ -33,6 +34,7 @@ WHERE schema = 'main' AND type != 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE
 ORDER BY name"""
 
 _VIEWS = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'"
+_MAKINGS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL"
 
 _COLUMNS = """
 SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
@@ -93,6 +95,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
     keys = _foreign_keys(session, columns, names, only)
     estimates = _estimates(session)
     views = dict(_all(session, _VIEWS))
+    reads = _read_makings(session, listed, columns, names)
     tables = [
         Table(
             schema=SCHEMA,
@@ -103,6 +106,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
             foreign_keys=tuple(keys.get(name, ())),
             approximate_rows=estimates.get(name),
             definition=views.get(name),
+            reads=tuple([(SCHEMA, other) for other in reads.get(name, ())]),
         )
         for name, kind, _ in listed
     ]
@@ -138,6 +142,29 @@ def _columns(session: Session, listed: Rows, only: str | None) -> dict[str, list
             )
         )
     return columns
+
+
+def _read_makings(
+    session: Session, listed: Rows, columns: dict[str, list[ColumnInfo]], names: dict[str, str]
+) -> dict[str, list[str]]:
+    """Put in the expressions of computed columns; which tables a virtual one holds rows of."""
+    virtual = {name for name, kind, _ in listed if kind == "virtual"}
+    computed = {name for name, known in columns.items() if any(each.extra for each in known)}
+    if not virtual and not computed:
+        return {}
+    from tidegate.engines.sqlite.makings import expressions, sources
+
+    reads: dict[str, list[str]] = {}
+    for name, text in _all(session, _MAKINGS):
+        if name in virtual:
+            reads[name] = [other for other in sources(text, names) if other != name]
+        if name in computed:
+            told = expressions(text)
+            columns[name] = [
+                structs.replace(each, default=told.get(each.name)) if each.extra else each
+                for each in columns[name]
+            ]
+    return reads
 
 
 def _columns_of(session: Session, table: str) -> Rows:

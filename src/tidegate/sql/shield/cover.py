@@ -5,6 +5,7 @@ reads such a table its definition, rewritten likewise. What holds copies of hidd
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tidegate.errors import GateError
 from tidegate.sql.dialects import find
@@ -19,7 +20,7 @@ from tidegate.sql.shield.names import Names, folded, qualified, quoted
 from tidegate.sql.shield.reading import Part, Sentence, Spot, splice
 from tidegate.sql.shield.rules import Place, Rules
 from tidegate.sql.shield.scope import is_recursion, means_cte
-from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS
+from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS, TABLE_MACROS
 from tidegate.sql.shield.terms import FENCES, derived
 from tidegate.types import Effect, Judgement, Table
 
@@ -85,8 +86,12 @@ class Cover:
         """Tables through which rows of a table with rules can be read past them, with its name:
         parts of it, and what it is itself a part of."""
         tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
+        # An index that the operator made a rule for is told by that rule.
+        indexes = {place for place in self.ruled if tables[place].kind == "virtual table"}
         copies: dict[Place, str] = {}
         for place, table in tables.items():
+            if place in indexes:
+                continue
             above = _ancestors(place, tables)
             for parent in above & self.ruled:
                 copies[place] = parent[1]
@@ -128,6 +133,7 @@ class Cover:
         unaliased: dict[str, Table] = {}
         aliases: set[str] = set()
         replaced: list[Spot] = []
+        _refuse_macros(sentence)
         for spot in sentence.spots():
             if spot.node.alias:
                 aliases.add(spot.node.alias.lower())
@@ -242,6 +248,28 @@ def _check_surroundings(
             "shield.surroundings",
             "Leave out what stands around the table's name.",
         )
+
+
+_OF_VALUES = frozenset({"expressions", "having", "order", "qualify", "windows"})
+"""The parts of a SELECT in which a call gives a value and not a table."""
+
+
+def _refuse_macros(sentence: Sentence) -> None:
+    """Raises: GateError POLICY_MASKED for a call that reads a table by its name."""
+    if sentence.dialect.name != "duckdb":
+        return
+    for node in sentence.tree.walk():
+        if type(node).__name__ != "Anonymous" or node.name.lower() not in TABLE_MACROS:
+            continue
+        child: Any = node
+        while child.parent is not None and type(child.parent).__name__ != "Select":
+            child = child.parent
+        if child.parent is None or child.arg_key not in _OF_VALUES:
+            raise masked(
+                f"`{node.name}` could read a table that is masked",
+                f"shield.{node.name.lower()}",
+                "Call it on a column: SELECT histogram(a) FROM t.",
+            )
 
 
 def told_by_functions(judgement: Judgement) -> str | None:

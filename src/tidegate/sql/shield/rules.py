@@ -4,7 +4,9 @@ filters are what they should be. A rule that does not fit the catalogue is refus
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
@@ -33,6 +35,8 @@ class Rules:
         self.filters: dict[Place, list[str]] = defaultdict(list)
         for column, show in shield.masks:
             self._lay_mask(column, show)
+        for place in list(self.masks):
+            self._lay_on_computed(place)
         for table, condition in shield.filters:
             self._lay_filter(table, condition)
 
@@ -65,6 +69,20 @@ class Rules:
             for name in found:
                 before = masks.get(name, show)
                 masks[name] = min((before, show), key=lambda one: _STRICTNESS.index(one))
+
+    def _lay_on_computed(self, place: Place) -> None:
+        """Hide the columns of a table that are computed from masked ones, as far as is known."""
+        masks = self.masks[place]
+        (table,) = [table for table in self._names.called(place[1], place[0]) if
+                    (table.schema, table.name) == place]  # fmt: skip
+        rest = [
+            column
+            for column in table.columns
+            if (column.extra or "").startswith("generated") and column.name not in masks
+        ]
+        while told := [column for column in rest if _mentions(column.default, masks)]:
+            masks |= {column.name: "nothing" for column in told}
+            rest = [column for column in rest if column.name not in masks]
 
     def _lay_filter(self, path: str, condition: str) -> None:
         for table in self._tables(path, path)[0]:
@@ -109,6 +127,15 @@ class Rules:
             if not node.args.get("table") and column.lower() not in known:
                 raise _bad_filter(path, f"there is no column `{column}`")
         return splice(text, edits)[len(lead) : -1]
+
+
+def _mentions(expression: str | None, names: Iterable[str]) -> bool:
+    """Whether an expression names one of the columns; of one that is not known that it does."""
+    if expression is None:
+        return True
+    lowered = expression.lower()
+    known = set(re.findall(r"\w+", lowered))
+    return any(name.lower() in (known if name.isidentifier() else lowered) for name in names)
 
 
 def _bad_filter(path: str, reason: str) -> Exception:

@@ -61,6 +61,9 @@ FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
 """Functions that tell the statement's own text, values gathered elsewhere, or read a table that is
 named by a string."""
 
+TABLE_MACROS = words("histogram histogram_values")
+"""Functions that, in a table's place, read the table that their first argument names (DuckDB)."""
+
 PRAGMAS = words("""
     collation_list compile_options database_list encoding foreign_key_list function_list index_info
     index_list index_xinfo module_list page_count page_size pragma_list schema_version table_info
