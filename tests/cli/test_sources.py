@@ -124,3 +124,15 @@ def test_a_relative_file_is_saved_and_named_by_its_absolute_path(tmp_path: Path)
     ended = tidegate("source", "add", "lost", "sqlite:///nowhere.db", state=state, cwd=tmp_path)
     assert ended.status == 69
     assert str(tmp_path / "nowhere.db") in ended.err
+
+
+def test_callers_are_mapped_only_where_the_database_knows_roles(run: Run, database: Path) -> None:
+    mapped = ("--run-as-role", "{actor.name}", "--run-as-variable", "app.actor=x=y")
+    refused = run("source", "add", "towns", f"sqlite:///{database}", *mapped)
+    assert refused.status == 78 and "run_as" in refused.err
+    assert run("source", "list", "--json").json == {"sources": []}
+    assert run("source", "add", "shop", "postgresql://gate@db.example/shop", *mapped).status == 0
+    (entry,) = run("source", "list", "--json").json["sources"]
+    assert entry["name"] == "shop"
+    bad = run("source", "add", "more", "mysql://gate@db.example/shop", "--run-as-variable", "x")
+    assert bad.status == 2 and "NAME=VALUE" in bad.err

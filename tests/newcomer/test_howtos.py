@@ -59,6 +59,33 @@ def test_the_way_through_ssh_prints_what_it_shows(tmp_path: Path) -> None:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
 
 
+def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "howto" / "map-callers-to-roles.md").read_text("utf-8")
+    setup = guide.partition("```sql\n")[2].partition("```")[0]
+    database = postgres_server.Server(postgres_server.available()["wheel"])
+    try:
+        database.ask("CREATE DATABASE shop")
+        database.ask(setup, "shop")
+        copy = tmp_path / "guide.md"
+        assert "db.example:5432" in guide
+        copy.write_text(guide.replace("db.example:5432", f"127.0.0.1:{database.port}"), "utf-8")
+        outcomes = play(
+            copy,
+            tmp_path,
+            {
+                **environment(tmp_path / "state"),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "HOME": str(tmp_path),
+                "SHOP_PASSWORD": "correct horse",
+            },
+        )
+    finally:
+        database.close()
+    assert len(outcomes) == 4
+    for outcome in outcomes:
+        assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
+
+
 @pytest.mark.parametrize("guide", ["find-out-what-happened", "approve-a-write"])
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
     outcomes = play(

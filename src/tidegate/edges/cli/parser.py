@@ -215,6 +215,18 @@ def _source(commands: _Commands) -> None:
     )
     for name, (choices, explanation) in SOURCE_RULES.items():
         add.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
+    add.add_argument(
+        "--run-as-role",
+        metavar="ROLE",
+        help="the database's role that callers run as; {actor.name} is the name of their token",
+    )
+    add.add_argument(
+        "--run-as-variable",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a variable that the database is told, like app.actor={actor.name}; repeatable",
+    )
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
     remove.add_argument("name", metavar="NAME", help="a saved source")

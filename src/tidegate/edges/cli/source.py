@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.config import Config, SourceSettings
+from tidegate.config import Config, RunAsSettings, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.parser import SOURCE_RULES
 from tidegate.edges.cli.person import ask, with_app
@@ -43,8 +43,27 @@ def _settings(arguments: argparse.Namespace) -> Config:
     given = {name: getattr(arguments, name) for name in SOURCE_RULES}
     rules = {name: value for name, value in given.items() if value is not None}
     url = _fixed(arguments.url)
-    source = SourceSettings(arguments.name, url, external_access=access, **rules)
+    source = SourceSettings(
+        arguments.name, url, external_access=access, run_as=_run_as(arguments), **rules
+    )
     return Config(state=arguments.state, sources=(source,))
+
+
+def _run_as(arguments: argparse.Namespace) -> RunAsSettings | None:
+    """Who callers are to the database. Raises: GateError ARGUMENT_INVALID."""
+    variables: dict[str, str] = {}
+    for given in arguments.run_as_variable:
+        name, equals, value = given.partition("=")
+        if not name or not equals:
+            raise GateError(
+                Code.ARGUMENT_INVALID,
+                f"`--run-as-variable {given}` is not NAME=VALUE.",
+                hint="Write app.actor={actor.name}.",
+            )
+        variables[name] = value
+    if arguments.run_as_role is None and not variables:
+        return None
+    return RunAsSettings(arguments.run_as_role, variables=variables)
 
 
 async def _add(app: Application, arguments: argparse.Namespace) -> None:
