@@ -172,7 +172,7 @@ def test_the_record_names_who_came_with_a_token(gate: Gate, issuer: Issuer) -> N
     ]
     (record,) = [line for line in lines if line.get("statement") == SELECT]
     assert record["actor"].startswith(f"oauth:{issuer.url}#")
-    assert record["actor_name"] == issuer.client
+    assert record["actor_name"] == f"oauth:{issuer.client}"
 
 
 @pytest.mark.parametrize("resource", ["https://other.example.com/mcp", None])

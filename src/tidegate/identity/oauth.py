@@ -128,12 +128,16 @@ class OAuth:
             raise _invalid("The token is for another server.") from None
         except jwt.InvalidIssuerError:
             raise _invalid("The token is of another issuer.") from None
-        except (jwt.PyJWTError, ValueError, TypeError):
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError):
             raise _invalid("The token is not valid.") from None
 
     def _actor(self, claims: Mapping[str, Any]) -> Actor:
         subject = claims.get("sub")
-        if not isinstance(subject, str) or not 0 < len(subject) <= 255:
+        client = claims.get("client_id", claims.get("azp"))
+        for name in (subject, client):
+            if name is not None and not (isinstance(name, str) and 0 < len(name) <= 255):
+                raise _invalid("The token names nobody.")
+        if subject is None or not f"{subject}{client}".isprintable():
             raise _invalid("The token names nobody.")
         if "cnf" in claims:
             raise _invalid("The token is bound to a key, which this server cannot check.")
@@ -145,16 +149,24 @@ class OAuth:
                 "The token has none of the scopes that this server knows",
                 hint=f"Ask the authorization server for one of: {', '.join(self._scopes)}.",
             )
-        client = claims.get("client_id") or claims.get("azp")
         return Actor(
             id=f"{OAUTH}{self._settings.issuer}#{subject}",
-            name=str(client)[:255] if client else subject,
+            # Not the bare name: rules and roles are given by names of tokens, and who registers
+            # with the authorization server may choose one of those.
+            name=f"{OAUTH}#{subject}" if client is None else f"{OAUTH}{client}",
             scope=max(granted, key=_RANK.__getitem__),
             sources=_allowed(claims, self._settings.sources_claim),
             tags=_allowed(claims, self._settings.tags_claim),
-            expires_at=float(claims["exp"]) + LEEWAY_S,
+            expires_at=_ends(claims["exp"]),
             tables=_allowed(claims, self._settings.tables_claim),
         )
+
+
+def _ends(expiry: Any) -> float:
+    try:
+        return float(expiry) + LEEWAY_S
+    except OverflowError:
+        raise _invalid("The token is not valid.") from None
 
 
 def _allowed(claims: Mapping[str, Any], claim: str | None) -> frozenset[str] | None:

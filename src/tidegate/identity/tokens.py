@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
 from tidegate.errors import Code, GateError
+from tidegate.identity.actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.bridge import NAME as BRIDGE
 from tidegate.store.api import Store, TokenEntry
 from tidegate.store.deferred import Deferred
@@ -39,6 +40,8 @@ _PREFIX_CHARS = 8
 _TOUCH_S = 60.0
 _TOUCH_DELAY_S = 2.0
 _KNOWN_BOUND = 20_000
+_TAKEN = frozenset({BRIDGE, ANONYMOUS.name, stdio().name, cli().name})
+"""Rules and roles are given by name: a token must not pass for another kind of caller."""
 
 
 class _Known:
@@ -223,10 +226,10 @@ class Tokens:
 
 def check_token_name(name: str) -> None:
     """Raises: GateError ARGUMENT_INVALID unless the name can stand for a token."""
-    if name == BRIDGE:
+    if name.lower() in _TAKEN or name.lower().startswith(OAUTH):
         raise GateError(
             Code.ARGUMENT_INVALID,
-            f"`{BRIDGE}` is the name of the bridge's own token.",
+            f"`{name[:40]}` is the name of a caller that holds no token of this kind.",
             hint="Use another name.",
         )
     if not re.fullmatch(_NAME, name):

@@ -101,7 +101,7 @@ def house():
 def test_a_token_that_is_right_names_its_holder(house, key):
     exp = int(time.time()) + 600
     actor = house.verify(token(key, exp=exp))
-    assert (actor.id, actor.name) == (f"oauth:{ISSUER}#alice", "claude")
+    assert (actor.id, actor.name) == (f"oauth:{ISSUER}#alice", "oauth:claude")
     assert (actor.scope, actor.sources, actor.tags) == (Scope.READ_ONLY, None, None)
     assert (actor.kind, actor.expires_at) == ("agent", exp + LEEWAY_S)
 
@@ -198,7 +198,7 @@ def test_a_public_key_is_no_secret_to_sign_with(house):
 def test_an_expired_token_says_so_and_a_moment_of_grace_is_given(house):
     now = int(time.time())
     assert house.code(token(exp=now - 60)) is Code.AUTH_EXPIRED
-    assert house.verify(token(exp=now - 1)).name == "claude"
+    assert house.verify(token(exp=now - 1)).name == "oauth:claude"
 
 
 def test_a_token_is_verified_once_and_known_until_it_expires(house):

@@ -1,0 +1,95 @@
+"""Callers that take the name of another: what rules and roles give to a token by its name is given
+to no other kind of caller."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tidegate.config import OAuthSettings
+from tidegate.errors import Code, GateError
+from tidegate.identity.oauth import OAuth
+from tidegate.identity.tokens import Tokens
+from tidegate.policy.identities import identity_of
+from tidegate.policy.shields import shield_of
+from tidegate.store.sqlite import SqliteStore
+from tidegate.types import Mask, RunAs, Scope, Source
+
+ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
+KEY = ec.generate_private_key(ec.SECP256R1())
+MASK = Mask("people.email", except_tokens=("billing",))
+SOURCE = Source(
+    "s", "shop", "x:///", "postgres", "postgres", masks=(MASK,),
+    run_as=RunAs(roles=(("billing", "billing_role"),)),
+)  # fmt: skip
+
+
+def holder(**changed):
+    """Who a token of the authorization server is, that says `changed`."""
+    made = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key()))
+    settings = OAuthSettings(
+        issuer=ISSUER, resource=RESOURCE, scopes={"db": "readOnly"}, jwks_url=f"{ISSUER}/keys"
+    )
+    verifier = OAuth(settings, frozenset({RESOURCE}), fetch=lambda url: {"keys": [made]})
+    said = {
+        "iss": ISSUER, "aud": RESOURCE, "sub": "mallory", "client_id": "c-1", "scope": "db",
+        "exp": int(time.time()) + 60, **changed,
+    }  # fmt: skip
+    said = {name: value for name, value in said.items() if value is not None}
+    return asyncio.run(verifier.verify(jwt.encode(said, KEY, "ES256", {"typ": "at+jwt"})))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"client_id": "billing"},
+        {"client_id": None, "azp": "billing"},
+        {"client_id": None, "sub": "billing"},
+        {"sub": "billing"},
+    ],
+)
+def test_a_client_that_registers_under_a_tokens_name_gets_nothing_of_that_token(said):
+    actor = holder(**said)
+    shield = shield_of(actor, SOURCE)
+    assert shield is not None
+    assert shield.masks == (("people.email", "nothing"),)
+    with pytest.raises(GateError) as caught:
+        identity_of(actor, SOURCE)
+    assert caught.value.code is Code.POLICY_IDENTITY
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"client_id": ["billing"]},
+        {"client_id": ""},
+        {"client_id": "a\nb"},
+        {"sub": "a\u202eb"},
+        {"sub": ""},
+        {"exp": 10**400},
+        {"exp": float("inf")},
+    ],
+)
+def test_a_token_with_a_name_or_an_end_out_of_shape_lets_nobody_in(said):
+    with pytest.raises(GateError) as caught:
+        holder(**said)
+    assert caught.value.code is Code.AUTH_INVALID
+
+
+@pytest.mark.parametrize(
+    "name", ["stdio", "cli", "anonymous", "bridge", "CLI", "oauth:claude", "OAuth:#alice"]
+)
+def test_no_token_takes_the_name_of_a_caller_without_one(tmp_path, name):
+    store = SqliteStore(tmp_path / "state.db")
+    tokens = Tokens(store, note=lambda *_: None)
+    with pytest.raises(GateError) as caught:
+        tokens.create(name, Scope.READ_ONLY)
+    assert caught.value.code is Code.ARGUMENT_INVALID
+    assert store.tokens() == ()
+    tokens.close()
+    store.close()
