@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -86,10 +87,18 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
 
 
-@pytest.mark.parametrize("guide", ["find-out-what-happened", "approve-a-write"])
+@pytest.mark.parametrize(
+    "guide", ["find-out-what-happened", "approve-a-write", "give-an-agent-two-tables"]
+)
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = (ROOT / "docs" / "howto" / f"{guide}.md").read_text("utf-8")
+    copy = tmp_path / "guide.md"
+    copy.write_text(text.replace("127.0.0.1:7878", f"127.0.0.1:{port}"), "utf-8")
     outcomes = play(
-        ROOT / "docs" / "howto" / f"{guide}.md",
+        copy,
         tmp_path,
         {
             **environment(tmp_path / "state"),
