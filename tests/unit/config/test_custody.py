@@ -64,6 +64,48 @@ def test_a_file_of_the_agents_account_is_refused(settings: Path) -> None:
     assert f"`{NOBODY}` owns" in refusal(settings, NOBODY)
 
 
+def test_a_link_in_a_directory_that_everybody_may_write_is_refused(
+    settings: Path, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    (shared / "tidegate.toml").symlink_to(settings)
+    assert str(shared) in refusal(shared / "tidegate.toml")
+
+
+def test_every_link_on_the_way_is_looked_at(settings: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    (shared / "inner").symlink_to(settings.parent)
+    (tmp_path / "outer").symlink_to(Path("shared") / ".." / "shared" / "inner")
+    assert str(shared) in refusal(tmp_path / "outer" / "tidegate.toml")
+
+
+@ROOT
+def test_a_link_of_another_account_is_refused_where_only_its_owner_may_replace_it(
+    settings: Path, tmp_path: Path
+) -> None:
+    sticky = tmp_path / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    link = sticky / "tidegate.toml"
+    link.symlink_to(settings)
+    refuse_foreign_hands(link)
+    os.chown(link, 65_534, -1, follow_symlinks=False)
+    assert "belongs to another account" in refusal(link)
+    assert f"`{NOBODY}` owns" in refusal(link, NOBODY)
+
+
+@ROOT
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_directory_of_another_account_is_as_good_as_the_file(settings: Path, mode: int) -> None:
+    settings.parent.chmod(mode)
+    os.chown(settings.parent, 65_534, -1)
+    assert "belongs to another account" in refusal(settings)
+
+
 @ROOT
 def test_a_group_that_the_agents_account_is_in_must_not_write(settings: Path) -> None:
     os.chown(settings, -1, 65_534)
