@@ -94,8 +94,13 @@ def _tool_reads(case: Case) -> Verdict | None:
 
 
 def _confirmable(case: Case) -> Verdict | None:
-    if not case.confirmed or case.judgement.metadata or _must_confirm(case) is not None:
+    judgement = case.judgement
+    if not case.confirmed or judgement.metadata or _must_confirm(case) is not None:
         return None
+    if judgement.unqualified and case.source.unqualified == "deny":
+        return None  # refused as that, further down
+    if _unqualified(case) is not None:
+        return None  # refused for what it is: no other tool takes it
     return _deny(
         "sql.confirmable",
         Code.CONFIRM_NEEDLESS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
@@ -21,7 +23,16 @@ _CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
 class PostgresCursor:
     """A statement that has begun. Its session is free again as soon as the last row is read."""
 
-    __slots__ = ("_errand", "_next", "_reader", "_ready", "affected", "columns")
+    __slots__ = (
+        "_changes",
+        "_errand",
+        "_next",
+        "_reader",
+        "_ready",
+        "_seen",
+        "affected",
+        "columns",
+    )
 
     def __init__(
         self,
@@ -29,13 +40,16 @@ class PostgresCursor:
         first: PGresult,
         columns: tuple[Column, ...],
         reader: Reader,
+        text: str = "",
     ) -> None:
+        self._changes = _SELECTS.match(text) is None
         self.columns = columns
         self.affected = 0
         self._errand: Errand[Session] | None = errand
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
         self._next = 0
+        self._seen = len(self._ready)
 
     async def begin(self, first: PGresult) -> None:
         """End what has ended with its first result already, so that the session is free again."""
@@ -89,6 +103,7 @@ class PostgresCursor:
                 raise lost()
             if result.status in _CHUNKS:
                 self._ready, self._next = self._reader.read(result), 0
+                self._seen += len(self._ready)
                 return True
             await self._finish(result)
         return False
@@ -102,7 +117,9 @@ class PostgresCursor:
         if result is None:
             return
         if result.status in _CHUNKS:
-            self._ready += self._reader.read(result)
+            rows = self._reader.read(result)
+            self._ready += rows
+            self._seen += len(rows)
         else:
             await self._finish(result)
 
@@ -120,10 +137,20 @@ class PostgresCursor:
             committed = await session.end(COMMIT)
             if committed.status in FAILED or committed.command_status != COMMIT:
                 raise translate(committed)
-            if not _is_read(last):
+            if not last.command_status:
+                # Behind chunks of rows the count is not told: RETURNING gives each row once.
+                self.affected = self._seen if self._changes else 0
+            elif not _is_read(last):
                 self.affected = last.command_tuples or 0
         self._errand = None
         errand.done()
+
+
+_SELECTS = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|values|table|show|fetch|call)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What returns rows that it has not changed."""
 
 
 def _is_read(last: PGresult) -> bool:

@@ -151,14 +151,14 @@ class PostgresEngine:
                 )
                 if first.status in FAILED:
                     raise translate(first)
-                return await self._cursor(errand, first)
+                return await self._cursor(errand, first, request.statement.text)
         finally:
             if writes:
                 self._watch.wake()
 
-    async def _cursor(self, errand: Errand[Session], first: PGresult) -> PostgresCursor:
+    async def _cursor(self, errand: Errand[Session], first: PGresult, text: str) -> PostgresCursor:
         columns, reader = await self._kinds.columns(first)
-        cursor = PostgresCursor(errand, first, columns, reader)
+        cursor = PostgresCursor(errand, first, columns, reader, text)
         await cursor.begin(first)
         return cursor
 
