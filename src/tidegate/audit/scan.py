@@ -54,17 +54,17 @@ class Scan:
         self.has_checkpoints = False
         self.first = 1
         seen: set[Witness] = set()
-        for line in _marks(path):
-            self._take(line, seen)
+        for place, line in enumerate(_marks(path)):
+            self._take(line, seen, is_first=place == 0)
 
     def check(self, claims: Claims) -> Outcome:
         """Follow the chain and hold the marks to their places. Raises: OSError."""
         return _Following(self, claims).outcome()
 
-    def _take(self, line: bytes, seen: set[Witness]) -> None:
+    def _take(self, line: bytes, seen: set[Witness], *, is_first: bool) -> None:
         mark = _parse(line)
         if isinstance(mark, Opening):
-            if mark.previous is not None:
+            if mark.previous is not None and is_first:  # elsewhere it was put in
                 self.previous, self.first = mark.previous, mark.previous.seq + 1
                 self._see(mark.seq, mark.previous, seen)
             self.unreadable += ((mark.seq, name) for name in mark.unreadable)
