@@ -97,16 +97,19 @@ def _fetch(kind: str, name: str) -> str:
 _MENTIONS = (
     "passw", "passphrase", "pwd", "secret", "credential", "identified", "token", "apikey",
     "api_key", "accesskey", "access_key", "privatekey", "private_key", "crypt", "pgp_", "hmac",
-    "authorization", "authorisation", "bearer",
+    "authorization", "authorisation", "bearer", "accountkey", "account_key", "jwt",
 )  # fmt: skip
+_BRIEF = r"(?<![a-z])pass(?:code|key)?(?![a-z])"
 # Most statements mention none, and looking for substrings costs a tenth of an alternation, so the
 # expressions below are seldom needed. None of them may take more than linear time on hostile text.
 _SHAPES = (
     "://", "tg_", "eyJ", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat", "xox",
-    "sk-", "sk_", "-----BEGIN",
+    "sk-", "sk_", "-----BEGIN", "github_pat_", "npm_", "AIza",
 )  # fmt: skip
 _SHAPED = (
     r"(?s)(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
+    r"|(?P<signed>[?&](?i:[\w-]*(?:sig|signature|auth|key)=))[^\s&'\"]*"
+    r"|\bgithub_pat_\w{16,}|\bnpm_\w{16,}|\bAIza[\w-]{16,}"
     r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
     r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]{0,40}KEY-----.*"
 )
@@ -144,7 +147,7 @@ def _redact(text: str, dialect: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     if any(map(text.__contains__, _SHAPES)):
-        text = re.sub(_SHAPED, lambda found: (found["scheme"] or "") + MASK, text)
+        text = re.sub(_SHAPED, _shaped, text)
     if not _mentions_secret(text.lower()):
         return text
     if re.search(_UNCERTAIN, text):
@@ -161,8 +164,14 @@ _redact_cached = lru_cache(maxsize=1_024)(_redact)
 def _mentions_secret(lowered: str) -> bool:
     if any(map(lowered.__contains__, _MENTIONS)):
         return True
+    if "pass" in lowered and re.search(_BRIEF, lowered):
+        return True
     # The key of an encrypted SQLite file: `PRAGMA key = 'x'`, `ATTACH 'file' AS name KEY 'x'`.
     return "key" in lowered and ("pragma" in lowered or "attach" in lowered)
+
+
+def _shaped(found: re.Match[str]) -> str:
+    return (found["scheme"] or found["signed"] or "") + MASK
 
 
 def _masked(literal: re.Match[str]) -> str:
