@@ -9,7 +9,6 @@ database server's is not in it, but it is in the wall clock.
 from __future__ import annotations
 
 import gc
-import itertools
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -87,8 +86,8 @@ def engines(effort: Effort) -> Rows:
     import uvloop
 
     rows: Rows = {}
-    with collecting(), ExitStack() as stack:
-        for ground in grounds(stack, wide=WIDE):
+    with collecting():
+        for ground in grounds(wide=WIDE):
             if isinstance(ground, str):
                 rows[ground] = []
             else:
@@ -240,14 +239,13 @@ def call(request: Query | Browse, source: str) -> Call:
 def export(effort: Effort) -> Rows:
     """100,000 rows to a file, by each engine in a process of its own (`streaming.py`)."""
     rows: Rows = {}
-    with ExitStack() as stack:
-        for ground in grounds(stack, wide=()):
-            if isinstance(ground, str):
-                rows[ground] = []
-                continue
-            command = [sys.executable, "-m", "bench.streaming", ground.url("shop"), str(ROWS)]
-            rows[ground.name] = [
-                json.loads(subprocess.check_output(command, cwd=HERE.parent, timeout=120))
-                for _ in itertools.repeat(None, min(effort.rounds, 3))
-            ]
+    for ground in grounds(wide=()):
+        if isinstance(ground, str):
+            rows[ground] = []
+            continue
+        command = [sys.executable, "-m", "bench.streaming", ground.url("shop"), str(ROWS)]
+        rows[ground.name] = [
+            json.loads(subprocess.check_output(command, cwd=HERE.parent, timeout=120))
+            for _ in range(min(effort.rounds - 1, 3))
+        ]
     return rows

@@ -2,7 +2,7 @@
 wide schemas in each of the four, and a bare connection by the driver that the engine is built on.
 
 PostgreSQL and MariaDB are the tests' own servers (`tests/postgres_server.py`, `mysql_server.py`):
-fresh ones on free ports, gone with this process. The columns are numbers and text, which every
+one of each, on free ports, gone with this process. The columns are numbers and text, which every
 driver reads fastest: dates and decimals would cost the bare driver more than the engine.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,7 +69,6 @@ class Ground:
 
 
 def grounds(
-    stack: ExitStack,
     names: Collection[str] = ("SQLite", "DuckDB", "PostgreSQL", "MariaDB"),
     wide: Collection[int] = WIDE,
 ) -> Iterator[Ground | str]:
@@ -86,7 +84,7 @@ def grounds(
         if find_spec(needed) is None:
             yield f"{name}: `{needed}` is not installed"
         else:
-            yield make(stack, wide)
+            yield make(wide)
 
 
 # SQLite.
@@ -107,7 +105,7 @@ class _Apsw:
         self._connection.close()
 
 
-def _sqlite(_: ExitStack, wide: Collection[int]) -> Ground:
+def _sqlite(wide: Collection[int]) -> Ground:
     data.make_shop(WORK / "shop.sqlite")
     _once(WORK / "counter.sqlite", lambda path: _fill_sqlite(path, _COUNTER))
     for tables in wide:
@@ -149,7 +147,7 @@ class _Duckdb:
         self._connection.close()
 
 
-def _duckdb(_: ExitStack, wide: Collection[int]) -> Ground:
+def _duckdb(wide: Collection[int]) -> Ground:
     _once(WORK / "shop.duckdb", lambda path: _fill_duckdb(path, [_ITEMS]))
     for tables in wide:
         statements = list(data.wide(tables))
@@ -198,13 +196,11 @@ class _Psycopg:
         self._connection.close()
 
 
-def _postgres(stack: ExitStack, wide: Collection[int]) -> Ground:
+def _postgres(wide: Collection[int]) -> Ground:
     import psycopg
 
-    server: Any = _tests("postgres_server")
-    kept = server.Server(server.available()["wheel"])
-    stack.callback(kept.close)
-    for name, statements in _databases(wide):
+    kept: Any = _tests("postgres_server").shared()
+    for name, statements in _missing("postgres", wide):
         kept.ask(f"CREATE DATABASE {name}")
         with psycopg.connect(kept.conninfo(name), autocommit=True) as connection:
             connection.execute(";".join(statements).encode())
@@ -246,21 +242,17 @@ class _Asyncmy:
             await self._connection.ensure_closed()
 
 
-def _mariadb(stack: ExitStack, wide: Collection[int]) -> Ground | str:
+def _mariadb(wide: Collection[int]) -> Ground | str:
     server: Any = _tests("mysql_server")
     if not server.available():
         return "MariaDB: no `mariadbd` here (Debian: mariadb-server-core)"
-    kept = server.Server()
-    stack.callback(kept.close)
-    for name, statements in _databases(wide):
+    kept: Any = server.shared()
+    for name, statements in _missing("mariadb", wide):
         kept.script(f"CREATE DATABASE {name}")
         for first in range(0, len(statements), 100):
             kept.script(";".join(statements[first : first + 100]), name)
-    sheet = kept.directory / "items.txt"
-    sheet.write_bytes(_sheet().read_bytes())
-    sheet.chmod(0o644)
-    kept.script(f"LOAD DATA INFILE '{sheet}' INTO TABLE items", "shop")
-    kept.script("ANALYZE TABLE items", "shop")
+        if name == "shop":
+            _load_mariadb(kept)
     return Ground(
         "MariaDB",
         "asyncmy",
@@ -270,14 +262,28 @@ def _mariadb(stack: ExitStack, wide: Collection[int]) -> Ground | str:
     )
 
 
+def _load_mariadb(kept: Any) -> None:
+    sheet = kept.directory / "items.txt"
+    sheet.write_bytes(_sheet().read_bytes())
+    sheet.chmod(0o644)
+    kept.script(f"LOAD DATA INFILE '{sheet}' INTO TABLE items", "shop")
+    kept.script("ANALYZE TABLE items", "shop")
+
+
 # What they share.
 
 
-def _databases(wide: Collection[int]) -> Iterator[tuple[str, list[str]]]:
-    yield "shop", [_ITEMS]
-    yield "counter", _COUNTER
-    for tables in wide:
-        yield f"wide_{tables}", list(data.wide(tables))
+_made: set[tuple[str, str]] = set()
+
+
+def _missing(server: str, wide: Collection[int]) -> Iterator[tuple[str, list[str]]]:
+    """The databases that a server here still lacks, and the statements that make them."""
+    wanted = {"shop": [_ITEMS], "counter": _COUNTER}
+    wanted |= {f"wide_{tables}": list(data.wide(tables)) for tables in wide}
+    for name, statements in wanted.items():
+        if (server, name) not in _made:
+            yield name, statements
+            _made.add((server, name))
 
 
 def _sheet() -> Path:

@@ -12,7 +12,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -137,8 +137,8 @@ def layers(effort: Effort) -> Rows:
     import uvloop
 
     rows: Rows = {}
-    with collecting(), ExitStack() as stack:
-        for ground in grounds(stack, names=("SQLite", "PostgreSQL"), wide=()):
+    with collecting():
+        for ground in grounds(names=("SQLite", "PostgreSQL"), wide=()):
             if isinstance(ground, str):
                 rows[ground] = []
             else:

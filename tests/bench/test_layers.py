@@ -1,7 +1,6 @@
 """The layers are taken away one by one, and come back."""
 
 import asyncio
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,8 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def only_sqlite(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
-    def some(stack, names=(), wide=()):
-        yield from grounds.grounds(stack, names=("SQLite",), wide=wide)
+    def some(names=(), wide=()):
+        yield from grounds.grounds(names=("SQLite",), wide=wide)
         yield "MariaDB: not here"
 
     monkeypatch.setattr(module, "grounds", some)
@@ -108,8 +107,7 @@ def test_an_engine_is_measured_beside_its_driver_and_shown(monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("work")
 def test_an_export_is_measured() -> None:
-    with ExitStack() as stack:
-        (ground,) = grounds.grounds(stack, names=("SQLite",), wide=())
+    (ground,) = grounds.grounds(names=("SQLite",), wide=())
     found = asyncio.run(streaming.streamed(ground.url("shop"), 2_000))
     assert found["peak"] >= found["before"] > 0
     assert found["written"] > 100_000
