@@ -27,6 +27,30 @@ def test_sources_are_added_listed_and_removed(run: Run, database: Path) -> None:
     assert database.exists()
 
 
+def test_masks_and_filters_are_saved_with_the_source(run: Run, database: Path) -> None:
+    added = run(
+        "source", "add", "towns", f"sqlite:///{database}", "--mask", "towns.name=hash",
+        "--mask", "main.towns.id", "--filter", "towns: id > 1",
+    )  # fmt: skip
+    assert added.status == 0
+    (entry,) = run("source", "list", "--json").json["sources"]
+    assert [(mask["column"], mask["show"]) for mask in entry["masks"]] == [
+        ("towns.name", "hash"), ("main.towns.id", "nothing"),
+    ]  # fmt: skip
+    assert [(rule["table"], rule["where"]) for rule in entry["filters"]] == [("towns", "id > 1")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--mask", "name=hash"), ("--mask", "a.b=shown"), ("--filter", "towns"), ("--filter", ": 1")],
+)
+def test_a_rule_that_cannot_be_read_saves_no_source(
+    run: Run, database: Path, words: tuple[str, str]
+) -> None:
+    assert run("source", "add", "towns", f"sqlite:///{database}", *words).status == 2
+    assert run("source", "list", "--json").json == {"sources": []}
+
+
 def test_only_answers_are_on_stdout(run: Run, database: Path) -> None:
     added = run("source", "add", "towns", f"sqlite:///{database}")
     assert added.out == "" and "towns" in added.err

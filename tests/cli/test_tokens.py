@@ -43,6 +43,16 @@ def test_tokens_are_listed_without_their_secrets(run: Run) -> None:
     assert "shop, #eu" in table
 
 
+def test_tables_of_a_token_are_listed(run: Run) -> None:
+    words = ("token", "create", "a", "--scope", "readOnly", "--source", "shop")
+    ended = run(*words, "--table", "orders", "--table", "sales.customers")
+    assert "shop (only orders, sales.customers)" in ended.err
+    assert run("token", "list", "--json").json["tokens"][0]["tables"] == [
+        "orders", "sales.customers",
+    ]  # fmt: skip
+    assert "shop (only orders, sales.customers)" in run("token", "list").out
+
+
 def test_a_revoked_token_is_listed_as_such(run: Run) -> None:
     run("token", "create", "laptop", "--scope", "readOnly")
     assert run("token", "revoke", "laptop").status == 0

@@ -99,8 +99,8 @@ def _rewritten(
         return _Statement(text, tokens, tables, shield, known, key, schema).rewritten()
     except Refusal as refusal:
         raise masked(
-            f"Some tables of this source are masked, and the statement cannot be rewritten:"
-            f" {refusal.opinion.reason}",
+            "Some of this source is hidden from this caller, and the statement cannot be"
+            f" rewritten: {refusal.opinion.reason}",
             refusal.opinion.rule,
         ) from None
     except RecursionError:
@@ -301,4 +301,4 @@ def _blanked(start: int, end: int, piece: str) -> str:
 
 
 def _unlisted(reason: str) -> Exception:
-    return masked(f"Some tables of this source are masked: {reason}", "shield.statement")
+    return masked(f"Some of this source is hidden from this caller: {reason}", "shield.statement")

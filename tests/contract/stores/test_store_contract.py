@@ -133,6 +133,7 @@ def test_a_token_is_found_by_digest_alone_and_comes_back_as_it_was(store, other)
         sources=frozenset({"b", "a"}),
         expires_at=500.5,
         tags=frozenset({"prod"}),
+        tables=frozenset({"orders", "shop:a.b"}),
     )
     store.add_token(kept, b"d" * 32)
     for handle in (store, other):
@@ -145,6 +146,22 @@ def test_an_empty_allowlist_is_not_every_source(store):
     store.add_token(token("none", sources=frozenset()), b"1" * 32)
     store.add_token(token("all"), b"2" * 32)
     assert [entry.sources for entry in store.tokens()] == [frozenset(), None]
+
+
+def test_an_empty_list_of_tables_is_not_every_table(store):
+    store.add_token(token("none", tables=frozenset()), b"1" * 32)
+    store.add_token(token("all"), b"2" * 32)
+    assert [entry.tables for entry in store.tokens()] == [frozenset(), None]
+
+
+def test_history_is_narrowed_to_one_actor(store):
+    store.add_history(
+        [HistoryEntry(text=f"SELECT {n}", source="s", at=n, actor=f"a{n % 2}") for n in range(4)]
+    )
+    found = store.search_history(
+        ["select"], sources=None, since=None, until=None, limit=9, actor="a1"
+    )
+    assert [entry.text for entry in found] == ["SELECT 3", "SELECT 1"]
 
 
 def test_an_active_name_is_taken_and_a_revoked_or_expired_one_is_free(store):

@@ -97,6 +97,13 @@ def test_the_operator_grants_less_under_another_name(house):
     assert (actor.sources, actor.tags) == (frozenset({"demo"}), None)
 
 
+def test_the_operator_narrows_a_token_to_tables(house):
+    asked = house.ask()
+    house.pairer.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
+    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    assert actor.tables == frozenset({"orders"})
+
+
 def test_more_than_was_asked_for_is_not_granted(house):
     asked = house.ask()
     given = (asked.id, Rights(Scope.FULL_ACCESS))

@@ -56,6 +56,23 @@ def test_a_token_verifies_as_the_actor_it_was_made_for(tokens, clock):
         assert actor.kind == "agent"
 
 
+def test_a_token_of_some_tables_is_of_these_alone(tokens):
+    tables = ["orders", "sales.orders", "shop:customers", "shop:sales.customers"]
+    plaintext, entry = tokens.create("claude", Scope.READ_ONLY, tables=tables)
+    assert tokens.verify(plaintext).tables == entry.tables == frozenset(tables)
+    other, _ = tokens.create("other", Scope.READ_ONLY)
+    assert tokens.verify(other).tables is None
+    assert tokens.holder("claude").tables == frozenset(tables)
+
+
+@pytest.mark.parametrize("table", ["", ".", "a.", ":a", "a.b.c", "a:b:c", " a", "a\nb", "a." * 99])
+def test_what_is_no_name_of_a_table_makes_no_token(tokens, table):
+    with pytest.raises(GateError) as caught:
+        tokens.create("claude", Scope.READ_ONLY, tables=[table])
+    assert caught.value.code is Code.ARGUMENT_INVALID
+    assert tokens.list() == ()
+
+
 def test_a_token_is_tg_and_256_random_bits_and_no_two_are_alike(tokens):
     made = {tokens.create(f"t{n}", Scope.READ_ONLY)[0] for n in range(50)}
     assert len(made) == 50

@@ -5,9 +5,19 @@ from msgspec import structs
 
 from tidegate.config import load
 from tidegate.errors import Code, GateError
-from tidegate.policy.shields import dressed, shield_of
+from tidegate.policy.shields import concealed, dressed, shield_of, uses_table
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Actor, Mask, RowFilter, Scope, Source
+from tidegate.types import (
+    Actor,
+    Catalog,
+    Counts,
+    ForeignKey,
+    Mask,
+    RowFilter,
+    Scope,
+    Source,
+    Table,
+)
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)
@@ -84,3 +94,52 @@ def test_a_wrong_rule_in_the_settings_is_an_error(rules, said):
     with pytest.raises(GateError) as caught:
         load(f'{{"sources": [{{"name": "s", "url": "sqlite:////x", {rules}}}]}}')
     assert said in caught.value.message
+
+
+def listed(*tables):
+    return Actor("t3", "listed", Scope.READ_ONLY, tables=frozenset(tables))
+
+
+def test_a_list_of_tables_is_a_shield_on_a_source_without_rules():
+    shield = shield_of(listed("orders", "shop:sales.a", "crm:b"), source())
+    assert shield == Shield(only=("orders", "sales.a"))
+
+
+def test_a_list_for_other_sources_admits_nothing_here():
+    assert shield_of(listed("crm:b"), source()) == Shield(only=())
+
+
+def test_a_looked_up_table_is_on_the_list_by_its_schema_or_a_default_one():
+    actor = listed("orders", "sales.a")
+    assert uses_table(actor, source(), "orders", "public", "shop")
+    assert uses_table(actor, source(), "a", "sales", "shop")
+    assert not uses_table(actor, source(), "orders", "sales", "shop")
+    assert not uses_table(actor, source(), "a", "public", "shop")
+    assert uses_table(REPORTS, source(), "a", "public", "shop")
+
+
+def table(schema, name, *keys):
+    return Table(schema, name, "table", foreign_keys=keys, reads=(("s", "secret"),))
+
+
+def test_a_catalogue_shows_listed_tables_and_no_name_of_another():
+    key = ForeignKey("k", ("a",), "secret", ("id",))
+    own = ForeignKey("o", ("b",), "Orders", ("id",), schema="s")
+    tables = (table("s", "Orders", key, own), table("s", "secret"), table("t", "orders"))
+    whole = Catalog("d", "s", ("s", "t"), tables, "1")
+    seen = concealed(whole, Shield(only=("orders",)), None)
+    assert [(each.schema, each.name) for each in seen.tables] == [("s", "Orders")]
+    assert seen.tables[0].foreign_keys == (own,)
+    assert seen.schemas == ("s",)
+    assert "secret" not in repr(seen)
+    counts = Counts({("s", "Orders"): 1, ("s", "secret"): 2})
+    assert concealed(counts, Shield(only=("orders",)), None, whole) == Counts({("s", "Orders"): 1})
+    assert concealed(counts, Shield(only=("orders",)), None) == Counts({})
+
+
+def test_a_name_that_could_be_two_tables_is_none():
+    tables = (table("s", "A"), table("s", "a"))
+    whole = Catalog("d", "s", ("s",), tables, "1")
+    assert [each.name for each in concealed(whole, Shield(only=("a",)), None).tables] == ["a"]
+    twins = Catalog("d", "s", ("s",), (table("s", "aA"), table("s", "Aa")), "1")
+    assert concealed(twins, Shield(only=("AA",)), None).tables == ()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import re
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from tidegate.errors import Code, GateError
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 SCOPES = ("readOnly", "readWrite", "fullAccess")
+Show = Literal["nothing", "hash", "partial"]
+SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
 SOURCE_RULES = {
     "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
     "safe_mode": (
@@ -64,6 +66,23 @@ def named_url(text: str) -> tuple[str, str]:
     if not (name and sign and url):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=URL")
     return name, url
+
+
+def mask(text: str) -> tuple[str, Show]:
+    """`COLUMN=SHOW` as a pair; without `=SHOW` nothing of the column is shown."""
+    column, _, given = text.partition("=")
+    for show in SHOWS:
+        if show == (given or "nothing") and "." in column.strip("."):
+            return column, show
+    raise argparse.ArgumentTypeError(f"{text!r} is not of the form TABLE.COLUMN=hash")
+
+
+def row_filter(text: str) -> tuple[str, str]:
+    """`TABLE: CONDITION` as a pair."""
+    table, _, condition = (part.strip() for part in text.partition(":"))
+    if not (table and condition):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 'TABLE: CONDITION'")
+    return table, condition
 
 
 def build() -> Parser:
@@ -226,6 +245,24 @@ def _source(commands: _Commands) -> None:
         action="append",
         default=[],
         help="a variable that the database is told, like app.actor={actor.name}; repeatable",
+    )
+    add.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        type=mask,
+        metavar="COLUMN[=SHOW]",
+        help="hide a column, such as customers.email, but for its hash, a part or nothing "
+        "(default: nothing); may be repeated",
+    )
+    add.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        type=row_filter,
+        metavar="TABLE:CONDITION",
+        help="show rows of a table only where this holds, as 'orders: tenant_id = 7'; may be "
+        "repeated",
     )
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="forget a source; its data stays as it is")

@@ -17,7 +17,18 @@ from tidegate.edges.cli.parser import SOURCE_RULES
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.errors import Code, GateError
-from tidegate.types import Browse, Catalog, Connect, ConnectionState, Page, Query, Source, Statement
+from tidegate.types import (
+    Browse,
+    Catalog,
+    Connect,
+    ConnectionState,
+    Mask,
+    Page,
+    Query,
+    RowFilter,
+    Source,
+    Statement,
+)
 
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 _SLOW_MS = 250.0
@@ -44,7 +55,13 @@ def _settings(arguments: argparse.Namespace) -> Config:
     rules = {name: value for name, value in given.items() if value is not None}
     url = _fixed(arguments.url)
     source = SourceSettings(
-        arguments.name, url, external_access=access, run_as=_run_as(arguments), **rules
+        arguments.name,
+        url,
+        external_access=access,
+        run_as=_run_as(arguments),
+        masks=tuple(Mask(column, show) for column, show in arguments.mask),
+        filters=tuple(RowFilter(table, condition) for table, condition in arguments.filter),
+        **rules,
     )
     return Config(state=arguments.state, sources=(source,))
 

@@ -95,7 +95,7 @@ def _last(tokens: list[Token], number: int) -> int:
 
 def _leaky(reason: str) -> Exception:
     return masked(
-        f"Some tables of this source are masked, and {reason}",
+        f"Some of this source is hidden from this caller, and {reason}",
         "shield.check",
         "Say it with a plainer SELECT.",
     )
