@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bridged import Host, bridged, end_server, told, wait_for_end
-from command_line import Ended, serving
+from command_line import TIMEOUT_S, Ended, environment, serving
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -288,3 +290,13 @@ def test_what_was_asked_before_the_end_of_the_input_is_answered(
     ended = run("bridge", *CORE, stdin=ping)
     assert (ended.status, ended.err) == (0, "")
     assert json.loads(ended.out)["id"] == 5
+
+
+@pytest.mark.parametrize("words", [("bridge", *CORE), ("serve", *CORE)])
+def test_an_input_that_is_nothing_is_at_its_end(state: Path, words: tuple[str, ...]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tidegate", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, env=environment(state), timeout=TIMEOUT_S,
+        check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, b"")

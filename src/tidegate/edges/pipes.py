@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
+import threading
+from contextlib import suppress
 from typing import BinaryIO
 
 LINE_LIMIT = 10 * 1024 * 1024
@@ -105,18 +108,20 @@ class Output:
 
 
 async def feed(lines: Lines, stdin: BinaryIO) -> asyncio.ReadTransport | None:
-    """Feed `lines` from a pipe or, where the loop cannot watch it (a file), from a thread."""
+    """Feed `lines` from a pipe or, where the loop cannot watch it (a file, /dev/null), from a
+    thread."""
     loop = asyncio.get_running_loop()
-    try:
-        transport, _ = await loop.connect_read_pipe(lambda: lines, stdin)
-    except (ValueError, OSError):
-        import threading
+    mode = os.fstat(stdin.fileno()).st_mode
+    # asyncio takes any character device and then never hears of it that it is at its end.
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stdin.isatty():
+        with suppress(ValueError, OSError):
+            transport, _ = await loop.connect_read_pipe(lambda: lines, stdin)
+            return transport
 
-        def pump() -> None:
-            while data := os.read(stdin.fileno(), 65_536):
-                loop.call_soon_threadsafe(lines.data_received, data)
-            loop.call_soon_threadsafe(lines.eof_received)
+    def pump() -> None:
+        while data := os.read(stdin.fileno(), 65_536):
+            loop.call_soon_threadsafe(lines.data_received, data)
+        loop.call_soon_threadsafe(lines.eof_received)
 
-        threading.Thread(target=pump, name="stdin", daemon=True).start()
-        return None
-    return transport
+    threading.Thread(target=pump, name="stdin", daemon=True).start()
+    return None
