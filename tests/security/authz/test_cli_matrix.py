@@ -1,0 +1,205 @@
+"""The command line: every verb has a row, what runs there obeys the source, and nothing else runs.
+
+A person who has the state directory may make tokens and answer questions; even so a statement of
+theirs passes the gate, and only reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from authz_house import CODES, House
+from authz_rows import RUNS
+from authz_shops import ENGINES, SETTINGS
+from authz_verbs import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
+from surface_peer import Peer
+from tidegate.app import App
+from tidegate.edges.cli.main import main
+from tidegate.edges.cli.parser import build
+from tidegate.types import Scope
+
+EFFECTS = ("read", "write", "unqualified", "destructive", "session", "admin", "several")
+DENIED = ("sql.", "policy.denied")
+
+
+def verbs(parser: argparse.ArgumentParser, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every verb of the parser with its own parser."""
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not actions:
+        yield before.strip(), parser
+    for action in actions:
+        for name, inner in action.choices.items():
+            yield from verbs(inner, f"{before} {name}")
+
+
+def test_every_verb_has_a_row() -> None:
+    assert {name for name, _ in verbs(build())} == set(VERBS)
+
+
+def test_every_flag_of_serve_has_a_row() -> None:
+    serve = dict(verbs(build()))["serve"]
+    flags = {option for action in serve._actions for option in action.option_strings}
+    assert flags - {"-h", "--help"} == set(SERVE_FLAGS)
+
+
+@pytest.mark.parametrize("words", REFUSED_TO_SERVE)
+def test_what_would_let_too_many_in_is_not_served(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert main([*words, "--state", str(tmp_path)], App.open) in (69, 78)
+
+
+class Home:
+    """A state directory with one saved source, a question that waits, and an agent's token."""
+
+    def __init__(self, directory: Path, engine: str, setting: str) -> None:
+        self.state = directory / "state"
+        self.question = ""
+        self.house = House(directory, engine, setting)
+        self.shop = self.house.shop
+        asyncio.run(self._settle(self.house))
+
+    async def _settle(self, house: House) -> None:
+        house.app.store.add_source(structs.replace(house.source, ephemeral=False))
+        bearer, _ = house.app.tokens.create("agent", Scope.READ_WRITE)
+        peer = Peer(house.app.surface("core"), house.app.tokens.verify(bearer))
+        await peer.open()
+        if house.setting == "alert":
+            text = house.engine.statement("write", "writer")
+            await peer.call("query", sql=text, source=house.source.name)
+            (question,) = house.app.approvals.list()
+            self.question = question.id
+        await house.app.close()
+
+    def run(self, verb: Verb, sql: str = "", state: Path | None = None) -> int:
+        """The status of a verb's use."""
+        given = {"name": self.house.source.name, "url": self.shop.url, "question": self.question}
+        words = [word.format(**given, sql=sql) for word in verb.words]
+        if words[0] != "version" and words[:2] != ["pair", "ask"]:
+            words += ["--state", str(state or self.state)]
+        return main(words, App.open)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """What is on record of calls, the newest last."""
+        files = sorted((self.state / "audit").glob("*.jsonl"))
+        lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return [line for line in lines if line.get("phase") in ("intent", "outcome", "refusal")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Callable[[str, str], Home]]:
+    """Makes homes, and clears them away."""
+    made: list[Home] = []
+
+    def make(engine: str, setting: str) -> Home:
+        made.append(Home(tmp_path, engine, setting))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.shop.close()
+
+
+def word(record: dict[str, Any]) -> str:
+    """The outcome of a call that is on record, as a word of the grids."""
+    code = record.get("code", "")
+    if not code:
+        return "ok"
+    for known, meant in CODES.items():
+        if code == meant:
+            return known
+    return "denied" if code.startswith(DENIED) else code
+
+
+PLACES = [
+    (engine, setting)
+    for engine, spelling in ENGINES.items()
+    for setting in SETTINGS
+    if (engine == "sqlite" or setting in ("readWrite", "blocked", "masked", "unmapped"))
+    and (setting != "unmapped" or spelling.identities)
+]
+
+
+@pytest.mark.parametrize(("engine", "setting"), PLACES)
+def test_a_statement_at_the_command_line_obeys_the_source(
+    home: Callable[[str, str], Home], engine: str, setting: str
+) -> None:
+    place = home(engine, setting)
+    before = place.shop.digest()
+    wrong: list[str] = []
+    for effect in EFFECTS:
+        expected = RUNS[effect][setting]["person"]
+        status = place.run(VERBS["query"], place.house.engine.statement(effect, "person"))
+        found = word(place.calls()[-1])
+        if found != expected or (status == 0) != (expected == "ok"):
+            wrong.append(f"{effect}: {found} and {status}, not {expected}")
+    assert wrong == []
+    assert place.shop.digest() == before
+
+
+@pytest.mark.parametrize("setting", sorted(set(SETTINGS) - {"unmapped"}))
+def test_a_source_is_tested_only_where_it_may_be_read(
+    home: Callable[[str, str], Home], setting: str
+) -> None:
+    place = home("sqlite", setting)
+    before = place.shop.digest()
+    status = place.run(VERBS["source test"])
+    assert (status == 0) == (RUNS["read"][setting]["person"] == "ok")
+    assert place.shop.digest() == before
+
+
+def kind(wanted: Kind) -> list[str]:
+    return [name for name, verb in VERBS.items() if verb.kind == wanted]
+
+
+@pytest.mark.parametrize("setting", ["readWrite", "blocked", "alertFull", "unattended"])
+@pytest.mark.parametrize("name", kind("considers"))
+def test_what_is_considered_is_not_run(
+    home: Callable[[str, str], Home], name: str, setting: str
+) -> None:
+    place = home("sqlite", setting)
+    before, calls = place.shop.digest(), place.calls()
+    for effect in EFFECTS:
+        place.run(VERBS[name], place.house.engine.statement(effect, "person"))
+    assert place.shop.digest() == before
+    assert place.calls() == calls
+
+
+@pytest.mark.parametrize("name", kind("keeps"))
+def test_what_keeps_the_state_opens_no_source(home: Callable[[str, str], Home], name: str) -> None:
+    place = home("sqlite", "alert")
+    before, calls = place.shop.digest(), place.calls()
+    assert place.run(VERBS[name]) == VERBS[name].status
+    assert place.shop.digest() == before
+    assert place.calls() == calls
+
+
+@pytest.mark.parametrize(
+    "name", ["query", "source test", "explain", "judge", "source remove", "token revoke",
+             "approvals show", "approvals allow", "approvals deny"]
+)  # fmt: skip
+def test_who_has_another_state_directory_reaches_nothing(
+    home: Callable[[str, str], Home], name: str, tmp_path: Path
+) -> None:
+    place = home("sqlite", "alert")
+    before, calls = place.shop.digest(), place.calls()
+    assert place.run(VERBS[name], "SELECT 1", tmp_path / "other") != 0
+    assert place.run(VERBS["source list"]) == 0
+    assert place.shop.digest() == before
+    assert place.calls() == calls
+
+
+def test_what_a_person_allowed_is_run_by_no_other_than_who_asked(
+    home: Callable[[str, str], Home],
+) -> None:
+    place = home("sqlite", "alert")
+    before = place.shop.digest()
+    assert place.run(VERBS["approvals allow"]) == 0
+    assert place.run(VERBS["query"], place.house.engine.statement("write", "writer")) == 77
+    assert place.shop.digest() == before
