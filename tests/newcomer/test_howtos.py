@@ -88,7 +88,13 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "guide", ["find-out-what-happened", "approve-a-write", "give-an-agent-two-tables"]
+    "guide",
+    [
+        "find-out-what-happened",
+        "approve-a-write",
+        "give-an-agent-two-tables",
+        "connect-a-client",
+    ],
 )
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
     with socket.socket() as probe:
