@@ -38,6 +38,7 @@ _COMPARISONS = {
     "greater_or_equal": ">=",
 }
 _PATTERNS = {"contains": "%{}%", "starts_with": "{}%", "ends_with": "%{}"}
+_COLLATES = ("mysql", "mariadb")
 _ESCAPE = "!"  # a backslash would depend on the server's settings
 
 
@@ -112,18 +113,32 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
             f"{name} BETWEEN {literal(value, dialect)} AND {literal(filter.second_value, dialect)}"
         )
     if operator in _COMPARISONS:
-        left, right = _folded(name, literal(value, dialect), filter, isinstance(value, str))
+        shown = literal(value, dialect)
+        left, right = _folded(name, shown, filter, dialect, textual=isinstance(value, str))
         return f"{left} {_COMPARISONS[operator]} {right}"
+    if dialect == "sqlite" and filter.case_sensitive:
+        return f"{name} GLOB {literal(_glob(operator, str(value)), dialect)}"
     escaped = str(value)
     for special in (_ESCAPE, "%", "_"):
         escaped = escaped.replace(special, _ESCAPE + special)
     pattern = literal(_PATTERNS[operator].format(escaped), dialect)
-    text = f"CAST({name} AS {'CHAR' if dialect in ('mysql', 'mariadb') else 'TEXT'})"
-    left, right = _folded(text, pattern, filter, True)
+    text = f"CAST({name} AS {'CHAR' if dialect in _COLLATES else 'TEXT'})"
+    left, right = _folded(text, pattern, filter, dialect, textual=True)
     return f"{left} LIKE {right} ESCAPE '{_ESCAPE}'"
 
 
-def _folded(left: str, right: str, filter: Filter, textual: bool) -> tuple[str, str]:
-    if filter.case_sensitive or not textual:
+def _glob(operator: Operator, value: str) -> str:
+    """SQLite's LIKE takes no notice of case; its GLOB does."""
+    escaped = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in value)
+    return _PATTERNS[operator].replace("%", "*").format(escaped)
+
+
+def _folded(
+    left: str, right: str, filter: Filter, dialect: str, *, textual: bool
+) -> tuple[str, str]:
+    """Both sides of a comparison, with or without regard to case whatever the database's habit."""
+    if not textual:
         return left, right
-    return f"LOWER({left})", f"LOWER({right})"
+    if not filter.case_sensitive:
+        return f"LOWER({left})", f"LOWER({right})"
+    return left, f"{right} COLLATE utf8mb4_bin" if dialect in _COLLATES else right

@@ -18,7 +18,7 @@ from tidegate.surfaces.workbench.execution import Executed, executed
 from tidegate.types import Browse, ConnectionState, Limits, Page, Query, Statement
 
 Panel = Literal["sessions", "metrics", "slow_queries", "errors"]
-_LIMITS = Limits(max_rows=200, timeout_s=10.0)
+_LIMITS = Limits(max_rows=1_000, timeout_s=10.0)
 _OF_ONE_VIEW = frozenset(
     {
         Code.LIMIT_TIME,
@@ -53,16 +53,12 @@ _POSTGRES: dict[Panel, str] = {
         " WHERE datname IS NOT NULL ORDER BY datname"
     ),
 }
+# No list of sessions: MySQL's holds the text of everybody's statements, and the gate refuses it.
 _MYSQL: dict[Panel, str] = {
-    "sessions": (
-        "SELECT id, user, host, db, command, time, state FROM information_schema.processlist"
-        " ORDER BY time DESC"
-    ),
+    "sessions": "SHOW GLOBAL STATUS LIKE 'Threads%'",
     "metrics": "SHOW GLOBAL STATUS",
-    "slow_queries": (
-        "SELECT id, user, db, time, state FROM information_schema.processlist"
-        " WHERE command <> 'Sleep' ORDER BY time DESC"
-    ),
+    "slow_queries": "SHOW GLOBAL STATUS LIKE 'Slow%'",
+    "errors": "SHOW GLOBAL STATUS LIKE 'Aborted%'",
 }
 _PANELS = {"postgres": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
 

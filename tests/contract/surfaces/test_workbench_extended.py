@@ -1,0 +1,233 @@
+"""The tools beyond the document's 19: off unless the settings say so; safe with any argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from contract.surfaces.houses import House
+from surface_gate import SHOP_ID
+from surface_peer import READER, WRITER, Peer
+from tidegate.config import Config
+from tidegate.types import Actor
+
+EXTENDED = Config(extended=True)
+NAMES = ["search_schema", "list_indexes", "list_foreign_keys", "browse_table", "count_rows",
+         "explain_query", "get_server_dashboard", "insert_rows"]  # fmt: skip
+
+
+def reply(house: House, tool: str, actor: Actor = WRITER, **arguments: Any) -> dict[str, Any]:
+    given = {"connection_id": SHOP_ID} | arguments
+    return house.converse(lambda peer: peer.call(tool, **given), actor, config=EXTENDED)
+
+
+def shown(house: House, tool: str, actor: Actor = READER, **arguments: Any) -> dict[str, Any]:
+    answer = reply(house, tool, actor, **arguments)
+    assert "result" in answer, answer
+    return answer["result"]["structuredContent"]
+
+
+def test_they_are_offered_only_where_the_settings_say_so(house: House) -> None:
+    async def listed(peer: Peer) -> list[str]:
+        return [tool["name"] for tool in (await peer.request("tools/list"))["result"]["tools"]]
+
+    plain = house.converse(listed)
+    assert len(plain) == 19
+    assert house.converse(listed, config=EXTENDED) == [*plain, *NAMES]
+    assert house.error("browse_table", table="orders")["code"] == -32601
+
+
+def test_their_outputs_fit_their_schemas_and_their_texts(house: House) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    arguments: dict[str, dict[str, Any]] = {
+        "search_schema": {"term": "id"},
+        "browse_table": {"table": "orders"},
+        "count_rows": {"table": "orders"},
+        "explain_query": {"query": "SELECT * FROM orders"},
+        "insert_rows": {"table": "void", "columns": ["id"], "rows": [[1]]},
+    }
+
+    async def talk(peer: Peer) -> None:
+        tools = (await peer.request("tools/list"))["result"]["tools"]
+        for tool in tools[19:]:
+            name = tool["name"]
+            answer = await peer.result(name, connection_id=SHOP_ID, **arguments.get(name, {}))
+            jsonschema.validate(answer["structuredContent"], tool["outputSchema"])
+            (block,) = answer["content"]
+            assert msgspec.json.decode(block["text"]) == answer["structuredContent"]
+
+    house.converse(talk, config=EXTENDED)
+
+
+def ids(house: House, *filters: dict[str, Any], **more: Any) -> list[str]:
+    found = shown(
+        house, "browse_table", table="customers", columns=["id"], filters=list(filters),
+        sort=[{"column": "id"}], **more,
+    )  # fmt: skip
+    return [row[0] for row in found["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ({"column": "id", "operator": "equals", "value": 2}, ["2"]),
+        ({"column": "ID", "operator": "not_equals", "value": 2}, ["1", "3"]),
+        ({"column": "id", "operator": "less_than", "value": 2}, ["1"]),
+        ({"column": "id", "operator": "less_or_equal", "value": 2}, ["1", "2"]),
+        ({"column": "id", "operator": "greater_than", "value": 2}, ["3"]),
+        ({"column": "id", "operator": "greater_or_equal", "value": 2}, ["2", "3"]),
+        ({"column": "id", "operator": "between", "value": 2, "second_value": 9}, ["2", "3"]),
+        ({"column": "city", "operator": "is_null"}, ["2"]),
+        ({"column": "city", "operator": "is_not_null"}, ["1", "3"]),
+        ({"column": "full_name", "operator": "contains", "value": "Love"}, ["1"]),
+        ({"column": "full_name", "operator": "contains", "value": "love"}, []),
+        ({"column": "full_name", "operator": "contains", "value": "love",
+          "case_sensitive": False}, ["1"]),
+        ({"column": "full_name", "operator": "starts_with", "value": "葛"}, ["2"]),
+        ({"column": "email", "operator": "ends_with", "value": "example.org"}, ["1", "2", "3"]),
+        ({"column": "email", "operator": "equals", "value": "ADA@example.org"}, []),
+        ({"column": "email", "operator": "equals", "value": "ADA@example.org",
+          "case_sensitive": False}, ["1"]),
+        ({"column": "email", "operator": "contains", "value": "%"}, []),
+        ({"column": "email", "operator": "contains", "value": "a_a"}, []),
+        ({"column": "email", "operator": "contains", "value": "*"}, []),
+        ({"column": "email", "operator": "contains", "value": "[a]"}, []),
+        ({"column": "email", "operator": "equals", "value": "' OR '1'='1"}, []),
+        ({"column": "email", "operator": "equals", "value": "\\' OR 1=1 -- "}, []),
+        ({"column": "email", "operator": "contains", "value": "'; DROP TABLE void; --"}, []),
+    ],
+)  # fmt: skip
+def test_a_filter_finds_what_it_says(
+    house: House, filter: dict[str, Any], found: list[str]
+) -> None:
+    assert ids(house, filter) == found
+    counted = shown(house, "count_rows", table="customers", filters=[filter])
+    assert counted == {"row_count": len(found), "is_approximate": False, "filter_count": 1}
+    assert house.count("void") == 0
+
+
+def test_filters_are_joined_by_and_or_or(house: House) -> None:
+    one, two = ({"column": "id", "operator": "equals", "value": id} for id in (1, 2))
+    assert ids(house, one, two) == []
+    assert ids(house, one, two, logic="or") == ["1", "2"]
+
+
+def test_a_table_is_browsed_page_by_page(house: House) -> None:
+    page: dict[str, Any] = {"table": "customers", "columns": ["id"], "limit": 2}
+    down = [{"column": "id", "direction": "desc"}]
+    first = shown(house, "browse_table", sort=down, **page)
+    assert (first["rows"], first["is_truncated"]) == ([["3"], ["2"]], True)
+    second = shown(house, "browse_table", sort=down, offset=2, **page)
+    assert (second["rows"], second["is_truncated"]) == ([["1"]], False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"columns": ["id FROM void; --"]},
+        {"columns": ["*"]},
+        {"columns": ['"id"']},
+        {"sort": [{"column": "id; DROP TABLE void"}]},
+        {"sort": [{"column": "id", "direction": "desc; DROP TABLE void"}]},
+        {"filters": [{"column": "1=1 OR id", "operator": "equals", "value": 1}]},
+        {"filters": [{"column": "id", "operator": "= 1 OR 1", "value": 1}]},
+        {"filters": [{"column": "id", "operator": "equals"}]},
+        {"filters": [{"column": "id", "operator": "between", "value": 1}]},
+        {"logic": "OR 1=1"},
+        {"offset": -1},
+        {"table": "customers; DROP TABLE void"},
+        {"schema": "main.x"},
+    ],
+)
+def test_what_is_no_column_or_operator_is_refused(house: House, arguments: dict[str, Any]) -> None:
+    answer = reply(house, "browse_table", **({"table": "customers"} | arguments))
+    assert answer["error"]["code"] == -32602
+    assert house.count("void") == 0
+
+
+def test_keys_and_indexes_are_listed(house: House) -> None:
+    indexes = shown(house, "list_indexes", table="orders")["tables"]
+    assert [table["table"] for table in indexes] == ["orders"]
+    assert "orders_by_customer" in [index["name"] for index in indexes[0]["indexes"]]
+    (keys,) = shown(house, "list_foreign_keys")["tables"]
+    assert keys["table"] == "orders"
+    (key,) = keys["foreign_keys"]
+    assert (key["column"], key["referenced_table"]) == ("customer_id", "customers")
+
+
+def test_the_schema_is_searched(house: House) -> None:
+    found = shown(house, "search_schema", term="CUSTOMER", schema=house.schema)
+    assert [(m["kind"], m["name"]) for m in found["matches"]] == [
+        ("table", "customers"), ("column", "customer_id"), ("column", "customer_id"),
+    ]  # fmt: skip
+    cut = shown(house, "search_schema", term="CUSTOMER", limit=1)
+    assert (len(cut["matches"]), cut["is_truncated"]) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["ANALYZE DELETE FROM orders", "SELECT 1; DELETE FROM orders", "(ANALYZE) DELETE FROM orders"],
+)
+def test_an_explanation_runs_nothing(house: House, query: str) -> None:
+    assert "error" in reply(house, "explain_query", query=query)
+    assert "error" in reply(house, "explain_query", query="SELECT 1", analyze=True)
+    assert house.count("orders") == 3
+
+
+def test_inserted_values_are_data(house: House) -> None:
+    rows = [[1, "'); DROP TABLE void; --"], [2, None], [3, "海\\"]]
+    done = shown(house, "insert_rows", WRITER, table="void", columns=["id", "name"], rows=rows)
+    assert done == {"rows_submitted": 3, "rows_affected": 3}
+    assert [list(row) for row in house.look("SELECT id, name FROM void ORDER BY id")] == rows
+
+
+def test_all_rows_go_in_or_none(house: House) -> None:
+    answer = reply(house, "insert_rows", table="void", columns=["id"], rows=[[1], [2], [1]])
+    assert answer["error"]["code"] == -32602
+    assert house.count("void") == 0
+
+
+def test_a_thousand_rows_go_in_at_once_and_no_more(house: House) -> None:
+    rows = [[number] for number in range(1_000)]
+    done = shown(house, "insert_rows", WRITER, table="void", columns=["id"], rows=rows)
+    assert done["rows_affected"] == 1_000
+    more = reply(house, "insert_rows", table="void", columns=["id"], rows=[*rows, [1_000]])
+    assert more["error"]["message"] == "Invalid params: Parameter rows must hold 1 to 1000 rows"
+
+
+@pytest.mark.parametrize(
+    ("actor", "settings"), [(READER, {}), (WRITER, {"external_access": "readOnly"})]
+)
+def test_who_may_not_write_inserts_nothing(
+    house: House, actor: Actor, settings: dict[str, Any]
+) -> None:
+    gate = house.gate(**settings)
+    error = house.converse(
+        lambda peer: peer.error(
+            "insert_rows", connection_id=SHOP_ID, table="void", columns=["id"], rows=[[1]]
+        ),
+        actor, gate=gate, config=EXTENDED,
+    )  # fmt: skip
+    assert error["code"] == -32007
+    assert house.count("void") == 0
+
+
+def test_the_dashboard_shows_no_statement_of_anybody(house: House) -> None:
+    async def talk(peer: Peer) -> dict[str, Any]:
+        await peer.result("execute_query", connection_id=SHOP_ID, query="SELECT 'my secret'")
+        return await peer.result("get_server_dashboard", connection_id=SHOP_ID)
+
+    told = house.converse(talk, READER, config=EXTENDED)["structuredContent"]
+    assert "my secret" not in msgspec.json.encode(told).decode()
+    missing = {failure["panel"] for failure in told["unavailable"]}
+    assert (
+        missing
+        == {
+            "postgres": set(),
+            "mysql": set(),
+            "sqlite": {"sessions", "metrics", "slow_queries", "errors"},
+            "duckdb": {"sessions", "metrics", "slow_queries", "errors"},
+        }[house.dialect]
+    ), told["unavailable"]
