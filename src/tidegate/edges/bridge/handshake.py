@@ -16,7 +16,7 @@ import stat
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tidegate.errors import Code, GateError
 
@@ -149,7 +149,7 @@ class Place:
                 raise distrust("is of another version of Tidegate", self.file)
             if not isinstance(told["paths"], list):
                 raise TypeError
-            told["paths"] = tuple(told["paths"])
+            told["paths"] = tuple(cast(list[Any], told["paths"]))
             handshake = Handshake(**told)
             _check_types(handshake)
         except (ValueError, TypeError, KeyError):
