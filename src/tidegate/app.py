@@ -22,7 +22,7 @@ from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.config import LOOPBACK, Config, OAuthSettings, resource_url, state_directory
-from tidegate.connections import Connections
+from tidegate.connections import Connections, Declared
 from tidegate.custody import refuse_foreign_hands
 from tidegate.desk import Desk
 from tidegate.engines.registry import check_run_as, engine_of, open_engine
@@ -89,8 +89,7 @@ class App:
         self.connections = Connections(
             self.store,
             open_engine,
-            ephemeral_sources(config),
-            dress=partial(dressed, masks=config.masks, filters=config.filters),
+            *declared(config),
         )
         self.desk = Desk(DeskFile(StateFile(directory / "state.db")))
         self.approvals = Approvals(
@@ -120,6 +119,19 @@ class App:
         if config.agent_accounts:
             refuse_foreign_hands(directory, config.agent_accounts)
         return cls(config, directory)
+
+    def follow(self, changed: Callable[[], Config | None]) -> None:
+        """Ask `changed` on every call what the settings say of sources now, if it is new."""
+
+        def look() -> Declared | None:
+            config = changed()
+            if config is None:
+                return None
+            details = {"settings": digest_of(config)}
+            self.audit.note(Happening(name="settings.changed", actor="server", details=details))
+            return declared(config)
+
+        self.connections.follow(look)
 
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""
@@ -250,14 +262,13 @@ class App:
 
     def _record_start(self, edge: str) -> None:
         """Put on record who serves what under which settings. Raises: GateError."""
-        settings = sha256(msgspec.json.encode(self.config)).hexdigest()
         details = {
             "edge": edge,
             "surfaces": " ".join(self.config.surfaces),
             "auth": str(self.config.auth).lower(),
             "writes": str(self.config.allow_writes).lower(),
             "failure_mode": self.config.audit.failure_mode,
-            "settings": f"sha256:{settings}",
+            "settings": digest_of(self.config),
         }
         self.audit.note(Happening(name="server.started", actor="server", details=details))
 
@@ -337,6 +348,17 @@ def check_surface(name: str) -> None:
             f"There is no surface {name!r}",
             hint=f"Choose from {', '.join(SURFACES)}.",
         )
+
+
+def digest_of(config: Config) -> str:
+    """What tells two settings apart in the record, without their content."""
+    return f"sha256:{sha256(msgspec.json.encode(config)).hexdigest()}"
+
+
+def declared(config: Config) -> Declared:
+    """What the settings say of sources. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE."""
+    dress = partial(dressed, masks=config.masks, filters=config.filters)
+    return tuple(ephemeral_sources(config)), dress
 
 
 def ephemeral_sources(config: Config) -> list[Source]:

@@ -35,6 +35,9 @@ _MOST_COMPARED = 500
 _MOST_PLACES = 10_000
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
+Dress = Callable[[Source], Source]
+Declared = tuple[tuple[Source, ...], Dress]
+"""The sources that the settings name, and what the settings put on every source."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -119,17 +122,22 @@ class Connections:
         store: Store,
         open_engine: OpenEngine,
         ephemeral: Iterable[Source] = (),
-        dress: Callable[[Source], Source] | None = None,
+        dress: Dress | None = None,
     ) -> None:
         """`dress` puts on a source, saved or not, what the settings say of all of them."""
         self._dress = dress
         self._store = store
         self._open_engine = open_engine
         self._ephemeral = tuple(ephemeral)
+        self._follow: Callable[[], Declared | None] | None = None
         self._generation: int | None = None
         self._connections: dict[str, Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._ordered: tuple[Source, ...] = ()
+
+    def follow(self, changed: Callable[[], Declared | None]) -> None:
+        """Ask `changed`, before anything else, what the settings say now, if it is new."""
+        self._follow = changed
 
     def sources(self) -> tuple[Source, ...]:
         """Every source by name; one given for this run stands for a saved one of its name."""
@@ -206,6 +214,11 @@ class Connections:
         return engine
 
     def _refresh(self) -> None:
+        if self._follow is not None:
+            declared = self._follow()
+            if declared is not None:
+                self._ephemeral, self._dress = declared
+                self._generation = None
         generation = self._store.generation("sources")
         if generation == self._generation:
             return

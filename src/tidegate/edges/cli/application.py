@@ -49,6 +49,10 @@ class Application(Protocol):
     @property
     def connections(self) -> Directory: ...
 
+    def follow(self, changed: Callable[[], Config | None]) -> None:
+        """Ask `changed` on every call what the settings say of sources now, if it is new."""
+        ...
+
     def run_stdio(self) -> None:
         """Speak MCP on stdin and stdout until the input ends or a signal comes, then close."""
         ...

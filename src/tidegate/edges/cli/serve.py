@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from tidegate.config import http_address
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import of_serve
+from tidegate.following import Following
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Serve; returns 0 when a signal or the end of the input stopped it."""
+    following = _following(arguments.config)
     config = of_serve(arguments)
     app = open_app(config)
+    if following is not None:
+        app.follow(lambda: following.look(lambda: of_serve(arguments)))
     if config.http is None:
         app.run_stdio()
         return 0
@@ -34,3 +39,10 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     found = None if arguments.for_bridge is None else tell_bridge
     app.run_http(*http_address(config.http), announce, found)
     return 0
+
+
+def _following(config: str | None) -> Following | None:
+    """What notices a change of the settings, if they are in a file."""
+    if config is None or config.lstrip().startswith("{"):
+        return None
+    return Following(Path(config))

@@ -1,0 +1,81 @@
+"""What the settings file says of a source holds from the next call of a client that stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from surface_peer import WRITER, Peer
+from surface_shop import build_shop
+from tidegate.app import App
+from tidegate.config import load
+from tidegate.following import Following
+
+INSERT = "INSERT INTO customers (email, full_name) VALUES ('new@example.org', 'New')"
+
+
+class House:
+    """A server that follows its settings, and the database behind it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.shop = build_shop(directory / "shop.db")
+        self.state = directory / "state"
+        self.file = directory / "tidegate.json"
+
+    def write(self, **source: Any) -> None:
+        declared = {"name": "shop", "url": f"sqlite:///{self.shop}", **source}
+        self.file.write_text(json.dumps({"state": str(self.state), "sources": [declared]}))
+
+    def open(self) -> App:
+        following = Following(self.file)
+        app = App.open(load(str(self.file)))
+        app.follow(lambda: following.look(lambda: load(str(self.file))))
+        return app
+
+    def customers(self) -> int:
+        with sqlite3.connect(self.shop) as seen:
+            return seen.execute("SELECT count(*) FROM customers").fetchone()[0]
+
+
+async def outcome(peer: Peer, id: str, query: str) -> str:
+    reply = await peer.call("execute_query", connection_id=id, query=query)
+    return reply["error"]["data"]["code"] if "error" in reply else "ok"
+
+
+def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.write(external_access="readWrite")
+
+    async def scene() -> None:
+        app = house.open()
+        try:
+            peer = Peer(app.surface("workbench"), WRITER)
+            await peer.open()
+            (source,) = app.connections.sources()
+            before = house.customers()
+            assert await outcome(peer, source.id, INSERT) == "ok"
+            house.write(external_access="readOnly")
+            assert await outcome(peer, source.id, INSERT.replace("new@", "a@")) == (
+                "policy.read_only"
+            )
+            house.write(masks=[{"column": "customers.email"}])
+            rows = await peer.result(
+                "execute_query",
+                connection_id=source.id,
+                query="SELECT email FROM customers WHERE email IS NOT NULL",
+            )
+            assert rows["structuredContent"]["row_count"] == 0
+            house.write(external_access="blocked")
+            assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
+            house.file.write_text("{")
+            assert await outcome(peer, source.id, "SELECT 1") == "config.invalid"
+            house.write()
+            assert await outcome(peer, source.id, "SELECT 1") == "ok"
+            assert house.customers() == before + 1
+        finally:
+            await app.close()
+
+    asyncio.run(scene())

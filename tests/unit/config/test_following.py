@@ -1,0 +1,61 @@
+"""A server follows its settings file: what is said of sources holds from the next look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate.config import Config, load
+from tidegate.errors import Code, GateError
+from tidegate.following import Following
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "tidegate.json"
+    path.write_text("{}")
+    return path
+
+
+def look(following: Following, settings: Path) -> Config | None:
+    return following.look(lambda: load(str(settings)))
+
+
+def test_a_file_that_stays_as_it_is_says_nothing_new(settings: Path) -> None:
+    following = Following(settings)
+    assert look(following, settings) is None
+    assert look(following, settings) is None
+
+
+def test_a_change_is_told_once(settings: Path) -> None:
+    following = Following(settings)
+    settings.write_text('{"sources": [{"name": "a", "url": "sqlite:///a.db"}]}')
+    changed = look(following, settings)
+    assert changed is not None
+    assert [source.name for source in changed.sources] == ["a"]
+    assert look(following, settings) is None
+
+
+def test_a_change_before_the_first_reading_is_seen(settings: Path) -> None:
+    following = Following(settings)
+    settings.write_text('{"extended": true}')
+    assert look(following, settings) is not None
+
+
+@pytest.mark.parametrize("content", ["{", '{"sauces": []}', None])
+def test_while_the_file_cannot_be_used_every_look_fails(
+    settings: Path, content: str | None
+) -> None:
+    following = Following(settings)
+    if content is None:
+        settings.unlink()
+    else:
+        settings.write_text(content)
+    for _ in range(2):
+        with pytest.raises(GateError) as caught:
+            look(following, settings)
+        assert caught.value.code is Code.CONFIG_INVALID
+    settings.write_text('{"auth": true}')
+    assert look(following, settings) is not None
+    assert look(following, settings) is None
