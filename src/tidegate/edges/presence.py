@@ -13,6 +13,9 @@ from tidegate.types import Actor, Cancellation
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+WATCH_AFTER_S = 0.01
+"""What is answered sooner is not watched: most calls are, and a task costs more than a timer."""
+
 
 class Presence(Cancellation):
     """Watches whether the client of one request is still there, once somebody wants to know.
@@ -26,14 +29,17 @@ class Presence(Cancellation):
         super().__init__()
         self._receive = receive
         self._present = present
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self.actor = actor
         self.detached = False
         present.add(self)
 
     def watch(self) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._wait_for_end())
+            self._task = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._wait_for_end())
 
     async def _wait_for_end(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
