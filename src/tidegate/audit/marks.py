@@ -6,7 +6,7 @@ A mark is told from an event by its `phase`. What marks claim is checked by `ver
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,10 +18,14 @@ SIGNED_AS = b"tidegate audit checkpoint 1\n"
 _encode = msgspec.json.Encoder().encode
 
 
+SegmentName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{6,200}\.jsonl\Z")]
+"""A mark that names a segment otherwise was changed, and is not read."""
+
+
 class Witness(msgspec.Struct, frozen=True):
     """How far a segment had come: what it held at `seq` must still be there."""
 
-    segment: str
+    segment: SegmentName
     seq: int
     hash: str
 
@@ -45,7 +49,7 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int
     time: datetime
     phase: Literal["open"]
-    segment: str
+    segment: SegmentName
     process: int
     version: str
     previous: Witness | None = None
@@ -60,7 +64,7 @@ class Continued(msgspec.Struct, frozen=True):
     seq: int
     time: datetime
     phase: Literal["continued"]
-    next: str
+    next: SegmentName
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -84,7 +88,7 @@ class Checkpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq: int
     time: datetime
     phase: Literal["checkpoint"]
-    segment: str
+    segment: SegmentName
     ends: tuple[Witness, ...]
     oldest: int
     key: str

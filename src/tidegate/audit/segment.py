@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
@@ -24,6 +25,8 @@ from tidegate.audit.marks import Continued, Opening, Torn, Witness
 
 # The longest line is shorter than the last of them: every text in an event is cut to size.
 _WINDOWS = (8_192, 262_144)
+_PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Others may write in the directory: no link is followed, and no pipe waited for."""
 _NAME = re.compile(r"\d{6,}\.jsonl")
 _TIME = re.compile(rb'\{"seq":\d+,"time":"([^"]{20,40})"')
 
@@ -61,10 +64,24 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def segments(directory: Path) -> list[Path]:
-    """The segments in the order in which they were begun."""
-    return sorted(
-        (path for path in directory.iterdir() if _NAME.fullmatch(path.name)), key=number_of
-    )
+    """The segments in the order in which they were begun. Raises: OSError."""
+    return sorted((path for path in _named(directory) if _is_file(path)), key=number_of)
+
+
+def strangers(directory: Path) -> list[Path]:
+    """What has the name of a segment and is none: a link, a pipe, a directory. Raises: OSError."""
+    return sorted(path for path in _named(directory) if not _is_file(path))
+
+
+def _named(directory: Path) -> list[Path]:
+    return [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def number_of(path: Path | str) -> int:
@@ -133,11 +150,11 @@ def read_tail(descriptor: int) -> Tail | None:
 def tail_of(path: Path) -> Tail | None:
     """The end of the segment at `path`; None if it cannot be read or does not verify."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | _PLAIN)
     except OSError:
         return None
     try:
-        return read_tail(descriptor)
+        return read_tail(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     finally:
         os.close(descriptor)
 
@@ -217,10 +234,12 @@ def hold(path: Path) -> int | None:
     The lock goes with the process, however that ends.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _PLAIN)
     except OSError:
         return None
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("not a file")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
@@ -261,7 +280,7 @@ def _claimed(path: Path, descriptor: int, tail: Tail, tails: dict[Path, Tail | N
         time_of(os.pread(descriptor, 128, 0)) if tail.size else None,
         previous,
         # Also if an earlier process kept it aside and died before it could say so.
-        _describe(aside) if aside.exists() else None,
+        _describe(aside) if _is_file(aside) else None,
         tuple(witnesses),
         tuple(unreadable),
         frozenset(finished),
@@ -269,7 +288,9 @@ def _claimed(path: Path, descriptor: int, tail: Tail, tails: dict[Path, Tail | N
 
 
 def _keep(path: Path, torn: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # Whatever stands there is not written to: it may lead to a file outside, such as a key.
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600)
     try:
         written = 0
         while written < len(torn):

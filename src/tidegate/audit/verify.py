@@ -18,8 +18,12 @@ from tidegate.audit.head import Head
 from tidegate.audit.keys import Keys, is_signed
 from tidegate.audit.marks import Checkpoint, parse_checkpoint
 from tidegate.audit.scan import Scan, scan
-from tidegate.audit.segment import number_of, segments
+from tidegate.audit.segment import number_of, segments, strangers
 from tidegate.errors import Code, GateError
+
+
+_MOST_MISSING = 100
+"""So many segments of one gap are told each: a file with a great number must not drown the rest."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -76,6 +80,8 @@ class _Verification:
     def report(self) -> Report:
         try:
             scans = [scan(path, self._trusted) for path in segments(self._directory)]
+            for path in strangers(self._directory):
+                self._faults.append(Fault(path.name, 0, "it is no file, and nothing follows of it"))
             self._gather(scans)
             found = {read.path.name: read.check(self._claims) for read in scans}
         except OSError as error:
@@ -180,10 +186,17 @@ class _Verification:
         told = {fault.segment for fault in self._faults}
         numbers = {number_of(name) for name in read}
         known = numbers | {number_of(name) for name in self._claims.segments()}
-        for number in range(self._oldest, max(known, default=0) + 1):
-            name = f"{number:06}.jsonl"
-            if number not in numbers and name not in told:
-                yield Fault(name, 0, "the segment was removed")
+        before = self._oldest - 1
+        for number in sorted(number for number in known if number >= self._oldest):
+            gap = range(before + 1, number + (number not in numbers))
+            for missing in gap[:_MOST_MISSING]:
+                name = f"{missing:06}.jsonl"
+                if name not in told:
+                    yield Fault(name, 0, "the segment was removed")
+            if gap[_MOST_MISSING:]:
+                name = f"{gap[_MOST_MISSING]:06}.jsonl"
+                yield Fault(name, 0, f"the segments up to number {gap[-1]} were removed")
+            before = number
 
 
 def read_anchors(text_or_path: str) -> list[Checkpoint]:
