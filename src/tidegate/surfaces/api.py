@@ -95,16 +95,18 @@ class Turn:
         *,
         confirmed: bool = False,
         reads_only: bool = False,
+        quiet: bool = False,
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
         `source` is a source's name or id; None stands for the one source that the actor may see.
         Only a `Query` reports progress: a tool may read metadata several times, and progress
-        must not go back. `confirmed`: the caller typed the phrase of confirmation; `reads_only`:
-        the tool is for statements that read, whatever the caller may do elsewhere.
+        must not go back. Nor does a `quiet` one, of a tool that sends several. `confirmed`: the
+        caller typed the phrase of confirmation; `reads_only`: the tool is for statements that
+        read, whatever the caller may do elsewhere.
         Raises: GateError, whatever the gate refuses or the database says.
         """
-        call = self._call(request, source, confirmed, reads_only)
+        call = self._call(request, source, confirmed, reads_only, quiet)
         try:
             reply = await self._gate.handle(call)
         except GateError as error:
@@ -131,6 +133,7 @@ class Turn:
         source: str | None,
         confirmed: bool = False,
         reads_only: bool = False,
+        quiet: bool = False,
     ) -> Call:
         context = self._context
         client = context.client
@@ -143,7 +146,7 @@ class Turn:
             scope=self.scope,
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
-            progress=self._progress if isinstance(request, Query) else None,
+            progress=self._progress if isinstance(request, Query) and not quiet else None,
             confirmed=confirmed,
             reads_only=reads_only,
             can_ask=_can_ask(context),

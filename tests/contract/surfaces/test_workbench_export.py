@@ -381,3 +381,19 @@ def test_the_limit_of_an_answer_holds_for_all_its_tables_together(house: House) 
         config=config,
     )
     assert error["code"] == -32005
+
+
+@pytest.mark.parametrize(
+    ("tables", "shares"), [(["orders"], [0.0, 0.2, 0.8, 1.0]), (["orders", "customers"], [])]
+)
+def test_progress_never_goes_back(house: House, tables: list[str], shares: list[float]) -> None:
+    async def talk(peer: Peer) -> list[float]:
+        await peer.request(
+            "tools/call",
+            name="export_data",
+            arguments={"connection_id": SHOP_ID, "format": "csv", "tables": tables},
+            _meta={"progressToken": "t"},
+        )
+        return [note["params"]["progress"] for note in peer.notes.messages]
+
+    assert house.converse(talk) == shares

@@ -78,13 +78,15 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
 class Part(msgspec.Struct, frozen=True):
     """One statement of an export: what it is called, and where its INSERTs go.
 
-    `overriding`: the table has a column that takes a value only when told so.
+    `overriding`: the table has a column that takes a value only when told so. One of several
+    reports no progress, which must not go back.
     """
 
     label: str
     text: str
     table: str
     overriding: bool = False
+    one_of_several: bool = False
 
 
 class _Inline:
@@ -184,7 +186,10 @@ async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Pa
                 hint="Export a table of another name by a query.",
             )
     return [
-        await _part(turn, source, name, label, args.format, dialect)
+        msgspec.structs.replace(
+            await _part(turn, source, name, label, args.format, dialect),
+            one_of_several=len(tables) > 1,
+        )
         for name, label in zip(tables, unique(tables), strict=True)
     ]
 
@@ -222,7 +227,7 @@ async def _inline(
 ) -> Exported:
     rows = _writer(format, sheet.put, part, dialect)
     request = Query(Statement(part.text), limits, writer=rows)
-    page = await turn.handle(request, source, Page, reads_only=True)
+    page = await turn.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
     rows.end()
     cut = True if page.truncations else UNSET
     return Exported(part.label, format, page.row_count, sheet.taken(), cut)
@@ -255,7 +260,7 @@ async def _write(
             file.put(b"\r\n" if format == "csv" else b"\n")
         target: RowWriter = _Named(rows, file, part.label, place == 0) if several else rows
         request = Query(Statement(part.text), limits, writer=target)
-        page = await turn.handle(request, source, Page, reads_only=True)
+        page = await turn.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
         rows.end()
         count += page.row_count
         cut = cut or bool(page.truncations)

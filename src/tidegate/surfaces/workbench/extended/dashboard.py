@@ -98,7 +98,8 @@ async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
             continue
         request = Query(Statement(text), _LIMITS, "text")
         try:
-            shown[panel] = executed(await turn.handle(request, args.source, Page, reads_only=True))
+            page = await turn.handle(request, args.source, Page, reads_only=True, quiet=True)
+            shown[panel] = executed(page)
         except GateError as error:
             if error.code not in _OF_ONE_VIEW:
                 raise
