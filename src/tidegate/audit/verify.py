@@ -21,7 +21,6 @@ from tidegate.audit.scan import Scan, scan
 from tidegate.audit.segment import number_of, segments, strangers
 from tidegate.errors import Code, GateError
 
-
 _MOST_MISSING = 100
 """So many segments of one gap are told each: a file with a great number must not drown the rest."""
 

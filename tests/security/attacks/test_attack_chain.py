@@ -1,5 +1,5 @@
 """Attacks on the record by who may write in its directory, but not with its key: what they leave
-there must not keep the verifier from telling, nor the server from starting, nor reach files outside.
+there must not keep the verifier from telling, nor the server from starting, nor reach other files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def in_a_process(state, text):
 
 @pytest.mark.parametrize("name", ["00000x.jsonl", "../x.jsonl", "x", "", "9" * 5_000 + ".jsonl"])
 @pytest.mark.parametrize(
-    "mark", ['"next":"', '"previous":{"segment":"', '"ends":[{"segment":"', '"phase":"open","segment":"']
+    "mark",
+    ['"next":"', '"previous":{"segment":"', '"ends":[{"segment":"', '"phase":"open","segment":"'],
 )  # fmt: skip
 def test_a_name_that_was_changed_in_a_mark_is_told_and_stops_nobody(state, mark, name):
     for path in sorted((state / "audit").glob("*.jsonl")):
