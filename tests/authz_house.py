@@ -62,21 +62,25 @@ GONE = ("result.gone", "desk.unknown_tab")
 
 
 class House:
-    """One source called by its setting's name. Open it with `House.opened`."""
+    """One source called by its setting's name, with more `settings`, and those `beside` it. Open it
+    with `House.opened`."""
 
     def __init__(self, directory: Path, engine: str, setting: str, **more: Any) -> None:
         self.engine = ENGINES[engine]
         self.setting = setting
+        self._actors: dict[str, Actor] = {}
         place = directory / "shop"
         place.mkdir()
         self.shop: Shop = self.engine.make(place, ACTORS)
         source = {
             "name": setting, "url": self.shop.url, "tags": (TAG,), **SETTINGS[setting]
         }  # fmt: skip
-        settings = {"sources": [source], "state": str(directory / "state"), "extended": True}
+        source |= more.pop("settings", {})
+        sources = [source, *more.pop("beside", ())]
+        settings = {"sources": sources, "state": str(directory / "state"), "extended": True}
         self.config: Config = load(msgspec.json.encode(settings | more).decode())
         self.app = App.open(self.config)
-        (self.source,) = self.app.connections.sources()
+        (self.source,) = [each for each in self.app.connections.sources() if each.name == setting]
 
     @classmethod
     @asynccontextmanager
@@ -98,6 +102,15 @@ class House:
             bearer, _ = self.app.tokens.create(name, **given)
             made[name] = self.app.tokens.verify(bearer)
         return made
+
+    async def peers(self, surface: str, *names: str) -> list[Peer]:
+        """Some of the actors at one surface."""
+        if not self._actors:
+            self._actors = await self.actors()
+        found = [Peer(self.app.surface(surface), self._actors[name]) for name in names]
+        for peer in found:
+            await peer.open()
+        return found
 
     async def callers(self) -> dict[tuple[str, str], Caller]:
         """By surface and actor."""

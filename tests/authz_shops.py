@@ -20,7 +20,7 @@ CREATE TABLE customers (id INTEGER, email VARCHAR(80), full_name VARCHAR(80));
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, total INTEGER);
 CREATE VIEW big_orders AS SELECT * FROM orders WHERE total > 100;
 INSERT INTO customers VALUES (1, 'ada@example.org', 'Ada'), (2, 'omar@example.org', 'Omar');
-INSERT INTO orders VALUES (1, 1, 120), (2, 1, 80), (3, 2, 900);
+INSERT INTO orders VALUES (1, 1, 120), (2, 1, 80), (3, 2, 987654);
 """
 SCRAP = "CREATE TABLE scrap_{0} (id INTEGER);"
 """One for each actor, so that each can drop its own."""

@@ -1,4 +1,4 @@
-"""The history of statements: what was run where, findable by words. Knows nobody's rights.
+"""The history of statements: what was run where, findable by words.
 
 Whoever searches passes the sources that its caller may see. Entries may be lost with the process;
 the record that is not is the audit.
@@ -13,6 +13,7 @@ from functools import partial
 
 import msgspec
 
+from tidegate.policy.shields import shield_of
 from tidegate.secrets import redact
 from tidegate.store.api import HistoryEntry, Store
 from tidegate.store.deferred import Deferred
@@ -62,21 +63,32 @@ class History:
         )
 
     async def recall(self, call: Call, sources: tuple[Source, ...]) -> HistoryFound:
-        """Answer the call's `SearchHistory` within `sources` (`gateway.Keeper`). Who may not use
-        every table is shown its own statements alone: others' name other tables."""
+        """Answer the call's `SearchHistory` within `sources` (`gateway.Keeper`). Where something is
+        hidden from the caller it is shown its own statements alone: others' may spell it out."""
         request = call.request
         if not isinstance(request, SearchHistory):
             raise TypeError(f"no search of the history: {type(request).__name__}")
+        free = [one.name for one in sources if shield_of(call.actor, one) is None]
+        bound = [one.name for one in sources if one.name not in free]
+        found = await self._recall(request, free, None) if free or not bound else []
+        if bound:
+            found += await self._recall(request, bound, call.actor.id)
+            found = sorted(found, key=lambda entry: -entry.at)[: request.limit]
+        return HistoryFound(tuple(found))
+
+    async def _recall(
+        self, request: SearchHistory, sources: list[str], actor: str | None
+    ) -> list[HistoryEntry]:
         search = partial(
             self.search,
             request.words,
-            sources=[source.name for source in sources],
+            sources=sources,
             since=request.since,
             until=request.until,
             limit=request.limit,
-            actor=None if call.actor.tables is None else call.actor.id,
+            actor=actor,
         )
-        return HistoryFound(tuple(await asyncio.to_thread(search)))
+        return await asyncio.to_thread(search)
 
     def flush(self) -> None:
         """Write what waits. Raises: GateError STATE_FAILED; then it still waits."""

@@ -161,7 +161,7 @@ def test_a_resource_address_is_a_uuid_or_nothing(shop: Path) -> None:
                 "tablepro://connections/../schema",
                 "tablepro://connections/%2e%2e/schema",
                 f"tablepro://connections/{SHOP_ID}/schema/../../x",
-                f"tablepro://connections/{SHOP_ID}/history",
+                f"tablepro://connections/{SHOP_ID}/history?sql=DROP",
                 "tablepro://connections/shop/schema",
                 "file:///etc/passwd",
             )
