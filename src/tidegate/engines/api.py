@@ -41,6 +41,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     inspects: bool = False
     explains: bool = True
     explains_changes: bool = True
+    explains_as_json: bool = True
     cancels: bool = True
     foreign_keys: bool = True
     row_counts: bool = True

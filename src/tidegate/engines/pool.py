@@ -17,6 +17,10 @@ IDLE_S = 300.0
 """How long a connection that nobody needs is kept."""
 
 
+FREED_S = 15.0
+"""How long making a connection free may take. Then it is given up."""
+
+
 class Line(Protocol):
     """What carries a session's bytes."""
 
@@ -248,7 +252,9 @@ class Pool(Generic[SessionT]):
 
 
 async def _freed(session: Session, after: asyncio.Task[None] | None) -> None:
-    """Make a session free for the next one. Raises: GateError if its line is lost."""
-    if after is not None:
-        await after
-    await session.reset()
+    """Make a session free for the next one. Raises: GateError if its line is lost, TimeoutError
+    if nobody answers."""
+    async with asyncio.timeout(FREED_S):
+        if after is not None:
+            await after
+        await session.reset()

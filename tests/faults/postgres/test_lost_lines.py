@@ -121,6 +121,14 @@ async def test_a_server_that_restarts_is_found_again(case, server):
         assert await case.ask(engine, "SELECT 2") == [(2,)]
 
 
+async def test_a_server_that_restarted_while_the_event_loop_was_busy_is_found_again(case, server):
+    """Its farewell and the end of the line are seen at once, when the connection is next taken."""
+    async with case.opened() as engine:
+        assert await case.ask(engine, "SELECT 1") == [(1,)]
+        server.restart()
+        assert await case.ask(engine, "SELECT 2") == [(2,)]
+
+
 async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server, activity):
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
@@ -193,3 +201,19 @@ async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(
                 assert error.code in (Code.LIMIT_TIME, Code.SOURCE_UNREACHABLE)
             proxy.flow()
             assert await case.ask(engine, "SELECT 3") == [(3,)]
+
+
+async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
+    by_tcp, server, monkeypatch
+):
+    """Behind a change a connection is reset; if nobody answers, another takes its place."""
+    monkeypatch.setattr("tidegate.engines.pool.FREED_S", 0.05)
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port, "?pool=1")
+        async with case.opened() as engine:
+            await case.ask(engine, "INSERT INTO void VALUES (1, 'x')", effect=Effect.WRITE)
+            proxy.stall()
+            error = await failure(case.ask(engine, "SELECT 1", limits=Limits(timeout_s=0.5)))
+            assert error.code is Code.SOURCE_UNREACHABLE  # not SOURCE_BUSY: there is room
+            proxy.flow()
+            assert await case.ask(engine, "SELECT id FROM void") == [(1,)]

@@ -39,7 +39,7 @@ class MemoryEngine:
     """One set of tables, which is gone when it is closed."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=False, schemas=False, inspects=True
+        explains_as_json=False, transactions=False, schemas=False, inspects=True
     )
 
     def __init__(self) -> None:

@@ -62,8 +62,11 @@ class Wire:
         """Whether the line still stands, as far as can be seen without asking the server."""
         if self.open:
             try:
+                said = waiting_bytes(self._socket) > 0
                 self._connection.consume_input()
-            except psycopg.Error:
+                if said:  # a farewell: behind it the line may have ended
+                    self._connection.consume_input()
+            except (psycopg.Error, OSError):
                 self.close()
             else:
                 if self._connection.status != pq.ConnStatus.OK:

@@ -60,7 +60,7 @@ class SqliteEngine:
     """One SQLite file, or one database in memory."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, schemas=False, rehearses=True
+        explains_as_json=False, inspects=True, schemas=False, rehearses=True
     )
 
     def __init__(self, file: FileUrl, lane: Session, readers: Pool, writer: Pool) -> None:

@@ -1,0 +1,29 @@
+"""How a statement would run, as text and, where the database knows how, as JSON."""
+
+import json
+
+import msgspec
+import pytest
+
+from tidegate.errors import GateError
+
+AS_JSON = {
+    "postgres": "EXPLAIN (FORMAT JSON) SELECT name FROM items WHERE id = 1",
+    "mysql": "EXPLAIN FORMAT=JSON SELECT name FROM items WHERE id = 1",
+    "duckdb": "EXPLAIN (FORMAT json) SELECT name FROM items WHERE id = 1",
+    "sqlite": "EXPLAIN (FORMAT JSON) SELECT name FROM items WHERE id = 1",
+    "memory": "EXPLAIN (FORMAT JSON) TABLE items",
+}
+
+
+async def test_an_explanation_comes_as_json_where_the_database_has_it(case):
+    text = AS_JSON[case.name.partition("-")[0]]
+    async with case.opened() as engine:
+        if not engine.capabilities.explains_as_json:
+            with pytest.raises(GateError):
+                await case.ask(engine, text)
+            return
+        (row,) = await case.ask(engine, text)
+    cell = row[-1]
+    written = bytes(cell) if isinstance(cell, msgspec.Raw) else cell
+    assert "items" in json.dumps(json.loads(written))
