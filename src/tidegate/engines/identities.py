@@ -4,7 +4,7 @@ would give it the rights of the source's own account."""
 from __future__ import annotations
 
 from tidegate.errors import Code, GateError
-from tidegate.types import Identity
+from tidegate.types import Identity, Permit
 
 _NO_ROLES = frozenset({"", "none", "default", "all"})
 
@@ -28,3 +28,9 @@ def not_let(reason: str, **details: object) -> GateError:
         hint="Ask the operator to create the caller's role and grant it to the source's account.",
         details={"rule": "source.run_as", **details},
     )
+
+
+def refuse_identity(permit: Permit) -> None:
+    """For an engine that has none: nothing runs as somebody else. Raises: GateError."""
+    if permit.identity is not None:
+        raise not_let("This database knows no roles that a caller could be.")

@@ -257,3 +257,14 @@ async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(sche
     case.source = structs.replace(case.source, run_as=None)
     async with case.opened() as engine:
         assert not engine.capabilities.identities
+        before = case.digest(engine)
+        add = Query(Statement(case.spelling.add, (1, "x")))
+        for request in (add, Explain(Statement(case.spelling.one)), Browse("counts")):
+            permit = structs.replace(
+                case.permit(request, Effect.WRITE), identity=Identity("someone")
+            )
+            ask = engine.describe if isinstance(request, Browse) else engine.run
+            with pytest.raises(GateError) as caught:
+                await ask(permit, NEVER)
+            assert caught.value.code is Code.POLICY_IDENTITY
+        assert case.digest(engine) == before

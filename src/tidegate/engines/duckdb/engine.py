@@ -17,6 +17,7 @@ from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, 
 from tidegate.engines.duckdb.source import DuckUrl
 from tidegate.engines.duckdb.turns import Turns
 from tidegate.engines.faults import closed, stopped
+from tidegate.engines.identities import refuse_identity
 from tidegate.engines.worker.errand import Errand
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
@@ -97,6 +98,7 @@ class DuckdbEngine:
         return opinion.judgement
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        refuse_identity(permit)
         request = permit.request
         if not isinstance(request, (Query, Explain)):
             raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
@@ -125,6 +127,7 @@ class DuckdbEngine:
         raise GateError(Code.UNSUPPORTED, "DuckDB here rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
         request = permit.request
         if not isinstance(request, Browse):
             raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tidegate.engines.api import Capabilities, Row
 from tidegate.engines.faults import closed
+from tidegate.engines.identities import refuse_identity
 from tidegate.engines.memory.cursor import MemoryCursor
 from tidegate.engines.memory.shop import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.url import parse_file_url
@@ -71,6 +72,7 @@ class MemoryEngine:
         )
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> MemoryCursor:
+        refuse_identity(permit)
         self._check_open()
         request = permit.request
         if isinstance(request, Browse):
@@ -121,6 +123,7 @@ class MemoryEngine:
         raise GateError(Code.UNSUPPORTED, "This engine rehearses nothing")
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
         self._check_open()
         request = permit.request
         if not isinstance(request, Browse):

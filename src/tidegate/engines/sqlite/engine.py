@@ -14,6 +14,7 @@ import apsw
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.faults import closed, stopped
+from tidegate.engines.identities import refuse_identity
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
@@ -117,6 +118,7 @@ class SqliteEngine:
             return None
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        refuse_identity(permit)
         request = permit.request
         if not isinstance(request, (Query, Explain)):
             raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
@@ -169,6 +171,7 @@ class SqliteEngine:
         return cursor
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+        refuse_identity(permit)
         request = permit.request
         if not isinstance(request, Query):
             raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
@@ -190,6 +193,7 @@ class SqliteEngine:
         return answer
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
         request = permit.request
         if not isinstance(request, Browse):
             raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
