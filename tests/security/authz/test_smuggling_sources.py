@@ -1,0 +1,193 @@
+"""What is of another source, or of another caller, is reached by no id, handle, tab or record."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from authz_house import House, play
+from authz_shops import SqliteShop
+from surface_peer import Peer
+from tidegate.app import App
+from tidegate.identity.actors import cli
+from tidegate.types import Actor, Call, OpenTable, Scope, Source, Tab
+
+OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
+"""Whose allowlist has the source `readWrite` and not the one beside it."""
+
+Talk = Callable[[House, Peer, Peer, Source], Awaitable[Any]]
+
+
+def talk(directory: Path, scenario: Talk, **beside: Any) -> Any:
+    """Run `scenario(house, workbench, core, other)` for `OWN`; both databases stay as they were."""
+    place = directory / "other"
+    place.mkdir()
+    shop = SqliteShop(place, ())
+    other = {"name": "other", "url": shop.url, "external_access": "readWrite", **beside}
+
+    async def whole(house: House) -> Any:
+        peers = [Peer(house.app.surface(name), OWN) for name in ("workbench", "core")]
+        for peer in peers:
+            await peer.open()
+        (foreign,) = [each for each in house.app.connections.sources() if each.name == "other"]
+        before = shop.digest(), house.shop.digest()
+        result = await scenario(house, *peers, foreign)
+        assert (shop.digest(), house.shop.digest()) == before
+        return result
+
+    return play(directory, "sqlite", "readWrite", whole, beside=[other])
+
+
+async def desk_tab(house: House, source: Source) -> str:
+    call = Call(cli(), "test", "test", OpenTable("orders"), source.name)
+    tab = await house.app.desk.open_table(call, (source,))
+    assert isinstance(tab, Tab)
+    return tab.id
+
+
+def test_the_tabs_of_a_foreign_source_are_neither_listed_nor_focused(tmp_path: Path) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        own, foreign = await house.tab(), await desk_tab(house, other)
+        listed = await peer.result("list_recent_tabs", limit=500)
+        tabs = listed["structuredContent"]["tabs"]
+        assert own in {tab["tab_id"] for tab in tabs}
+        assert {tab["connection_id"] for tab in tabs} == {house.source.id}
+        error = await peer.error("focus_query_tab", tab_id=foreign)
+        assert (error["code"], "not found" in error["message"]) == (-32602, True)
+        unknown = await peer.error("focus_query_tab", tab_id="0")
+        assert unknown["message"] == error["message"]
+        await peer.result("focus_query_tab", tab_id=own)
+
+    talk(tmp_path, scenario)
+
+
+def test_the_resources_of_a_foreign_source_are_refused(tmp_path: Path) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        for path in ("schema", "history", "history?search=customers&limit=500"):
+            uri = f"tablepro://connections/{other.id}/{path}"
+            reply = await peer.request("resources/read", uri=uri)
+            assert reply["error"]["code"] == -32007
+            shout = await peer.request(
+                "resources/read", uri=uri.replace(other.id, other.id.upper())
+            )
+            assert shout["error"]["code"] == -32007
+        listed = await peer.request("resources/read", uri="tablepro://connections")
+        assert other.id not in repr(listed)
+
+    talk(tmp_path, scenario)
+
+
+def test_the_history_of_a_foreign_source_is_not_searched(tmp_path: Path) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        everyone = Peer(house.app.surface("workbench"), Actor("tok_all", "all", Scope.READ_ONLY))
+        await everyone.open()
+        for source in (house.source, other):
+            text = f"SELECT id AS {source.name} FROM customers"
+            await everyone.result("execute_query", connection_id=source.id, query=text)
+        both = await everyone.result("search_query_history", query="customers")
+        assert len(both["structuredContent"]["entries"]) == 2
+        for words in ("customers", "", "other", '" OR 1=1 --', "*"):
+            found = await peer.result("search_query_history", query=words)
+            assert other.id not in repr(found)
+            assert "AS other" not in repr(found)
+        error = await peer.error("search_query_history", query="", connection_id=other.id)
+        assert error["code"] == -32007
+
+    talk(tmp_path, scenario)
+
+
+def test_an_allowlist_that_shrank_shrinks_the_history_too(tmp_path: Path) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        wide = Actor(OWN.id, OWN.name, OWN.scope)
+        before = Peer(house.app.surface("workbench"), wide)
+        await before.open()
+        text = "SELECT id FROM customers"
+        await before.result("execute_query", connection_id=other.id, query=text)
+        seen = await before.result("search_query_history", query="customers")
+        assert len(seen["structuredContent"]["entries"]) == 1
+        found = await peer.result("search_query_history", query="customers")
+        assert found["structuredContent"]["entries"] == []
+
+    talk(tmp_path, scenario)
+
+
+def test_a_handle_shows_no_more_to_another_caller_or_of_another_source(tmp_path: Path) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        wide = Peer(house.app.surface("core"), Actor("tok_all", "all", Scope.READ_ONLY))
+        await wide.open()
+        sql = "SELECT id FROM customers"
+        said = await wide.text("query", sql=sql, max_rows=1, source="other")
+        handle = msgspec.json.decode(said)["more"]
+        bare = handle.partition("/")[2]
+        assert (await core.text("more", handle=handle)).startswith("policy.source: ")
+        assert (await core.text("more", handle=bare)).startswith("result.gone: ")
+        moved = f"readWrite/{bare}"
+        assert (await core.text("more", handle=moved)).startswith("result.gone: ")
+        assert (await wide.text("more", handle=moved)).startswith("result.gone: ")
+        assert "rows" in await wide.text("more", handle=handle)
+
+    talk(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("setting", [{"external_access": "blocked"}, {"ai_policy": "never"}])
+def test_a_source_that_is_closed_keeps_what_was_open_there(
+    tmp_path: Path, setting: dict[str, str]
+) -> None:
+    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+        wide = Actor("tok_all", "all", Scope.FULL_ACCESS)
+        bench = Peer(house.app.surface("workbench"), wide)
+        await bench.open()
+        foreign = await desk_tab(house, other)
+        listed = await bench.result("list_recent_tabs")
+        assert listed["structuredContent"]["tabs"] == []
+        assert (await bench.error("focus_query_tab", tab_id=foreign))["code"] == -32602
+        for tool in ("connect", "disconnect", "get_connection_status", "search_query_history"):
+            error = await bench.error(tool, connection_id=other.id, query="")
+            assert error["code"] == -32007
+
+    talk(tmp_path, scenario, **setting)
+
+
+def test_a_change_of_the_settings_holds_from_the_next_call_on(tmp_path: Path) -> None:
+    """The operator works in a process of its own, while sessions are open."""
+
+    async def scenario(house: House) -> None:
+        house.app.store.add_source(
+            structs.replace(house.source, name="kept", id="", ephemeral=False)
+        )
+        kept = house.app.store.source("kept")
+        assert kept is not None
+        operator = App.open(structs.replace(house.config, sources=()))
+        try:
+            (owner,) = await house.peers("core", "owner")
+            write = "UPDATE orders SET total = total + 1 WHERE id = 1"
+            read = "SELECT id FROM customers"
+            said = await owner.text("query", source="kept", sql=read, max_rows=1)
+            handle = msgspec.json.decode(said)["more"]
+            assert "affected" in await owner.text("query", source="kept", sql=write)
+            for change, code in (
+                ({"external_access": "readOnly"}, "policy.read_only"),
+                ({"safe_mode": "readOnly"}, "policy.read_only"),
+                ({"safe_mode": "alert"}, "approval.needed"),
+                ({"ai_policy": "never"}, "policy.blocked"),
+                ({"external_access": "blocked"}, "policy.blocked"),
+            ):
+                operator.store.remove_source("kept")
+                operator.store.add_source(structs.replace(kept, **change))
+                before = house.shop.digest()
+                assert (await owner.text("query", source="kept", sql=write)).startswith(code)
+                rest = await owner.text("more", handle=handle)
+                assert rest.startswith(("result.gone: ", "policy.blocked: "))
+                assert house.shop.digest() == before
+            operator.store.remove_source("kept")
+            gone = await owner.text("query", source="kept", sql=read)
+            assert gone.startswith("source.unknown: ")
+        finally:
+            await operator.close()
+
+    play(tmp_path, "sqlite", "readWrite", scenario)
