@@ -93,7 +93,7 @@ class Connection:
         """Run the actor's later statements elsewhere. Another database has schemas of its own."""
         schema = switch.schema
         database = switch.database or self.place(actor).database
-        if len(self.places) >= _MOST_PLACES:
+        if actor.id not in self.places and len(self.places) >= _MOST_PLACES:
             del self.places[next(iter(self.places))]
         self.places[actor.id] = Place(database, schema)
 

@@ -120,7 +120,7 @@ async def _list(turn: Turn, args: HowMany) -> ToolResult:
     request = ListTabs(max(1, min(args.limit, MOST)))
     tabs = (await turn.handle(request, None, OpenTabs)).tabs
     ids = await _ids(turn)
-    return answer(TabLines(tuple(_line(tab, ids[tab.source]) for tab in tabs)))
+    return answer(TabLines(tuple(_line(tab, ids[tab.source]) for tab in tabs if tab.source in ids)))
 
 
 async def _ids(turn: Turn) -> dict[str, str]:
