@@ -9,7 +9,6 @@ import asyncio
 import importlib
 import os
 import signal
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
@@ -21,12 +20,19 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
-from tidegate.config import LOOPBACK, Config, OAuthSettings, resource_url, state_directory
+from tidegate.config import (
+    LOOPBACK,
+    Config,
+    OAuthSettings,
+    SourceSettings,
+    resource_url,
+    state_directory,
+)
 from tidegate.connections import Connections, Declared
 from tidegate.custody import refuse_foreign_hands
+from tidegate.declared import declared, source_of
 from tidegate.desk import Desk
-from tidegate.engines.registry import check_run_as, engine_of, open_engine
-from tidegate.engines.url import require_file
+from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
@@ -35,7 +41,6 @@ from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
-from tidegate.policy.shields import dressed
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context
 from tidegate.store.approvals import ApprovalBook
@@ -66,8 +71,6 @@ if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
 SURFACES = ("core", "workbench")
 REALMS = {"workbench": "TablePro MCP"}
 """What a surface's document calls itself in challenges, where it does."""
-
-FILE_ENGINES = ("sqlite", "duckdb")
 
 
 class App:
@@ -132,6 +135,10 @@ class App:
             return declared(config)
 
         self.connections.follow(look)
+
+    def declare(self, settings: SourceSettings) -> Source:
+        """The source that such settings make. Raises: GateError as `open`."""
+        return source_of(settings)
 
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""
@@ -353,46 +360,6 @@ def check_surface(name: str) -> None:
 def digest_of(config: Config) -> str:
     """What tells two settings apart in the record, without their content."""
     return f"sha256:{sha256(msgspec.json.encode(config)).hexdigest()}"
-
-
-def declared(config: Config) -> Declared:
-    """What the settings say of sources. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE."""
-    dress = partial(dressed, masks=config.masks, filters=config.filters)
-    return tuple(ephemeral_sources(config)), dress
-
-
-def ephemeral_sources(config: Config) -> list[Source]:
-    """The sources that the settings name. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE if a
-    database file is not there: better now than at the first question."""
-    sources: list[Source] = []
-    for settings in config.sources:
-        engine, dialect = engine_of(settings.url)
-        run_as = settings.run_as.run_as if settings.run_as else None
-        check_run_as(settings.url, run_as)
-        if engine in FILE_ENGINES:
-            require_file(settings.url)
-        sources.append(
-            Source(
-                id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.name}={settings.url}")),
-                name=settings.name,
-                url=settings.url,
-                engine=engine,
-                dialect=dialect,
-                external_access=settings.external_access,
-                ai_policy=settings.ai_policy,
-                safe_mode=settings.safe_mode,
-                tags=settings.tags,
-                masks=settings.masks,
-                filters=settings.filters,
-                run_as=run_as,
-                approval=settings.approval,
-                unattended=settings.unattended,
-                unqualified=settings.unqualified,
-                destructive_scope=settings.destructive_scope,
-                ephemeral=True,
-            )
-        )
-    return sources
 
 
 def _identify_nobody(bearer: str | None, address: str) -> Actor:

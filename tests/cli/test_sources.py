@@ -51,6 +51,29 @@ def test_a_rule_that_cannot_be_read_saves_no_source(
     assert run("source", "list", "--json").json == {"sources": []}
 
 
+def test_an_update_changes_what_is_given_and_leaves_the_rest(run: Run, database: Path) -> None:
+    run("source", "add", "towns", f"sqlite:///{database}", "--mask", "towns.name=hash")
+    words = ("--external-access", "readWrite", "--safe-mode", "alert", "--tag", "prod")
+    assert run("source", "update", "towns", *words).status == 0
+    (entry,) = run("source", "list", "--json").json["sources"]
+    assert (entry["external_access"], entry["safe_mode"]) == ("readWrite", "alert")
+    assert (entry["tags"], entry["masks"][0]["show"]) == (["prod"], "hash")
+    recorded = run("audit", "tail", "--json").out
+    assert '"source.added"' in recorded and '"source.changed"' in recorded
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--url", "sqlite:///gone.db"), ("--safe-mode", "loose"), ("--mask", "a")]
+)
+def test_an_update_that_does_not_fit_changes_nothing(
+    run: Run, towns: Path, words: tuple[str, ...]
+) -> None:
+    before = run("source", "list", "--json").json
+    assert run("source", "update", "towns", *words).status != 0
+    assert run("source", "update", "twons", "--safe-mode", "alert").status == 66
+    assert run("source", "list", "--json").json == before
+
+
 def test_only_answers_are_on_stdout(run: Run, database: Path) -> None:
     added = run("source", "add", "towns", f"sqlite:///{database}")
     assert added.out == "" and "towns" in added.err

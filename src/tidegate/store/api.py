@@ -63,6 +63,10 @@ class Store(Protocol):
         """Save a source. Raises: GateError ARGUMENT_INVALID if its name or id is taken."""
         ...
 
+    def change_source(self, source: Source) -> bool:
+        """Keep other settings of the source of this name and id; False if there is none."""
+        ...
+
     def remove_source(self, name: str) -> bool:
         """Forget a source; False if there was none."""
         ...

@@ -109,16 +109,11 @@ class SqliteStore:
             return found
 
     def add_source(self, source: Source) -> None:
-        values = (
-            source.id, source.name, source.url, source.engine, source.dialect,
-            source.external_access, source.ai_policy, source.safe_mode,
-            msgspec.json.encode(source.tags).decode(), _rules(source),
-        )  # fmt: skip
         with self._changing() as connection:
             try:
                 connection.execute(
                     f"INSERT INTO sources ({_OF_SOURCE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    values,
+                    _columns(source),
                 )
             except apsw.ConstraintError:
                 raise GateError(
@@ -126,6 +121,15 @@ class SqliteStore:
                     f"There is already a source `{source.name}`.",
                     hint="Remove it first, or use another name.",
                 ) from None
+
+    def change_source(self, source: Source) -> bool:
+        with self._changing() as connection:
+            connection.execute(
+                f"UPDATE sources SET ({_OF_SOURCE}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " WHERE name = ? AND id = ?",
+                (*_columns(source), source.name, source.id),
+            )
+            return connection.changes() > 0
 
     def remove_source(self, name: str) -> bool:
         with self._changing() as connection:
@@ -315,6 +319,15 @@ def _source(row: tuple[Any, ...]) -> Source:
         return source
     fields = msgspec.structs.asdict(source) | msgspec.json.decode(rules)
     return msgspec.convert(fields, Source)
+
+
+def _columns(source: Source) -> tuple[str, ...]:
+    """What stands in the columns of `_OF_SOURCE`."""
+    return (
+        source.id, source.name, source.url, source.engine, source.dialect,
+        source.external_access, source.ai_policy, source.safe_mode,
+        msgspec.json.encode(source.tags).decode(), _rules(source),
+    )  # fmt: skip
 
 
 def _rules(source: Source) -> str:

@@ -5,7 +5,7 @@ import pytest
 from tidegate.errors import Code, GateError
 from tidegate.store.api import HistoryEntry, TokenEntry
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope, Source
+from tidegate.types import Mask, Scope, Source
 
 STORES = {"sqlite": lambda directory: SqliteStore(directory / "state.db")}
 
@@ -94,6 +94,17 @@ def test_a_replaced_source_is_new_for_everyone_at_once(store, other):
     store.add_source(source(ai_policy="never"))
     assert other.source("shop").ai_policy == "never"
     assert store.source("shop").ai_policy == "never"
+
+
+def test_a_changed_source_keeps_its_id_and_is_new_for_everyone_at_once(store, other):
+    store.add_source(source())
+    assert other.source("shop").safe_mode == "silent"
+    changed = source(safe_mode="alert", tags=("prod",), masks=(Mask("t.a"),))
+    assert store.change_source(changed)
+    assert other.source("shop") == store.source("shop") == changed
+    assert not store.change_source(source(id="id-other"))
+    assert not store.change_source(source(name="gone"))
+    assert other.sources() == (changed,)
 
 
 def test_a_source_that_was_missing_is_found_once_it_is_there(store, other):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tidegate.approvals.approvals import Approvals
-    from tidegate.config import Config
+    from tidegate.config import Config, SourceSettings
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
     from tidegate.policy.explain import Explanation
@@ -48,6 +48,14 @@ class Application(Protocol):
     def gateway(self) -> Gate: ...
     @property
     def connections(self) -> Directory: ...
+
+    def note(self, name: str, details: Mapping[str, str]) -> None:
+        """Put on record what the person here did. Raises: GateError AUDIT_UNAVAILABLE."""
+        ...
+
+    def declare(self, settings: SourceSettings) -> Source:
+        """The source that such settings make. Raises: GateError."""
+        ...
 
     def follow(self, changed: Callable[[], Config | None]) -> None:
         """Ask `changed` on every call what the settings say of sources now, if it is new."""

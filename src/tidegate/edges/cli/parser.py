@@ -18,6 +18,10 @@ SCOPES = ("readOnly", "readWrite", "fullAccess")
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
 SOURCE_RULES = {
+    "external_access": (
+        ("blocked", "readOnly", "readWrite"),
+        "what callers from outside may do at most (default: readOnly)",
+    ),
     "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
     "safe_mode": (
         ("silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"),
@@ -31,7 +35,7 @@ SOURCE_RULES = {
     "unqualified": (("confirm", "allow", "deny"), "UPDATE and DELETE without WHERE"),
     "destructive_scope": (("readWrite", "fullAccess"), "what DROP and TRUNCATE need"),
 }
-"""Settings of a source that are flags of `source add`, with what they mean."""
+"""Settings of a source that are flags of `source add` and `update`, with what they mean."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -223,30 +227,26 @@ def _install(commands: _Commands) -> None:
     _state(install)
 
 
-def _source(commands: _Commands) -> None:
-    source = commands.add_parser("source", help="add, list, remove and test sources")
-    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="save a source")
-    add.add_argument("name", metavar="NAME", help="what callers will call it")
-    add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
-    add.add_argument(
-        "--allow-writes", action="store_true", help="let tokens that may write do so there"
+def _source_rules(action: argparse.ArgumentParser) -> None:
+    """The flags that say what a source admits; what is not given is None or empty."""
+    action.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
     )
     for name, (choices, explanation) in SOURCE_RULES.items():
-        add.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
-    add.add_argument(
+        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
+    action.add_argument(
         "--run-as-role",
         metavar="ROLE",
         help="the database's role that callers run as; {actor.name} is the name of their token",
     )
-    add.add_argument(
+    action.add_argument(
         "--run-as-variable",
         metavar="NAME=VALUE",
         action="append",
         default=[],
         help="a variable that the database is told, like app.actor={actor.name}; repeatable",
     )
-    add.add_argument(
+    action.add_argument(
         "--mask",
         action="append",
         default=[],
@@ -255,7 +255,7 @@ def _source(commands: _Commands) -> None:
         help="hide a column, such as customers.email, but for its hash, a part or nothing "
         "(default: nothing); may be repeated",
     )
-    add.add_argument(
+    action.add_argument(
         "--filter",
         action="append",
         default=[],
@@ -264,12 +264,37 @@ def _source(commands: _Commands) -> None:
         help="show rows of a table only where this holds, as 'orders: tenant_id = 7'; may be "
         "repeated",
     )
+
+
+def _source(commands: _Commands) -> None:
+    source = commands.add_parser("source", help="add, change, list, remove and test sources")
+    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="save a source")
+    add.add_argument("name", metavar="NAME", help="what callers will call it")
+    add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
+    add.add_argument(
+        "--allow-writes",
+        action="store_const",
+        const="readWrite",
+        dest="external_access",
+        help="let tokens that may write do so there; the same as --external-access readWrite",
+    )
+    _source_rules(add)
+    update = actions.add_parser(
+        "update",
+        help="change a source's settings",
+        description="Change what is given and leave the rest. It holds from the next call, also in"
+        " servers that run.",
+    )
+    update.add_argument("name", metavar="NAME", help="a saved source")
+    update.add_argument("--url", metavar="URL", help="where it is now")
+    _source_rules(update)
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
     remove.add_argument("name", metavar="NAME", help="a saved source")
     test = actions.add_parser("test", help="open a source and report what it is")
     test.add_argument("name", metavar="NAME", help="a saved source")
-    for action in (add, listing, remove, test):
+    for action in (add, update, listing, remove, test):
         action.set_defaults(module="source")
         _state(action)
     for action in (listing, test):

@@ -30,13 +30,14 @@ from tidegate.types import (
     Statement,
 )
 
+_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 _SLOW_MS = 250.0
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Do what `arguments.action` says."""
-    actions = {"add": _add, "list": _list, "remove": _remove, "test": _test}
+    actions = {"add": _add, "update": _update, "list": _list, "remove": _remove, "test": _test}
     action = actions[arguments.action]
 
     async def work(app: Application) -> None:
@@ -50,20 +51,20 @@ def _settings(arguments: argparse.Namespace) -> Config:
     """The settings of the action; for `add` they hold the new source, and so check it."""
     if arguments.action != "add":
         return Config(state=arguments.state)
-    access = "readWrite" if arguments.allow_writes else "readOnly"
-    given = {name: getattr(arguments, name) for name in SOURCE_RULES}
-    rules = {name: value for name, value in given.items() if value is not None}
-    url = _fixed(arguments.url)
-    source = SourceSettings(
-        arguments.name,
-        url,
-        external_access=access,
-        run_as=_run_as(arguments),
-        masks=tuple(Mask(column, show) for column, show in arguments.mask),
-        filters=tuple(RowFilter(table, condition) for table, condition in arguments.filter),
-        **rules,
-    )
+    source = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
     return Config(state=arguments.state, sources=(source,))
+
+
+def _rules(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is given of a source's settings, by the setting's name."""
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in SOURCE_RULES}
+    given["tags"] = tuple(dict.fromkeys(arguments.tag)) or None
+    given["run_as"] = _run_as(arguments)
+    given["masks"] = tuple(Mask(column, show) for column, show in arguments.mask) or None
+    given["filters"] = (
+        tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
+    )
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _run_as(arguments: argparse.Namespace) -> RunAsSettings | None:
@@ -85,8 +86,36 @@ def _run_as(arguments: argparse.Namespace) -> RunAsSettings | None:
 
 async def _add(app: Application, arguments: argparse.Namespace) -> None:
     source = _given(app, arguments.name)
+    app.note("source.added", _noted(source))
     app.store.add_source(source)
     say(f"added {source.name} ({source.engine}, {source.external_access})")
+
+
+async def _update(app: Application, arguments: argparse.Namespace) -> None:
+    source = app.store.source(arguments.name)
+    if source is None:
+        raise _unknown(app, arguments.name)
+    rules = _rules(arguments)
+    if arguments.url is not None:
+        rules["url"] = _fixed(arguments.url)
+    if not rules:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "Nothing to change was given.",
+            hint="`tidegate source update --help` lists what there is.",
+        )
+    # Checked as a new source would be, with what it had and is not given anew.
+    kept = {name: getattr(source, name) for name in _SETTABLE}
+    settings = SourceSettings(source.name, **(kept | rules))
+    changed = msgspec.structs.replace(
+        app.declare(settings),
+        id=source.id,
+        ephemeral=False,
+        **({} if "run_as" in rules else {"run_as": source.run_as}),
+    )
+    app.note("source.changed", _noted(changed) | {"settings": " ".join(sorted(rules))})
+    app.store.change_source(changed)
+    say(f"changed {changed.name} ({changed.engine}, {changed.external_access})")
 
 
 def save(app: Application, name: str) -> None:
@@ -128,11 +157,26 @@ def _described(source: msgspec.Struct) -> dict[str, Any]:
 
 async def _remove(app: Application, arguments: argparse.Namespace) -> None:
     name: str = arguments.name
-    if not app.store.remove_source(name):
-        near = difflib.get_close_matches(name, [each.name for each in app.store.sources()], 1)
-        hint = f"Did you mean {near[0]!r}?" if near else "`tidegate source list` shows them."
-        raise GateError(Code.SOURCE_UNKNOWN, f"There is no saved source {name!r}", hint=hint)
+    if app.store.source(name) is None:
+        raise _unknown(app, name)
+    app.note("source.removed", {"source": name})
+    app.store.remove_source(name)
     say(f"removed {name}; its data is as it was")
+
+
+def _noted(source: Source) -> dict[str, str]:
+    return {
+        "source": source.name,
+        "external_access": source.external_access,
+        "ai_policy": source.ai_policy,
+        "safe_mode": source.safe_mode,
+    }
+
+
+def _unknown(app: Application, name: str) -> GateError:
+    near = difflib.get_close_matches(name, [each.name for each in app.store.sources()], 1)
+    hint = f"Did you mean {near[0]!r}?" if near else "`tidegate source list` shows them."
+    return GateError(Code.SOURCE_UNKNOWN, f"There is no saved source {name!r}", hint=hint)
 
 
 async def _test(app: Application, arguments: argparse.Namespace) -> None:
