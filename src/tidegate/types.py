@@ -504,13 +504,18 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """Everything named in one database; `stamp` changes when it may have changed."""
+    """Everything named in one database; `stamp` changes when it may have changed.
+
+    `macros` are functions that somebody wrote, in lower case, where the database calls them instead
+    of its own of the same name.
+    """
 
     database: str
     default_schema: str
     schemas: tuple[str, ...]
     tables: tuple[Table, ...]
     stamp: str
+    macros: tuple[str, ...] = ()
 
 
 class Ddl(msgspec.Struct, frozen=True):

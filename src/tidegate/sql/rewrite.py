@@ -19,7 +19,7 @@ from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
 from tidegate.sql.shield.allowance import barred_beside
 from tidegate.sql.shield.check import BLANK, check, table_names
-from tidegate.sql.shield.cover import Cover, told_by_functions
+from tidegate.sql.shield.cover import Cover
 from tidegate.sql.shield.model import Shield, masked
 from tidegate.sql.shield.names import Names
 from tidegate.sql.shield.reading import Sentence, splice
@@ -139,7 +139,7 @@ class _Statement:
         allowance = self._cover.allowance
         if allowance is not None:
             allowance.check_calls(judgement)
-        teller = told_by_functions(judgement)
+        teller = self._cover.told_by_functions(judgement)
         if teller is not None:
             raise masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
         if tokens[0].key in TRANSACTION:

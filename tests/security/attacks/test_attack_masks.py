@@ -72,6 +72,28 @@ def test_a_histogram_of_masked_values_is_still_an_aggregate(tmp_path):
     assert outcome("duckdb", tmp_path, PEOPLE, ["people.email"], texts) == [["(None,)"]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT upper('a')",
+        "SELECT 'a'.UPPER()",
+        "SELECT main.\"Upper\"('a')",
+        "SELECT * FROM range(2)",
+        "SELECT * FROM shouted",
+    ],
+)
+def test_a_macro_that_takes_the_place_of_a_function_of_duckdb_reads_nothing(tmp_path, text):
+    script = (
+        *PEOPLE,
+        "CREATE MACRO Upper(x) AS (SELECT max(email) FROM people)",
+        "CREATE MACRO range(x) AS TABLE FROM people",
+        "CREATE VIEW shouted AS SELECT upper(email) AS e FROM people",
+    )
+    texts = [text, "SELECT lower('A')"]
+    told_it = outcome("duckdb", tmp_path, script, ["people.email"], texts)
+    assert told_it == [Code.POLICY_MASKED, ["('a',)"]]
+
+
 INDEXED = (
     *PEOPLE,
     "CREATE VIRTUAL TABLE found USING fts5(email, content='people', content_rowid='id')",

@@ -55,6 +55,10 @@ AND constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FOREIGN KEY')
 AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
 ORDER BY schema_name, table_name, constraint_index"""
 
+_MACROS = """
+SELECT DISTINCT lower(function_name) FROM duckdb_functions()
+WHERE NOT internal AND function_type IN ('macro', 'table_macro') ORDER BY 1"""
+
 _INDEXES = """
 SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions, sql
 FROM duckdb_indexes()
@@ -77,6 +81,7 @@ def stamp(cursor: duckdb.DuckDBPyConnection) -> str:
         cursor.execute(_SCHEMAS).fetchall(),
         cursor.execute(_COLUMNS, [None, None]).fetchall(),
         cursor.execute(_INDEXES, [None, None]).fetchall(),
+        cursor.execute(_MACROS).fetchall(),
     )
 
 
@@ -123,8 +128,16 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
         )
         for schema, name, kind, comment, size, text in listed
     ]
-    mark = stamp(cursor) if only else _digest(everything, named, found, indexed)
-    return Catalog(state.database, state.schema or "main", tuple(schemas), tuple(tables), mark)
+    macros = cursor.execute(_MACROS).fetchall()
+    mark = stamp(cursor) if only else _digest(everything, named, found, indexed, macros)
+    return Catalog(
+        state.database,
+        state.schema or "main",
+        tuple(schemas),
+        tuple(tables),
+        mark,
+        tuple([str(name) for (name,) in macros]),
+    )
 
 
 def ddl(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Ddl:

@@ -38,11 +38,20 @@ class Cover:
         self.allowance = (
             None if shield.only is None else Allowance(shield.only, names.catalog, names.dialect)
         )
+        self._macros = frozenset(names.catalog.macros)
         self._stand_ins: dict[Place, str | None] = {}
         self.ruled = frozenset(rules.masks.keys() | rules.filters.keys())
         self._copies = self._holding_copies()
         self.hidden = frozenset(name.lower() for _, name in self.ruled | self._copies.keys())
         """Names, in lower case, of tables that no rewritten statement may name by itself."""
+
+    def told_by_functions(self, judgement: Judgement) -> str | None:
+        """The first function called that could tell what is hidden."""
+        for name in judgement.functions:
+            lower = name.lower().rpartition(".")[2]
+            if lower in FUNCTIONS or lower.startswith(FUNCTION_STARTS) or lower in self._macros:
+                return lower
+        return None
 
     def is_filtered(self, table: Table) -> bool:
         """Whether rows of the table, or of one that a view reads, are hidden."""
@@ -106,7 +115,7 @@ class Cover:
         if query is None or depth > _MAX_DEPTH:
             raise _bad_view(table, "its definition is not known")
         judgement = judge(query, self._dialect)
-        if judgement.effect is not Effect.READ or told_by_functions(judgement):
+        if judgement.effect is not Effect.READ or self.told_by_functions(judgement):
             raise _bad_view(table, judgement.reason)
         dialect = find(self._dialect)
         try:
@@ -270,15 +279,6 @@ def _refuse_macros(sentence: Sentence) -> None:
                 f"shield.{node.name.lower()}",
                 "Call it on a column: SELECT histogram(a) FROM t.",
             )
-
-
-def told_by_functions(judgement: Judgement) -> str | None:
-    """The first function called that could tell what is hidden."""
-    for name in judgement.functions:
-        lower = name.lower().rpartition(".")[2]
-        if lower in FUNCTIONS or lower.startswith(FUNCTION_STARTS):
-            return lower
-    return None
 
 
 def _ancestors(place: Place, tables: dict[Place, Table]) -> set[Place]:
