@@ -1,0 +1,121 @@
+"""What a person allowed is that call and no other: not its like, not elsewhere, not by another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authz_house import House, play
+from authz_shops import ENGINES, SqliteShop
+from surface_peer import Peer
+
+ALLOWED = "UPDATE orders SET total = 1 WHERE id = 1"
+OTHERS = (
+    "UPDATE orders SET total = 1 WHERE id = 2",
+    "UPDATE orders SET total = 1",
+    "UPDATE orders SET total = 1 WHERE id = 1 OR 1 = 1",
+    "update orders set total = 1 where id = 1",
+    "UPDATE  orders SET total = 1 WHERE id = 1",
+    "UPDATE orders SET total = 1 WHERE id = 1 /* twice */",
+    "DELETE FROM orders WHERE id = 1",
+)
+
+
+async def allowed(house: House, peer: Peer, **more: Any) -> None:
+    """Have `ALLOWED` asked for by this caller and allowed by a person."""
+    where = {"connection_id": house.source.id, "query": ALLOWED, **more}
+    error = await peer.error("execute_query", **where)
+    assert error["data"]["code"] == "approval.needed"
+    (question,) = house.app.approvals.list()
+    house.app.approvals.decide(question.id, "allowed", "the operator")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_grant_is_for_that_statement_and_that_caller_once(tmp_path: Path, engine: str) -> None:
+    async def scenario(house: House) -> None:
+        writer, owner, twin = await house.peers("workbench", "writer", "owner", "tagged")
+        (core,) = await house.peers("core", "owner")
+        before = house.shop.digest()
+        await allowed(house, writer)
+        assert house.shop.digest() == before
+        where = {"connection_id": house.source.id}
+        for text in OTHERS:
+            await writer.error("execute_query", **where, query=text)
+        for peer in (owner, twin):
+            await peer.error("execute_query", **where, query=ALLOWED)
+        said = await core.text("query", source=house.source.name, sql=ALLOWED)
+        assert said.startswith("approval.needed: ")
+        await writer.error("explain_query", **where, query=f"ANALYZE {ALLOWED}")
+        await writer.error("export_data", **where, query=ALLOWED, format="csv")
+        assert house.shop.digest() == before
+        await writer.result("execute_query", **where, query=ALLOWED)
+        after = house.shop.digest()
+        assert after != before
+        again = await writer.error("execute_query", **where, query=ALLOWED)
+        assert again["data"]["code"] == "approval.needed"
+        assert house.shop.digest() == after
+
+    play(tmp_path, engine, "alert", scenario)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) -> None:
+    async def scenario(house: House) -> None:
+        (writer,) = await house.peers("workbench", "writer")
+        where = {"connection_id": house.source.id, "table": "customers", "columns": ["id"]}
+        await writer.error("insert_rows", **where, rows=[[7]])
+        (question,) = house.app.approvals.list()
+        house.app.approvals.decide(question.id, "allowed", "the operator")
+        before = house.shop.digest()
+        for rows in ([[8]], [["7"]], [[7], [7]], [[7.0]], [[True]], [[None]]):
+            await writer.error("insert_rows", **where, rows=rows)
+        assert house.shop.digest() == before
+        await writer.result("insert_rows", **where, rows=[[7]])
+        assert house.shop.digest() != before
+
+    play(tmp_path, engine, "alert", scenario)
+
+
+def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    shop = SqliteShop(tmp_path / "other", ())
+    other = {
+        "name": "other", "url": shop.url, "external_access": "readWrite", "safe_mode": "alert"
+    }  # fmt: skip
+
+    async def scenario(house: House) -> None:
+        (writer,) = await house.peers("workbench", "writer")
+        (foreign,) = [each for each in house.app.connections.sources() if each.name == "other"]
+        await allowed(house, writer)
+        before = shop.digest(), house.shop.digest()
+        await writer.error("execute_query", connection_id=foreign.id, query=ALLOWED)
+        placed = {"connection_id": house.source.id, "schema": "main", "query": ALLOWED}
+        await writer.error("execute_query", **placed)
+        assert (shop.digest(), house.shop.digest()) == before
+
+    play(tmp_path, "sqlite", "alert", scenario, beside=[other])
+
+
+def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> None:
+    from msgspec import structs
+
+    async def scenario(house: House) -> None:
+        (writer,) = await house.peers("core", "writer")
+        kept = structs.replace(house.source, name="kept", id="kept", ephemeral=False)
+        house.app.store.add_source(kept)
+        said = await writer.text("query", source="kept", sql=ALLOWED)
+        assert said.startswith("approval.needed: ")
+        (question,) = house.app.approvals.list()
+        house.app.approvals.decide(question.id, "allowed", "the operator")
+        before = house.shop.digest()
+        for change in ({"external_access": "readOnly"}, {"external_access": "blocked"},
+                       {"safe_mode": "readOnly"}, {"ai_policy": "never"}):  # fmt: skip
+            house.app.store.remove_source("kept")
+            house.app.store.add_source(structs.replace(kept, **change))
+            said = await writer.text("query", source="kept", sql=ALLOWED)
+            assert said.startswith("policy."), said
+        assert house.shop.digest() == before
+
+    play(tmp_path, "sqlite", "alert", scenario)
