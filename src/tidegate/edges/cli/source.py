@@ -13,9 +13,9 @@ import msgspec
 
 from tidegate.config import Config, RunAsSettings, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
-from tidegate.edges.cli.parser import SOURCE_RULES
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.terminal import say, show_json, show_table
+from tidegate.edges.cli.words.sources import SOURCE_RULES
 from tidegate.errors import Code, GateError
 from tidegate.types import (
     Browse,

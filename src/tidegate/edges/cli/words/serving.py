@@ -1,0 +1,142 @@
+"""The words of the commands that serve, and that lead clients to a server."""
+
+from __future__ import annotations
+
+import argparse
+
+from tidegate.edges.cli.words.options import Commands, state_option
+
+CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
+
+
+def add_serve(commands: Commands) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="speak MCP on stdio, or on HTTP with --http",
+        description="Speak MCP on stdio, or on HTTP with --http. Ends cleanly on SIGTERM, SIGINT "
+        "and, on stdio, at the end of the input.",
+    )
+    serve.set_defaults(module="serve")
+    serve.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a catalogue of tools to offer; may be repeated",
+    )
+    serve.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=named_url,
+        metavar="NAME=URL",
+        help="open a source for this run, such as shop=sqlite:///shop.db; may be repeated",
+    )
+    serve.add_argument(
+        "--config", metavar="PATH", help="a TOML, YAML or JSON file, or an inline JSON object"
+    )
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="serve HTTP there instead of stdio; port 0 takes a free one",
+    )
+    serve.add_argument(
+        "--no-auth",
+        action="store_true",
+        help="ask HTTP callers for no token: on loopback and for reading only",
+    )
+    serve.add_argument(
+        "--allow-writes",
+        action="store_true",
+        help="let the sources of --source and the person at stdio write",
+    )
+    serve.add_argument(
+        "--extended",
+        action="store_true",
+        help="offer the workbench's newer tools beside the 19 of its document",
+    )
+    serve.add_argument(
+        "--for-bridge",
+        type=int,
+        metavar="FD",
+        help="as `tidegate bridge` starts it: tell this descriptor when it can be found, and end "
+        "when it is idle for long",
+    )
+    state_option(serve)
+
+
+def add_bridge(commands: Commands) -> None:
+    bridge = commands.add_parser(
+        "bridge",
+        help="speak MCP on stdio by way of the server on HTTP, which is started if none runs",
+        description="Speak MCP on stdio by way of the server on HTTP of the same state directory. "
+        "If none runs, one is started, which ends by itself when it is idle for long. No token is "
+        "needed; what the bridge may do is set under `bridge` in the settings of the server.",
+    )
+    bridge.set_defaults(module="bridge")
+    bridge.add_argument(
+        "--surface", metavar="NAME", help="a catalogue of tools (default: the server's first)"
+    )
+    bridge.add_argument(
+        "--config", metavar="PATH", help="the settings of a server that is started here"
+    )
+    state_option(bridge)
+
+
+def add_install(commands: Commands) -> None:
+    install = commands.add_parser(
+        "install",
+        help="write the entry for Tidegate into a client's settings",
+        description="Write the entry for Tidegate into a client's settings, and nothing else: "
+        "whatever stands there stays as it is, comments too. A copy of the file as it was is kept "
+        "beside it, with the ending .tidegate.bak.",
+    )
+    install.set_defaults(module="install")
+    install.add_argument("client", choices=CLIENTS, help="whose settings", metavar="CLIENT")
+    install.add_argument("--name", default="tidegate", help="of the entry (default: tidegate)")
+    install.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        help="all your projects, or the one in this directory (default: user; vscode: project)",
+    )
+    how = install.add_mutually_exclusive_group()
+    how.add_argument(
+        "--bridge", action="store_true", help="by way of `tidegate bridge` (the default)"
+    )
+    how.add_argument("--stdio", action="store_true", help="with a server of its own on stdio")
+    how.add_argument("--http", metavar="URL", help="at a server that runs, with a token")
+    install.add_argument(
+        "--token-env",
+        default="TIDEGATE_TOKEN",
+        metavar="NAME",
+        help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
+    )
+    install.add_argument("--surface", metavar="NAME", help="a catalogue of tools to ask for")
+    install.add_argument("--config", metavar="PATH", help="settings that the entry names")
+    install.add_argument("--print", action="store_true", help="show the entry and write nothing")
+    install.add_argument("--remove", action="store_true", help="take the entry away again")
+    install.add_argument("--force", action="store_true", help="replace another entry of that name")
+    state_option(install)
+
+
+def add_demo(commands: Commands) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="a sample shop, served on loopback, and a short conversation with it",
+        description="Make a sample database, serve it on loopback, hold a short conversation with "
+        "it, then stay up with the entries for your clients.",
+    )
+    demo.set_defaults(module="demo")
+    demo.add_argument("--once", action="store_true", help="end after the conversation")
+    demo.add_argument(
+        "--port", type=int, default=8765, metavar="PORT", help="if free (default 8765), else any"
+    )
+    state_option(demo, "holds the sample and all state (default: a temporary directory)")
+
+
+def named_url(text: str) -> tuple[str, str]:
+    """`NAME=URL` as a pair."""
+    name, sign, url = text.partition("=")
+    if not (name and sign and url):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=URL")
+    return name, url

@@ -1,0 +1,181 @@
+"""The words of the commands about sources, and of those that ask them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Literal
+
+from tidegate.edges.cli.words.options import SCOPES, Commands, json_option, state_option
+
+Show = Literal["nothing", "hash", "partial"]
+SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
+SOURCE_RULES = {
+    "external_access": (
+        ("blocked", "readOnly", "readWrite"),
+        "what callers from outside may do at most (default: readOnly)",
+    ),
+    "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
+    "safe_mode": (
+        ("silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"),
+        "what a person must approve: alert is every change, alertFull every statement",
+    ),
+    "approval": (
+        ("any", "inbox"),
+        "where a person may answer: in the client too, or in `tidegate approvals` alone",
+    ),
+    "unattended": (("deny", "allow"), "what then happens if the client can show no question"),
+    "unqualified": (("confirm", "allow", "deny"), "UPDATE and DELETE without WHERE"),
+    "destructive_scope": (("readWrite", "fullAccess"), "what DROP and TRUNCATE need"),
+}
+"""Settings of a source that are flags of `source add` and `update`, with what they mean."""
+
+
+def _source_rules(action: argparse.ArgumentParser) -> None:
+    """The flags that say what a source admits; what is not given is None or empty."""
+    action.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
+    )
+    for name, (choices, explanation) in SOURCE_RULES.items():
+        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
+    action.add_argument(
+        "--run-as-role",
+        metavar="ROLE",
+        help="the database's role that callers run as; {actor.name} is the name of their token",
+    )
+    action.add_argument(
+        "--run-as-variable",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a variable that the database is told, like app.actor={actor.name}; repeatable",
+    )
+    action.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        type=mask,
+        metavar="COLUMN[=SHOW]",
+        help="hide a column, such as customers.email, but for its hash, a part or nothing "
+        "(default: nothing); may be repeated",
+    )
+    action.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        type=row_filter,
+        metavar="TABLE:CONDITION",
+        help="show rows of a table only where this holds, as 'orders: tenant_id = 7'; may be "
+        "repeated",
+    )
+
+
+def add_source(commands: Commands) -> None:
+    source = commands.add_parser("source", help="add, change, list, remove and test sources")
+    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="save a source")
+    add.add_argument("name", metavar="NAME", help="what callers will call it")
+    add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
+    add.add_argument(
+        "--allow-writes",
+        action="store_const",
+        const="readWrite",
+        dest="external_access",
+        help="let tokens that may write do so there; the same as --external-access readWrite",
+    )
+    _source_rules(add)
+    update = actions.add_parser(
+        "update",
+        help="change a source's settings",
+        description="Change what is given and leave the rest. It holds from the next call, also in"
+        " servers that run.",
+    )
+    update.add_argument("name", metavar="NAME", help="a saved source")
+    update.add_argument("--url", metavar="URL", help="where it is now")
+    _source_rules(update)
+    listing = actions.add_parser("list", help="list the saved sources")
+    remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
+    remove.add_argument("name", metavar="NAME", help="a saved source")
+    test = actions.add_parser("test", help="open a source and report what it is")
+    test.add_argument("name", metavar="NAME", help="a saved source")
+    for action in (add, update, listing, remove, test):
+        action.set_defaults(module="source")
+        state_option(action)
+    for action in (listing, test):
+        json_option(action)
+
+
+def add_query(commands: Commands) -> None:
+    query = commands.add_parser("query", help="run one statement through the gate")
+    query.set_defaults(module="query")
+    query.add_argument("source", metavar="SOURCE", help="a saved source")
+    query.add_argument("sql", metavar="SQL", help="one statement; - reads it from standard input")
+    query.add_argument(
+        "--rows", type=int, default=500, metavar="N", help="show at most N rows (default 500)"
+    )
+    json_option(query)
+    state_option(query)
+
+
+def add_explain(commands: Commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="show what the gate would say to a statement, rule by rule",
+        description="Show the verdict on one caller's statement and every rule that was looked at."
+        " Nothing is run.",
+    )
+    explain.set_defaults(module="explain")
+    explain.add_argument("sql", metavar="SQL", help="the statement, or - to read it")
+    explain.add_argument("--source", metavar="NAME", required=True, help="where it would run")
+    explain.add_argument(
+        "--token-name", metavar="NAME", help="the caller; the person here if left out"
+    )
+    explain.add_argument(
+        "--confirmed", action="store_true", help="as if the phrase of confirmation was typed"
+    )
+    explain.add_argument("--json", action="store_true", help="show JSON")
+    state_option(explain)
+
+
+def add_judge(commands: Commands) -> None:
+    judge = commands.add_parser(
+        "judge",
+        help="say what a statement would do and whether it may, without running it",
+        description="Say what a statement would do and whether a caller of the given scope may: "
+        "one JSON object for each statement.",
+    )
+    judge.set_defaults(module="judge")
+    judge.add_argument(
+        "sql",
+        metavar="SQL",
+        nargs="?",
+        default="-",
+        help='one statement; - reads lines such as {"dialect":"sqlite","sql":"..."}',
+    )
+    judge.add_argument(
+        "--dialect",
+        metavar="NAME",
+        default="default",
+        help="postgres, mysql, sqlite, duckdb; any other is judged most cautiously",
+    )
+    judge.add_argument(
+        "--source", metavar="NAME", help="judge for this source, with its database's own opinion"
+    )
+    judge.add_argument("--scope", choices=SCOPES, default="readOnly", help="of the caller")
+    state_option(judge)
+
+
+def mask(text: str) -> tuple[str, Show]:
+    """`COLUMN=SHOW` as a pair; without `=SHOW` nothing of the column is shown."""
+    column, _, given = text.partition("=")
+    for show in SHOWS:
+        if show == (given or "nothing") and "." in column.strip("."):
+            return column, show
+    raise argparse.ArgumentTypeError(f"{text!r} is not of the form TABLE.COLUMN=hash")
+
+
+def row_filter(text: str) -> tuple[str, str]:
+    """`TABLE: CONDITION` as a pair."""
+    table, _, condition = (part.strip() for part in text.partition(":"))
+    if not (table and condition):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 'TABLE: CONDITION'")
+    return table, condition
