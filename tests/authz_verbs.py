@@ -33,6 +33,7 @@ VERBS: dict[str, Verb] = {
     "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
     "source list": Verb("keeps", ("source", "list")),
     "source add": Verb("keeps", ("source", "add", "other", "{url}")),
+    "source update": Verb("keeps", ("source", "update", "{name}", "--safe-mode", "safeMode")),
     "source remove": Verb("keeps", ("source", "remove", "{name}")),
     "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
     "token list": Verb("keeps", ("token", "list")),
