@@ -38,7 +38,7 @@ class Lockout:
         """Raises: GateError AUTH_LOCKED_OUT while the address is locked out."""
         if not self._locked_until:
             return
-        key = _key(address)
+        key = origin(address)
         until = self._locked_until.get(key)
         if until is None:
             return
@@ -53,7 +53,7 @@ class Lockout:
 
     def failed(self, address: str, now: float) -> bool:
         """Count a failed attempt; True if it locks the address."""
-        key = _key(address)
+        key = origin(address)
         # Taken out and put back, so that the dict's order is that of the last failure.
         recent = [at for at in self._failures.pop(key, ()) if now - at < self._window_s]
         recent.append(now)
@@ -71,7 +71,7 @@ def _put(table: dict[str, Value], key: str, value: Value) -> None:
     table[key] = value
 
 
-def _key(address: str) -> str:
+def origin(address: str) -> str:
     """What counts as one address: for IPv6 its /64, the least that one holder is given."""
     if ":" not in address:
         return address

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tidegate.errors import Code, GateError
-from tidegate.identity.lockout import Lockout
+from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import Note, Tokens, check_token_name
 from tidegate.store.pairings import Pairing, Pairings, Rights
 
@@ -98,7 +98,7 @@ class Pairer:
         code = urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
         pairing = Pairing(_new_id(), client, address, challenge, wanted, now, now + CODE_S)
         if not self._pairings.add(
-            pairing, _digest(code), most=MOST, most_of_address=MOST_OF_ADDRESS
+            pairing, _digest(code), most=MOST, most_of_origin=MOST_OF_ADDRESS, origin=origin
         ):
             self._tell("pairing.refused", {"address": address, "client": client})
             raise GateError(

@@ -9,6 +9,7 @@ only the client has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -62,17 +63,26 @@ class Pairings:
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
-    def add(self, pairing: Pairing, digest: bytes, *, most: int, most_of_address: int) -> bool:
-        """Keep a request under the digest of its code; False if too many wait already."""
+    def add(
+        self,
+        pairing: Pairing,
+        digest: bytes,
+        *,
+        most: int,
+        most_of_origin: int,
+        origin: Callable[[str], str],
+    ) -> bool:
+        """Keep a request under the digest of its code; False if too many wait already. `origin`
+        tells what counts as one address."""
         values = [*map(_column, _FIELDS, _values(pairing)), digest]
         marks = ", ".join("?" * len(values))
         with self._file.changing() as connection:
-            waiting = connection.execute(
-                "SELECT count(*), count(*) FILTER (WHERE address = ?) FROM pairings"
-                " WHERE state = 'pending' AND expires_at > ?",
-                (pairing.address, pairing.asked_at),
-            ).fetchone()
-            if waiting is None or waiting[0] >= most or waiting[1] >= most_of_address:
+            rows = connection.execute(
+                "SELECT address FROM pairings WHERE state = 'pending' AND expires_at > ?",
+                (pairing.asked_at,),
+            )
+            waiting = [origin(address) for (address,) in rows]
+            if len(waiting) >= most or waiting.count(origin(pairing.address)) >= most_of_origin:
                 return False
             connection.execute(
                 f"INSERT INTO pairings ({_COLUMNS}, digest) VALUES ({marks})", values

@@ -203,6 +203,14 @@ def test_an_address_has_ten_requests_waiting_and_all_of_them_fifty(house):
     assert house.ask("one", WANTED, "10.9.9.9").id
 
 
+def test_the_addresses_of_one_ipv6_network_share_what_may_wait(house):
+    for number in range(MOST_OF_ADDRESS):
+        house.ask(address=f"2001:db8:1:2::{number:x}")
+    assert error_of(house.ask, "one", WANTED, "2001:db8:1:2:ffff::1") is Code.LIMIT_RATE
+    assert len(house.pairer.waiting()) == MOST_OF_ADDRESS
+    assert house.ask("one", WANTED, "2001:db8:1:3::1").id
+
+
 @pytest.mark.parametrize(
     "challenge",
     ["", "a" * 42, "a" * 44, "a" * 42 + "=", "a" * 42 + "+", "a" * 42 + "\n", "ä" * 43],
