@@ -67,6 +67,18 @@ COMMON = r"""
 """
 
 POSTGRES = r"""
+= SELECT EXTRACT(epoch FROM orders.x) IS NULL FROM (SELECT now() AS x) AS orders
+= SELECT interval '1 day', timestamp '2020-01-01', bool 't', int4 '5', jsonb '{}'
+= SELECT count(*) FILTER (WHERE id > 1), array_agg(id ORDER BY name) FROM customers
+= SELECT * FROM customers, pg_catalog.generate_series(1, 2)
+= SELECT id FROM customers WHERE (id, name) IN (SELECT id, title FROM cheap) OFFSET 1 FETCH FIRST 2 ROWS ONLY
+! SELECT EXTRACT(year FROM (SELECT max(id) FROM orders)::text::date)
+! SELECT NULL::"orders"
+! SELECT NULL::_orders
+! SELECT ROW(1, 2)::orders
+! SELECT "orders" '(1)'
+! SELECT 'orders'::U&"\0072egclass"
+! SELECT orders(customers) FROM customers
 ! WITH orders AS (SELECT * FROM orders) SELECT * FROM orders
 = TABLE customers
 = SELECT * FROM public.customers
@@ -122,6 +134,12 @@ POSTGRES = r"""
 """
 
 MYSQL = r"""
+= (SELECT id FROM customers) UNION (SELECT id FROM cheap)
+! SHOW VARIABLES WHERE (SELECT count(*) FROM orders) > 0
+! SELECT 1 FROM customers c, LATERAL (SELECT * FROM orders) x
+! DESCRIBE customers.orders
+! EXPLAIN TABLE orders
+! DO (SELECT 1 FROM orders)
 ! WITH orders AS (SELECT * FROM orders) SELECT * FROM orders
 = SELECT 1 FROM dual
 = SELECT extract(YEAR FROM now()) > 2000, substring(name FROM 2 FOR 3), trim(BOTH ' ' FROM name) FROM customers
@@ -188,6 +206,10 @@ SQLITE = r"""
 """
 
 DUCKDB = r"""
+= SELECT histogram(spent), count(*) FROM customers
+= PIVOT customers ON spent USING count(*)
+! SELECT * FROM (DESCRIBE orders)
+! SELECT * FROM (SHOW TABLES)
 ! WITH orders AS (SELECT * FROM orders) SELECT * FROM orders
 = FROM customers
 = FROM customers SELECT name WHERE id < 4

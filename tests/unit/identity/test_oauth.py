@@ -225,6 +225,13 @@ def test_the_allowlist_comes_from_the_claims_that_are_named():
     assert (bare.sources, bare.tags) == (frozenset(), frozenset())
 
 
+def test_the_list_of_tables_comes_from_the_claim_that_is_named(house):
+    named = House(tables_claim="tables")
+    assert named.verify(token(tables=["orders", "shop:a.b"])).tables == {"orders", "shop:a.b"}
+    assert named.verify(token()).tables == frozenset()
+    assert house.verify(token(tables=["orders"])).tables is None
+
+
 def test_the_issuer_s_metadata_names_the_keys_and_must_be_the_issuer_s(house):
     house.verify(token())
     assert house.fetched == [f"{ISSUER}/.well-known/oauth-authorization-server", f"{ISSUER}/jwks"]
