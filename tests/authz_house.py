@@ -27,9 +27,10 @@ from authz_rows import (
 from authz_shops import ENGINES, SETTINGS, Shop
 from surface_peer import Peer
 from tidegate.app import App
-from tidegate.config import Config, OAuthSettings, load
+from tidegate.config import Config, OAuthSettings
 from tidegate.identity.actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
+from tidegate.loading import load
 from tidegate.surfaces.api import Surface
 from tidegate.types import Actor, Call, OpenTable, Scope, Tab
 

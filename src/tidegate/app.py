@@ -26,7 +26,6 @@ from tidegate.config import (
     OAuthSettings,
     SourceSettings,
     resource_url,
-    state_directory,
 )
 from tidegate.connections import Connections, Declared
 from tidegate.custody import refuse_foreign_hands
@@ -41,6 +40,7 @@ from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
+from tidegate.loading import state_directory
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context
 from tidegate.store.approvals import ApprovalBook

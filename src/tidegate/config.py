@@ -1,21 +1,16 @@
-"""The settings: one strict model, read from a file or an inline object. Applies none of them.
+"""The settings: one strict model, which `loading.py` fills. Applies none of them.
 
-A misspelt or unknown setting is an error that names its path and the nearest known name. Flags of
-the command line are laid over a loaded `Config` with `msgspec.structs.replace`, so that both pass
-the same checks. Engines and surfaces named here are checked where they are known.
+Flags of the command line are laid over a loaded `Config` with `msgspec.structs.replace`, so that
+both pass the same checks. Engines and surfaces named here are checked where they are known.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Literal
 
 import msgspec
 
-from tidegate.custody import refuse_foreign_hands
 from tidegate.errors import Code, GateError
 from tidegate.secrets import refuse_literal
 from tidegate.types import Mask, RowFilter, RunAs
@@ -37,7 +32,7 @@ class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.role is None and not self.roles and not self.variables:
-            raise _invalid("`run_as` names no role and no variable.")
+            raise invalid("`run_as` names no role and no variable.")
 
     @property
     def run_as(self) -> RunAs:
@@ -87,9 +82,9 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.default_rows > self.max_rows:
-            raise _invalid("`limits.default_rows` is above `limits.max_rows`.")
+            raise invalid("`limits.default_rows` is above `limits.max_rows`.")
         if self.timeout_s > self.max_timeout_s:
-            raise _invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
+            raise invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
 
 
 class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,15 +118,15 @@ class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.jwks_url is not None:
             check_issuer_url(self.jwks_url, "oauth.jwks_url")
         if not self.resource.endswith("/mcp"):
-            raise _invalid(
+            raise invalid(
                 f"`oauth.resource` is `{self.resource[:80]}`, which does not end with `/mcp`.",
                 hint="Write the address of this server as its clients do.",
             )
         if not self.scopes or not self.algorithms:
-            raise _invalid("`oauth.scopes` and `oauth.algorithms` need an entry each.")
+            raise invalid("`oauth.scopes` and `oauth.algorithms` need an entry each.")
         for scope in self.scopes:
             if not OAUTH_SCOPE.fullmatch(scope):
-                raise _invalid(f"`{scope[:80]}` cannot be a scope of an authorization server.")
+                raise invalid(f"`{scope[:80]}` cannot be a scope of an authorization server.")
 
 
 def resource_url(settings: OAuthSettings, path: str) -> str:
@@ -226,14 +221,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         names: set[str] = set()
         for source in self.sources:
             if source.name in names:
-                raise _invalid(f"Two sources are named `{source.name}`.")
+                raise invalid(f"Two sources are named `{source.name}`.")
             names.add(source.name)
         if self.oauth is not None and not self.auth:
-            raise _invalid("With `oauth` there is authentication: `auth` cannot be false.")
+            raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:
             host, _ = http_address(self.http)
             if not self.auth and host not in LOOPBACK:
-                raise _invalid(
+                raise invalid(
                     f"Without authentication the server listens on loopback only, not `{host}`.",
                     hint="Use 127.0.0.1, or leave authentication on.",
                 )
@@ -243,24 +238,24 @@ def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None
     """Raises: GateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
     for mask in masks:
         if mask.column.count(".") not in (1, 2) or not all(mask.column.split(".")):
-            raise _invalid(
+            raise invalid(
                 f"`{mask.column[:80]}` names no column to mask.",
                 hint="Write table.column or schema.table.column.",
             )
     for rule in filters:
         if rule.table.count(".") > 1 or not all(rule.table.split(".")):
-            raise _invalid(
+            raise invalid(
                 f"`{rule.table[:80]}` names no table to filter.",
                 hint="Write table or schema.table.",
             )
         if not rule.where.strip():
-            raise _invalid(f"The row filter on `{rule.table}` has no condition.")
+            raise invalid(f"The row filter on `{rule.table}` has no condition.")
 
 
 def check_source_name(name: str) -> None:
     """Raises: GateError CONFIG_INVALID unless the name can stand for a source."""
     if not SOURCE_NAME.fullmatch(name):
-        raise _invalid(
+        raise invalid(
             f"`{name[:80]}` cannot name a source.",
             hint="Use 1 to 64 letters, digits, `_`, `.` or `-`, the first a letter or a digit.",
         )
@@ -278,7 +273,7 @@ def check_issuer_url(url: str, setting: str) -> None:
     secure = parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if not (host and secure and plain and url.isascii() and url.isprintable() and '"' not in url):
-        raise _invalid(
+        raise invalid(
             f"`{setting}` is not an address that can be trusted: `{url[:80]}`.",
             hint="Use https, without a query; http works for this machine alone.",
         )
@@ -295,150 +290,12 @@ def http_address(text: str) -> tuple[str, int]:
     elif ":" in host:
         host = ""
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise _invalid(
+        raise invalid(
             f"`{text}` is not an HTTP address.", hint="Write HOST:PORT, such as 127.0.0.1:7878."
         )
     return host, int(port)
 
 
-def load(path_or_inline: str) -> Config:
-    """Read a TOML, JSON or YAML file, told by its suffix, or an inline JSON object (`{...}`).
-
-    Raises: GateError CONFIG_INVALID that names the file or the setting and what is wrong with it,
-    also for a file that another account, or one of `agent_accounts`, could write.
-    """
-    text = path_or_inline.lstrip()
-    if text.startswith("{"):
-        return _convert(_parse_json(text, "the inline settings"))
-    path = Path(path_or_inline)
-    try:
-        content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _invalid(f"Cannot read the settings file `{path}`: {reason}.") from None
-    parse = {".toml": _parse_toml, ".json": _parse_json, ".yaml": _parse_yaml, ".yml": _parse_yaml}
-    if path.suffix.lower() not in parse:
-        raise _invalid(
-            f"The settings file `{path}` has no known suffix.",
-            hint="Name it .toml, .json, .yaml or .yml.",
-        )
-    config = _convert(parse[path.suffix.lower()](content, f"`{path}`"))
-    refuse_foreign_hands(path, config.agent_accounts)
-    return config
-
-
-def state_directory(configured: str | None) -> Path:
-    """The directory of all state: as configured, else TIDEGATE_STATE, else the platform's own.
-
-    Made with mode 0700 if it is not there.
-    Raises: GateError STATE_FAILED if it cannot be made or is open to every user's writing.
-    """
-    chosen = configured or os.environ.get("TIDEGATE_STATE")
-    if chosen:
-        path = Path(chosen).expanduser()
-    else:
-        from platformdirs import user_data_path
-
-        path = user_data_path("tidegate", appauthor=False)
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise GateError(
-            Code.STATE_FAILED, f"Cannot make the state directory `{path}`: {error.strerror}."
-        ) from None
-    if os.name == "posix" and mode & 0o002:
-        raise GateError(
-            Code.STATE_FAILED,
-            f"Every user can write in the state directory `{path}`.",
-            hint=f"Run `chmod 700 {path}`, or use a directory of its own inside it.",
-        )
-    return path
-
-
-def _invalid(message: str, hint: str | None = None) -> GateError:
+def invalid(message: str, hint: str | None = None) -> GateError:
+    """A setting that cannot be used."""
     return GateError(Code.CONFIG_INVALID, message, hint=hint)
-
-
-def _parse_toml(text: str, origin: str) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _invalid(f"Cannot read {origin} as TOML: {error}.") from None
-
-
-def _parse_json(text: str, origin: str) -> Any:
-    import json
-
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except ValueError as error:
-        raise _invalid(f"Cannot read {origin} as JSON: {error}.") from None
-
-
-def _parse_yaml(text: str, origin: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Refuses a key that is given twice, as TOML does."""
-
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            _unique([(key.value, None) for key, _ in node.value])
-            return super().construct_mapping(node, deep)
-
-    try:
-        return yaml.load(text, Loader) or {}
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise _invalid(f"Cannot read {origin} as YAML: {reason}.") from None
-
-
-def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    settings: dict[Any, Any] = {}
-    for key, value in pairs:
-        if key in settings:
-            raise ValueError(f"`{key}` is given twice")
-        settings[key] = value
-    return settings
-
-
-def _convert(settings: Any) -> Config:
-    if not isinstance(settings, dict):
-        raise _invalid("The settings are not a table of names and values.")
-    _refuse_unknown(settings, Config, "")
-    try:
-        return msgspec.convert(settings, Config)
-    except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `")
-        path = where.removesuffix("`").removeprefix("$").removeprefix(".")
-        setting = f"`{path}`: {reason}" if path else reason
-        raise _invalid(f"A setting is not valid: {setting}.") from None
-
-
-def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
-    """Walk settings and model together: msgspec refuses the unknown too, but suggests nothing."""
-    if get_origin(model) is tuple:
-        if isinstance(settings, list):
-            for place, item in enumerate(settings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - parsed text has no type
-                _refuse_unknown(item, get_args(model)[0], f"{path}[{place}]")
-        return
-    if isinstance(model, UnionType):  # a table that may be left out
-        for each in get_args(model):
-            _refuse_unknown(settings, each, path)
-        return
-    if not (isinstance(model, type) and issubclass(model, msgspec.Struct)):
-        return
-    if not isinstance(settings, dict):
-        return
-    known = {field.name: field.type for field in msgspec.structs.fields(model)}
-    for name, value in settings.items():  # pyright: ignore[reportUnknownVariableType] - as above
-        at = f"{path}.{name}" if path else str(name)  # pyright: ignore[reportUnknownArgumentType] - as above
-        if name not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(str(name), known, n=1, cutoff=0.6)  # pyright: ignore[reportUnknownArgumentType] - as above
-            hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
-            raise _invalid(f"There is no setting `{at}`.", hint=hint)
-        _refuse_unknown(value, known[name], at)

@@ -122,7 +122,9 @@ FATES: dict[Code, Fate] = {
     Code.BRIDGE_UNTRUSTED: Fate(
         -32000, 403, "28000", 77, "Remove the file and start `tidegate serve` again."
     ),
-    Code.BRIDGE_NO_SERVER: Fate(-32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."),
+    Code.BRIDGE_NO_SERVER: Fate(
+        -32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."
+    ),
     Code.BRIDGE_OUTCOME: Fate(
         -32000, 502, "08007", 75, "Look whether it took effect before you send it again."
     ),

@@ -191,7 +191,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Explain(msgspec.Struct, frozen=True):
-    """Show how the database would run a statement, without running it; where is as for a `Query`."""
+    """Show how the database would run a statement, without running it; where, as for `Query`."""
 
     statement: Statement
     limits: Limits = Limits()

@@ -56,7 +56,10 @@ def check(data: bytes) -> None:
 def seeds() -> list[bytes]:
     """The cases, as `check` takes them."""
     place = {name: bytes([at]) for at, name in enumerate(DIALECTS)}
-    return [place.get(case.dialect, b"\4") + case.sql.encode("utf-8", "surrogatepass") for case in load()]
+    return [
+        place.get(case.dialect, b"\4") + case.sql.encode("utf-8", "surrogatepass")
+        for case in load()
+    ]
 
 
 def _is_change(text: str, dialect: str) -> bool:

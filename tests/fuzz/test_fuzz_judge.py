@@ -22,7 +22,8 @@ def test_every_case_passes_the_target_in_every_dialect() -> None:
 def test_spliced_texts_pass_the_target() -> None:
     chance = random.Random(20_261_122)
     for _ in range(SPLICED):
-        check(bytes([chance.randrange(len(DIALECTS))]) + splice(chance).encode("utf-8", "surrogatepass"))
+        dialect = bytes([chance.randrange(len(DIALECTS))])
+        check(dialect + splice(chance).encode("utf-8", "surrogatepass"))
 
 
 def test_texts_with_flipped_bits_pass_the_target() -> None:

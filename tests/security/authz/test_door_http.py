@@ -12,10 +12,11 @@ import pytest
 
 from asgi import Answer, ask
 from tidegate.app import App
-from tidegate.config import Config, SourceSettings, load
+from tidegate.config import Config, SourceSettings
 from tidegate.edges.challenge import Challenge
 from tidegate.edges.http import HttpEdge
 from tidegate.errors import Code, GateError
+from tidegate.loading import load
 from tidegate.protocol.kernel import Kernel
 from tidegate.types import Scope
 

@@ -6,8 +6,9 @@ import stat
 import msgspec
 import pytest
 
-from tidegate.config import Config, check_source_name, http_address, load, state_directory
+from tidegate.config import Config, check_source_name, http_address
 from tidegate.errors import Code, GateError
+from tidegate.loading import load, state_directory
 
 TOML = """
 surfaces = ["workbench", "core"]

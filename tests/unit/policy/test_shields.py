@@ -3,8 +3,8 @@
 import pytest
 from msgspec import structs
 
-from tidegate.config import load
 from tidegate.errors import Code, GateError
+from tidegate.loading import load
 from tidegate.policy.shields import concealed, dressed, shield_of, uses_table
 from tidegate.sql.shield.model import Shield
 from tidegate.types import (

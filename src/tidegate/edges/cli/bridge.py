@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from tidegate.config import load, state_directory
 from tidegate.edges.cli.application import OpenApp
 from tidegate.errors import Code, GateError
+from tidegate.loading import load, state_directory
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

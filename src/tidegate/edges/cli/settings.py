@@ -6,8 +6,9 @@ import argparse
 
 import msgspec
 
-from tidegate.config import LOOPBACK, Config, SourceSettings, http_address, load
+from tidegate.config import LOOPBACK, Config, SourceSettings, http_address
 from tidegate.errors import Code, GateError
+from tidegate.loading import load
 
 
 def of_state(arguments: argparse.Namespace) -> Config:
