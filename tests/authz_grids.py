@@ -321,7 +321,7 @@ alertFull    scope   ask     ask     ask     ask     source  scope   ask     sco
 safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 locked       scope   ro      ro      ro      ro      source  scope   ro      scope   ro
-denies       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
+denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 trusts       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
 guarded      scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 unattended   scope   ok      ok      ok      ok      source  scope   ok      scope   ok

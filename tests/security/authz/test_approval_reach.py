@@ -97,7 +97,7 @@ def test_only_the_inbox_and_the_client_s_form_decide() -> None:
                     deciders.add((file.relative_to(root).as_posix(), f"{owner}.{node.attr}"))
     assert deciders == {
         ("edges/cli/approvals.py", "app.approvals.decide"),
-        ("gateway.py", "self._approvals.settle"),
+        ("consent.py", "self._approvals.settle"),
         ("surfaces/asking.py", "gate.settle"),
         ("approvals/approvals.py", "self._book.decide"),
     }
