@@ -30,13 +30,13 @@ from bench.workloads import Effort, Row, Rows
 from tidegate.app import App
 from tidegate.config import Config, SourceSettings
 from tidegate.engines.api import Engine
+from tidegate.metadata import Catalog
 from tidegate.results.page import PageBuilder
 from tidegate.types import (
     NEVER,
     Actor,
     Browse,
     Call,
-    Catalog,
     Effect,
     Limits,
     Page,

@@ -30,13 +30,13 @@ from tidegate.config import Config, SourceSettings
 from tidegate.edges.http import HttpEdge
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.link import Link
+from tidegate.sources import Mask
 from tidegate.trail import Trail
 from tidegate.types import (
     Actor,
     Call,
     Effect,
     Judgement,
-    Mask,
     Page,
     Permit,
     Query,

@@ -19,6 +19,7 @@ import mysql_server
 import postgres_server
 from tidegate.engines import memory
 from tidegate.engines.registry import engine_of, open_engine
+from tidegate.sources import Source
 from tidegate.types import (
     NEVER,
     Actor,
@@ -29,7 +30,6 @@ from tidegate.types import (
     Permit,
     Query,
     Scope,
-    Source,
     Statement,
 )
 

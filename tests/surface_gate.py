@@ -14,20 +14,12 @@ from tidegate.desk import Desk
 from tidegate.engines.registry import open_engine
 from tidegate.gateway import Gateway
 from tidegate.history import History
+from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
 from tidegate.store.file import StateFile
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import (
-    Call,
-    FocusTab,
-    ListTabs,
-    OpenTable,
-    OpenWindow,
-    Reply,
-    SearchHistory,
-    Source,
-)
+from tidegate.types import Call, FocusTab, ListTabs, OpenTable, OpenWindow, Reply, SearchHistory
 
 SHOP_ID = "9f1f0c3e-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
@@ -45,7 +37,8 @@ def sqlite_source(
 class SqliteGate:
     """A gateway over `sources`, open within `async with gate.opened()`.
 
-    `desk` is the registry of windows and tabs, for who plays the console. `calls` keeps what came through, also from one opening to the next.
+    `desk` is the registry of windows and tabs, for who plays the console. `calls` keeps what came
+    through, also from one opening to the next.
     """
 
     def __init__(self, directory: Path, *sources: Source) -> None:

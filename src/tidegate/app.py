@@ -43,6 +43,7 @@ from tidegate.identity.vigil import Vigil
 from tidegate.loading import state_directory
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context
+from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
 from tidegate.store.file import StateFile
@@ -50,15 +51,7 @@ from tidegate.store.pairings import Pairings
 from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
-from tidegate.types import (
-    Actor,
-    FocusTab,
-    ListTabs,
-    OpenTable,
-    OpenWindow,
-    SearchHistory,
-    Source,
-)
+from tidegate.types import Actor, FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
 
 if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
     import socket

@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.errors import Code, GateError
 from tidegate.secrets import refuse_literal
-from tidegate.types import Mask, RowFilter, RunAs
+from tidegate.sources import Mask, RowFilter, RunAs
 
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")

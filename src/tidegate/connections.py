@@ -15,20 +15,12 @@ import msgspec
 
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Catalog
 from tidegate.policy.decide import is_visible
 from tidegate.shares import Shares
+from tidegate.sources import Source
 from tidegate.store.api import Store
-from tidegate.types import (
-    Actor,
-    Browse,
-    Catalog,
-    ConnectionState,
-    Explain,
-    Query,
-    Source,
-    SourceEntry,
-    Switch,
-)
+from tidegate.types import Actor, Browse, ConnectionState, Explain, Query, SourceEntry, Switch
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500

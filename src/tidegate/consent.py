@@ -15,6 +15,7 @@ from tidegate.connections import Connection, Connections
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.policy.shields import shield_of
+from tidegate.sources import Source
 from tidegate.trail import Trail
 from tidegate.types import (
     Browse,
@@ -25,7 +26,6 @@ from tidegate.types import (
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
 )
 

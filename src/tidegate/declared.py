@@ -10,7 +10,7 @@ from tidegate.connections import Declared
 from tidegate.engines.registry import check_run_as, engine_of
 from tidegate.engines.url import require_file
 from tidegate.policy.shields import dressed
-from tidegate.types import Source
+from tidegate.sources import Source
 
 FILE_ENGINES = ("sqlite", "duckdb")
 

@@ -12,20 +12,10 @@ from collections.abc import Callable
 
 from tidegate.errors import Code, GateError
 from tidegate.policy.shields import uses_table
+from tidegate.sources import Source
 from tidegate.sql.shield.allowance import barred
 from tidegate.store.desk import MOST_TABS, DeskFile, TabEntry
-from tidegate.types import (
-    Actor,
-    Call,
-    FocusTab,
-    ListTabs,
-    OpenTable,
-    OpenWindow,
-    Source,
-    Tab,
-    Tabs,
-    Window,
-)
+from tidegate.types import Actor, Call, FocusTab, ListTabs, OpenTable, OpenWindow, Tab, Tabs, Window
 
 ATTACHED_S = 15.0
 """A page that shows a window says so more often than this."""

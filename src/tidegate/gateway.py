@@ -24,6 +24,7 @@ from tidegate.policy.identities import identity_of
 from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.policy.shields import shield_of, verdict_of
 from tidegate.runs import Runs, report
+from tidegate.sources import Source
 from tidegate.sql.judge import judge
 from tidegate.trail import Trail
 from tidegate.types import (
@@ -43,7 +44,6 @@ from tidegate.types import (
     Query,
     Reply,
     Request,
-    Source,
     Switch,
     Tabs,
     Verdict,

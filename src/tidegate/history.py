@@ -15,9 +15,10 @@ import msgspec
 
 from tidegate.policy.shields import shield_of
 from tidegate.secrets import redact
+from tidegate.sources import Source
 from tidegate.store.api import HistoryEntry, Store
 from tidegate.store.deferred import Deferred
-from tidegate.types import Call, HistoryFound, SearchHistory, Source
+from tidegate.types import Call, HistoryFound, SearchHistory
 
 KEEP_ENTRIES = 10_000
 KEEP_DAYS = 90

@@ -11,22 +11,12 @@ from msgspec import structs
 
 from tidegate.connections import Connection
 from tidegate.engines.api import Cursor, Engine, Row
+from tidegate.metadata import Catalog, Description
 from tidegate.results.page import PageBuilder
 from tidegate.results.transcript import Transcript
 from tidegate.shelf import SHELVED_ROWS, Rest, Shelf, Shelved
-from tidegate.types import (
-    Call,
-    Catalog,
-    Description,
-    Effect,
-    Explain,
-    More,
-    Page,
-    Permit,
-    Query,
-    Source,
-    Truncation,
-)
+from tidegate.sources import Source
+from tidegate.types import Call, Effect, Explain, More, Page, Permit, Query, Truncation
 
 
 class Runs:

@@ -18,7 +18,8 @@ import msgspec
 from tidegate.engines.api import Row
 from tidegate.errors import Code, GateError
 from tidegate.results.types import encode_rows
-from tidegate.types import Column, Limits, Query, Source
+from tidegate.sources import Source
+from tidegate.types import Column, Limits, Query
 
 LIFETIME_S = 600.0
 MOST_RESULTS = 64

@@ -15,8 +15,9 @@ from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.errors import GateError
 from tidegate.history import History
+from tidegate.sources import Source
 from tidegate.store.api import HistoryEntry
-from tidegate.types import Call, Effect, Explain, Judgement, Page, Query, Source, Verdict
+from tidegate.types import Call, Effect, Explain, Judgement, Page, Query, Verdict
 
 _KINDS = {
     "Query": "query",

@@ -1,7 +1,7 @@
 """The words of the house: values that travel from an edge to a database and back.
 
-Everything here is frozen and imports nothing of ours. A value keeps its name on the whole way:
-`actor`, `source`, `statement`, `permit`, `page`, `reply`.
+Everything here is frozen; sources and metadata have modules of their own. A value keeps its name
+on the whole way: `actor`, `source`, `statement`, `permit`, `page`, `reply`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from enum import Enum, IntEnum
 from typing import Any, Literal, Protocol
 
 import msgspec
+
+from tidegate.metadata import Description, Status
+from tidegate.sources import Identity, Source
 
 
 class Effect(IntEnum):
@@ -62,86 +65,6 @@ class Actor(msgspec.Struct, frozen=True):
     expires_at: float | None = None
     tags: frozenset[str] | None = None
     tables: frozenset[str] | None = None
-
-
-class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Hides one column. `column` is `table.column` or `schema.table.column`.
-
-    `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
-    `partial` (its ends). It binds every actor, or those named in `tokens`, less those in
-    `except_tokens`; with a `tag`, on sources of that tag only.
-    """
-
-    column: str
-    show: Literal["nothing", "hash", "partial"] = "nothing"
-    tokens: tuple[str, ...] = ()
-    except_tokens: tuple[str, ...] = ()
-    tag: str | None = None
-
-
-class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Hides the rows of a table for which `where` is not true. Binds whom a `Mask` binds.
-
-    `{actor.name}` and `{actor.id}` in `where` stand for literals.
-    """
-
-    table: str
-    where: str
-    tokens: tuple[str, ...] = ()
-    except_tokens: tuple[str, ...] = ()
-    tag: str | None = None
-
-
-class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who a caller is to the database, so that its own row-level security holds for the person
-    behind the agent.
-
-    `roles` names the database's role by the name of the caller's token; `role` is that of every
-    other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
-    `{actor.id}` stand for the caller's.
-    """
-
-    role: str | None = None
-    roles: tuple[tuple[str, str], ...] = ()
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """Who one caller is to one database: its role, if it has one, and (name, value) to set."""
-
-    role: str | None
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-class Source(msgspec.Struct, frozen=True):
-    """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
-
-    `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
-    inbox alone. `unattended` says what happens to what a person should see when the client cannot
-    ask one; where the inbox alone counts, it is always asked there. `unqualified` is about UPDATE
-    and DELETE without WHERE; `destructive_scope` is the scope that DROP, TRUNCATE and ALTER...DROP
-    need.
-    """
-
-    id: str
-    name: str
-    url: str
-    engine: str
-    dialect: str
-    external_access: Literal["blocked", "readOnly", "readWrite"] = "readOnly"
-    ai_policy: Literal["alwaysAllow", "askEachTime", "never"] = "alwaysAllow"
-    safe_mode: Literal["silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"] = (
-        "silent"
-    )
-    tags: tuple[str, ...] = ()
-    ephemeral: bool = False
-    approval: Literal["any", "inbox"] = "any"
-    unattended: Literal["deny", "allow"] = "deny"
-    unqualified: Literal["confirm", "allow", "deny"] = "confirm"
-    destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
-    masks: tuple[Mask, ...] = ()
-    filters: tuple[RowFilter, ...] = ()
-    run_as: RunAs | None = None
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -448,100 +371,6 @@ class Rehearsal(msgspec.Struct, frozen=True):
     before: tuple[tuple[str | None, ...], ...] = ()
     after: tuple[tuple[str | None, ...] | None, ...] = ()
     reason: str = ""
-
-
-# Metadata, the same for every engine.
-
-
-class ColumnInfo(msgspec.Struct, frozen=True):
-    """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it."""
-
-    name: str
-    type: str
-    nullable: bool = True
-    default: str | None = None
-    key: int = 0
-    comment: str | None = None
-    extra: str | None = None
-
-
-class Index(msgspec.Struct, frozen=True):
-    name: str
-    columns: tuple[str, ...]
-    unique: bool = False
-    primary: bool = False
-    kind: str = "btree"
-
-
-class ForeignKey(msgspec.Struct, frozen=True):
-    name: str
-    columns: tuple[str, ...]
-    table: str
-    references: tuple[str, ...]
-    schema: str | None = None
-    on_update: str = "NO ACTION"
-    on_delete: str = "NO ACTION"
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A table or view: kind is `table`, `view`, `materialized view`, `foreign table`,
-    `virtual table` or `system table`.
-
-    `definition` is the query behind a view, None if it is not told. `reads` are tables (schema,
-    name) of which it holds rows itself: those that it inherits from or is a partition of.
-    """
-
-    schema: str
-    name: str
-    kind: str
-    columns: tuple[ColumnInfo, ...] = ()
-    indexes: tuple[Index, ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    comment: str | None = None
-    approximate_rows: int | None = None
-    definition: str | None = None
-    reads: tuple[tuple[str, str], ...] = ()
-
-
-class Catalog(msgspec.Struct, frozen=True):
-    """Everything named in one database; `stamp` changes when it may have changed.
-
-    `macros` are functions that somebody wrote, in lower case, where the database calls them instead
-    of its own of the same name.
-    """
-
-    database: str
-    default_schema: str
-    schemas: tuple[str, ...]
-    tables: tuple[Table, ...]
-    stamp: str
-    macros: tuple[str, ...] = ()
-
-
-class Ddl(msgspec.Struct, frozen=True):
-    text: str
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """Exact row counts by (schema, table); a table that could not be counted is left out."""
-
-    rows: dict[tuple[str, str], int]
-
-
-class Databases(msgspec.Struct, frozen=True):
-    names: tuple[str, ...]
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What an open source says of itself; `warnings` are for the operator alone."""
-
-    database: str
-    schema: str | None
-    server_version: str
-    warnings: tuple[str, ...] = ()
-
-
-Description = Catalog | Ddl | Counts | Databases | Status
 
 
 class ConnectionState(msgspec.Struct, frozen=True):

@@ -16,7 +16,8 @@ from pathlib import Path
 import duckdb
 
 from tidegate.engines.registry import open_engine
-from tidegate.types import Effect, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import Effect, Statement
 from untouched.house import HOSTILE, TIMEOUT_S, Digest, files, short
 
 SCHEMA = """

@@ -9,8 +9,9 @@ from typing import Any
 
 import mysql_server
 from tidegate.engines.registry import open_engine
+from tidegate.sources import Source
 from tidegate.sql.dialects import find
-from tidegate.types import Effect, Source, Statement
+from tidegate.types import Effect, Statement
 from untouched.house import HOSTILE, TIMEOUT_S, Digest, files, short
 
 SCHEMA = """

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from tidegate.secrets import MASK, redact
+from tidegate.sources import Source
 from tidegate.store.approvals import Subject
-from tidegate.types import Actor, Judgement, Source, Statement, Verdict
+from tidegate.types import Actor, Judgement, Statement, Verdict
 
 
 class Petition(msgspec.Struct, frozen=True):

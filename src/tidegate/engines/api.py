@@ -12,17 +12,9 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from tidegate.types import (
-    Cancellation,
-    Column,
-    Description,
-    Judgement,
-    Permit,
-    Rehearsal,
-    Source,
-    Statement,
-    Status,
-)
+from tidegate.metadata import Description, Status
+from tidegate.sources import Source
+from tidegate.types import Cancellation, Column, Judgement, Permit, Rehearsal, Statement
 
 Row = Sequence[Any]
 

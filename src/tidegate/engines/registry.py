@@ -16,7 +16,7 @@ from tidegate.engines.api import Engine
 from tidegate.engines.route import Route, parse_route
 from tidegate.engines.url import scheme_of
 from tidegate.errors import Code, GateError
-from tidegate.types import RunAs, Source
+from tidegate.sources import RunAs, Source
 
 
 class Entry(NamedTuple):

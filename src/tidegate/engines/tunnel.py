@@ -20,16 +20,8 @@ from tidegate.engines.relay import CHUNK_BYTES, Relay, Streams
 from tidegate.engines.route import Route
 from tidegate.engines.ssh import command_to, environment, forwarding_failure, login_failure
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
-    Cancellation,
-    Description,
-    Judgement,
-    Permit,
-    Rehearsal,
-    Statement,
-    Status,
-)
+from tidegate.metadata import Description, Status
+from tidegate.types import Browse, Cancellation, Judgement, Permit, Rehearsal, Statement
 
 END_S = 0.5
 """How long `ssh` may take to end when it is told to."""

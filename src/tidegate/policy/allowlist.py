@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.types import Actor, Source
+from tidegate.sources import Source
+from tidegate.types import Actor
 
 
 def admits(actor: Actor, source: Source) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from tidegate.policy.model import Case
 from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
-from tidegate.types import Actor, Judgement, Scope, Source, Verdict
+from tidegate.sources import Source
+from tidegate.types import Actor, Judgement, Scope, Verdict
 
 ALLOWED = Verdict("allow", "all", "Every rule admits the call")
 

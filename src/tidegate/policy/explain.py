@@ -9,7 +9,8 @@ import msgspec
 from tidegate.policy.decide import ALLOWED
 from tidegate.policy.model import Case
 from tidegate.policy.rules import RULES
-from tidegate.types import Actor, Judgement, Scope, Source, Verdict
+from tidegate.sources import Source
+from tidegate.types import Actor, Judgement, Scope, Verdict
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from tidegate.errors import Code, GateError
-from tidegate.types import Actor, Identity, Source
+from tidegate.sources import Identity, Source
+from tidegate.types import Actor
 
 _BLANK = re.compile(r"\{(\w+)\.(\w+)\}")
 

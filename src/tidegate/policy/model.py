@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.types import Actor, Judgement, Scope, Source, Verdict
+from tidegate.sources import Source
+from tidegate.types import Actor, Judgement, Scope, Verdict
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -10,20 +10,11 @@ from functools import lru_cache
 from msgspec import structs
 
 from tidegate.errors import GateError
+from tidegate.metadata import Catalog, Counts, Databases, Description, Table
+from tidegate.sources import Mask, RowFilter, Source
 from tidegate.sql.shield.allowance import admitted
 from tidegate.sql.shield.model import Shield, Show, masked
-from tidegate.types import (
-    Actor,
-    Catalog,
-    Counts,
-    Databases,
-    Description,
-    Mask,
-    RowFilter,
-    Source,
-    Table,
-    Verdict,
-)
+from tidegate.types import Actor, Verdict
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")

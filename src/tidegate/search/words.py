@@ -11,7 +11,7 @@ from math import log
 
 import msgspec
 
-from tidegate.types import Catalog, Table
+from tidegate.metadata import Catalog, Table
 
 _NAME, _COLUMN, _COMMENT = 10.0, 4.0, 1.5
 _EXACT, _PREFIX, _INSIDE = 1.0, 0.6, 0.35

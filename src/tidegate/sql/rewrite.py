@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 
+from tidegate.metadata import Catalog
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.forms import explained
@@ -26,7 +27,7 @@ from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import cte_names
 from tidegate.sql.shield.systems import PRAGMAS, SETTINGS, SHOWS, TRANSACTION
 from tidegate.sql.shield.terms import FENCES
-from tidegate.types import Catalog, Effect
+from tidegate.types import Effect
 
 _SPOKEN = {"postgresql": "postgres", "mariadb": "mysql"}
 _NO_KEY = "0" * 32

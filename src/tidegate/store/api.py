@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tidegate.types import HistoryEntry, Scope, Source
+from tidegate.sources import Source
+from tidegate.types import HistoryEntry, Scope
 
 __all__ = ["Area", "HistoryEntry", "Store", "TokenEntry"]
 

@@ -10,18 +10,8 @@ import postgres_server
 from engine_cases import CASES
 from tidegate.engines.registry import ENGINES, check_run_as, open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    NEVER,
-    Browse,
-    Cancellation,
-    Effect,
-    Explain,
-    Identity,
-    Limits,
-    Query,
-    RunAs,
-    Statement,
-)
+from tidegate.sources import Identity, RunAs
+from tidegate.types import NEVER, Browse, Cancellation, Effect, Explain, Limits, Query, Statement
 
 _numbers = count(1)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tidegate.errors import Code, GateError
-from tidegate.types import Catalog, Counts, Databases, Ddl, Effect, Status
+from tidegate.metadata import Catalog, Counts, Databases, Ddl, Status
+from tidegate.types import Effect
 
 
 def table_of(catalog, name):

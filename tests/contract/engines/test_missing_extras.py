@@ -29,7 +29,7 @@ if "psycopg_binary" in absent:  # a psycopg that finds no libpq on the system ei
 
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import GateError
-from tidegate.types import Source
+from tidegate.sources import Source
 
 async def main():
     engine, dialect = engine_of(url)

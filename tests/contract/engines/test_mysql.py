@@ -13,7 +13,8 @@ from tidegate.engines.mysql.grants import warnings_of
 from tidegate.engines.mysql.study import first_word
 from tidegate.engines.mysql.target import parse_target
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Effect, Limits, Query, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import Cancellation, Effect, Limits, Query, Statement
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 

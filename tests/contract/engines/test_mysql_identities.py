@@ -10,18 +10,8 @@ import mysql_server
 from engine_cases import CASES
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    NEVER,
-    Browse,
-    Cancellation,
-    Effect,
-    Explain,
-    Identity,
-    Limits,
-    Query,
-    RunAs,
-    Statement,
-)
+from tidegate.sources import Identity, RunAs
+from tidegate.types import NEVER, Browse, Cancellation, Effect, Explain, Limits, Query, Statement
 
 pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
 

@@ -7,7 +7,7 @@ from tidegate.engines import registry
 from tidegate.engines.registry import Entry, engine_of, open_engine
 from tidegate.engines.url import parse_file_url, scheme_of
 from tidegate.errors import Code, GateError
-from tidegate.types import Source
+from tidegate.sources import Source
 
 
 def source(url):

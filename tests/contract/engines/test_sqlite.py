@@ -4,7 +4,8 @@ import pytest
 
 from engine_cases import CASES
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Limits, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import Effect, Limits, Statement
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,8 @@ import apsw
 
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.types import (
-    NEVER,
-    Actor,
-    Effect,
-    Limits,
-    Permit,
-    Query,
-    Scope,
-    Source,
-    Statement,
-)
+from tidegate.sources import Source
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
 
 
 def _large(path: Path) -> apsw.Connection:

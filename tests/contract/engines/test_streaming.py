@@ -11,7 +11,8 @@ from engine_cases import CASES
 READ_ALL = """
 import asyncio, json, resource, sys
 from tidegate.engines.registry import open_engine
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.sources import Source
 
 def peak(who):
     return resource.getrusage(who).ru_maxrss

@@ -12,7 +12,7 @@ from certificates import Authority
 from engine_cases import CASES
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import Source
+from tidegate.sources import Source
 
 PASSWORD = postgres_server.PASSWORD
 

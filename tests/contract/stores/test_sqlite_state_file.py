@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from tidegate.errors import Code, GateError
+from tidegate.sources import Source
 from tidegate.store import database
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Source
 
 
 def refusal(path):

@@ -1,7 +1,7 @@
 """What an operator sets on a saved source comes back as it was."""
 
+from tidegate.sources import Mask, RowFilter, Source
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Mask, RowFilter, Source
 
 
 def test_a_saved_source_keeps_its_masks_and_filters(tmp_path):

@@ -18,8 +18,9 @@ from surface_gate import SHOP_ID, SqliteGate
 from surface_peer import WRITER, Peer
 from tidegate.config import Config
 from tidegate.engines.registry import engine_of
+from tidegate.sources import Source
 from tidegate.surfaces import workbench
-from tidegate.types import Actor, Source
+from tidegate.types import Actor
 
 ResultT = TypeVar("ResultT")
 

@@ -14,7 +14,7 @@ from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import READER, WRITER, Peer
 from tidegate.config import Config, LimitSettings
-from tidegate.types import Mask
+from tidegate.sources import Mask
 
 AWKWARD = ("", "NULL", "it's", 'say "so"', "back\\slash\\", "a,b;c", "two\nlines\r\nhere", "x\ty",
            "naïve – 海 🌊", "'; DROP TABLE void; --", "$1 ? %s", "E'\\'", "-- no comment",

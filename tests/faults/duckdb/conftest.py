@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine_cases import CASES
-from tidegate.types import Source
+from tidegate.sources import Source
 
 PATIENCE_S = 60
 

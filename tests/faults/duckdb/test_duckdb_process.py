@@ -11,7 +11,8 @@ import pytest
 
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Effect, Limits, Source
+from tidegate.sources import Source
+from tidegate.types import Cancellation, Effect, Limits
 
 COUNT = "SELECT count(*) FROM items"
 DEAF = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"

@@ -11,7 +11,8 @@ import pytest
 
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Limits, Source
+from tidegate.sources import Source
+from tidegate.types import Effect, Limits
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"

@@ -9,7 +9,7 @@ import pytest
 import mysql_server
 from engine_cases import CASES
 from line_proxy import between
-from tidegate.types import Source
+from tidegate.sources import Source
 
 PATIENCE_S = 60
 

@@ -11,7 +11,8 @@ import pytest
 
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Effect, Limits, Source
+from tidegate.sources import Source
+from tidegate.types import Cancellation, Effect, Limits
 
 LONG = "SELECT SUM(a.seq ^ b.seq) FROM seq_1_to_10000000 AS a, seq_1_to_10000000 AS b"
 ROWS = "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_100000"

@@ -17,7 +17,8 @@ PEAK = """
 import asyncio, json, resource, sys
 from tidegate.engines.registry import open_engine
 from tidegate.errors import GateError
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.sources import Source
 
 async def main(url, text):
     source = Source("s", "s", url, "postgres", "postgres")

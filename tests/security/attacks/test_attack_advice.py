@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from attacked import Target
+from tidegate.metadata import Catalog, ColumnInfo, Table
 from tidegate.surfaces.core import advice
-from tidegate.types import Catalog, ColumnInfo, Table
 
 
 def large() -> Catalog:

@@ -16,7 +16,8 @@ from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.engines.sqlite.lane import Lane
 from tidegate.errors import GateError
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,9 @@ from tidegate.identity.oauth import OAuth
 from tidegate.identity.tokens import Tokens
 from tidegate.policy.identities import identity_of
 from tidegate.policy.shields import shield_of
+from tidegate.sources import Mask, RunAs, Source
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Mask, RunAs, Scope, Source
+from tidegate.types import Scope
 
 ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -12,7 +12,8 @@ from attacked import make_shop
 from tidegate.engines.sqlite import spill
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no count of a thread's writes")
 

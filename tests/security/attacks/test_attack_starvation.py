@@ -17,7 +17,8 @@ from tidegate.engines.sqlite.worker import NICENESS, Pool
 from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
 from tidegate.shares import Shares
-from tidegate.types import NEVER, Cancellation, Source
+from tidegate.sources import Source
+from tidegate.types import NEVER, Cancellation
 
 
 def test_one_clients_runaways_leave_room_for_anothers_statement(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from authz_shops import SqliteShop
 from surface_peer import Peer
 from tidegate.app import App
 from tidegate.identity.actors import cli
-from tidegate.types import Actor, Call, OpenTable, Scope, Source, Tab
+from tidegate.sources import Source
+from tidegate.types import Actor, Call, OpenTable, Scope, Tab
 
 OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
 """Whose allowlist has the source `readWrite` and not the one beside it."""

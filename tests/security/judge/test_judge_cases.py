@@ -7,8 +7,9 @@ import pytest
 from judge_cases import Case, load
 from tidegate.errors import Code
 from tidegate.policy.decide import decide
+from tidegate.sources import Source
 from tidegate.sql.judge import judge, judge_anew
-from tidegate.types import Actor, Effect, Scope, Source
+from tidegate.types import Actor, Effect, Scope
 
 CASES = load()
 READER = Actor("t1", "reader", Scope.READ_ONLY)

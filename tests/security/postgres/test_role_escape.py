@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Effect, Identity, Limits, Query, Statement
+from tidegate.sources import Identity
+from tidegate.types import NEVER, Effect, Limits, Query, Statement
 
 _numbers = count(1)
 

@@ -24,9 +24,10 @@ from tidegate.approvals.approvals import (
 from tidegate.approvals.petition import Petition
 from tidegate.config import ApprovalSettings
 from tidegate.errors import Code, GateError
+from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook, Question
 from tidegate.store.database import prepare
-from tidegate.types import Actor, Effect, Judgement, Scope, Source, Statement, Verdict
+from tidegate.types import Actor, Effect, Judgement, Scope, Statement, Verdict
 
 DAY = 86_400.0
 WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)

@@ -19,13 +19,14 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
+from tidegate.metadata import Catalog
+from tidegate.sources import Source
 from tidegate.store.sqlite import SqliteStore
 from tidegate.types import (
     Actor,
     Browse,
     Call,
     Cancellation,
-    Catalog,
     Explain,
     Limits,
     ListSources,
@@ -34,7 +35,6 @@ from tidegate.types import (
     Query,
     Request,
     Scope,
-    Source,
     Statement,
 )
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tidegate.policy.allowlist import admits
-from tidegate.types import Actor, Scope, Source
+from tidegate.sources import Source
+from tidegate.types import Actor, Scope
 
 SHOP = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite", tags=("prod", "eu"))
 

@@ -4,7 +4,8 @@ import pytest
 
 from tidegate.errors import Code, GateError
 from tidegate.policy.identities import identity_of
-from tidegate.types import Actor, Identity, RunAs, Scope, Source
+from tidegate.sources import Identity, RunAs, Source
+from tidegate.types import Actor, Scope
 
 ALICE = Actor("t1", "alice", Scope.READ_ONLY)
 

@@ -12,7 +12,8 @@ from tidegate.policy.decide import decide, is_visible
 from tidegate.policy.explain import explain
 from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
-from tidegate.types import Actor, Effect, Judgement, Scope, Source, Verdict
+from tidegate.sources import Source
+from tidegate.types import Actor, Effect, Judgement, Scope, Verdict
 
 ACTOR = Actor("t1", "agent", Scope.READ_WRITE)
 SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", external_access="readWrite")

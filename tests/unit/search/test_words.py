@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.metadata import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.search.words import Index, Indexes, split, stem
-from tidegate.types import Catalog, ColumnInfo, ForeignKey, Table
 
 
 def table(name: str, *columns: str, to: tuple[str, ...] = (), comment: str | None = None) -> Table:

@@ -3,9 +3,9 @@
 import pytest
 
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Catalog, ColumnInfo, Table
 from tidegate.sql.rewrite import rewrite, rewrite_explained, veiled
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Catalog, ColumnInfo, Table
 
 KEY = "0123456789abcdef0123456789abcdef"
 

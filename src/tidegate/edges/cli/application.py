@@ -13,8 +13,9 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
     from tidegate.policy.explain import Explanation
+    from tidegate.sources import Source
     from tidegate.store.api import Store
-    from tidegate.types import Call, Judgement, Reply, Source
+    from tidegate.types import Call, Judgement, Reply
 
 
 class Gate(Protocol):

@@ -13,7 +13,8 @@ from tidegate.edges.cli.terminal import show, show_json, show_table
 from tidegate.identity.actors import cli
 from tidegate.policy.explain import Explanation
 from tidegate.policy.shields import shield_of
-from tidegate.types import Actor, Call, Judgement, Query, Source, Statement
+from tidegate.sources import Source
+from tidegate.types import Actor, Call, Judgement, Query, Statement
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

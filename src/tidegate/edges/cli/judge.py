@@ -13,8 +13,9 @@ from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
 from tidegate.errors import Code, GateError
 from tidegate.policy.decide import decide
+from tidegate.sources import Source
 from tidegate.sql.judge import judge
-from tidegate.types import Actor, Call, Judgement, Query, Scope, Source, Statement, Verdict
+from tidegate.types import Actor, Call, Judgement, Query, Scope, Statement, Verdict
 
 _DEFAULT = "default"
 

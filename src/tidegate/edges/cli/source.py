@@ -17,18 +17,9 @@ from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.edges.cli.words.sources import SOURCE_RULES
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
-    Catalog,
-    Connect,
-    ConnectionState,
-    Mask,
-    Page,
-    Query,
-    RowFilter,
-    Source,
-    Statement,
-)
+from tidegate.metadata import Catalog
+from tidegate.sources import Mask, RowFilter, Source
+from tidegate.types import Browse, Connect, ConnectionState, Page, Query, Statement
 
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")

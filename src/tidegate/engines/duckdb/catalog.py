@@ -11,16 +11,8 @@ import duckdb
 import msgspec
 
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
-    Catalog,
-    ColumnInfo,
-    Ddl,
-    ForeignKey,
-    Index,
-    Status,
-    Table,
-)
+from tidegate.metadata import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
+from tidegate.types import Browse
 
 Rows = list[tuple[Any, ...]]
 Name = tuple[str, str]

@@ -22,21 +22,19 @@ from tidegate.engines.worker.errand import Errand
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Databases, Description, Status
+from tidegate.sources import Source
 from tidegate.types import (
     NEVER,
     Browse,
     Cancellation,
-    Databases,
-    Description,
     Effect,
     Explain,
     Judgement,
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
-    Status,
 )
 
 MODULE = "tidegate.engines.duckdb.worker"

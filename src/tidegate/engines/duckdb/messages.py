@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.types import Browse, Catalog, Counts, Ddl, Judgement, Limits, Page, Status
+from tidegate.metadata import Catalog, Counts, Ddl, Status
+from tidegate.types import Browse, Judgement, Limits, Page
 
 Rows = list[Any]
 

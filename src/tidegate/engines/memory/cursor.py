@@ -7,11 +7,7 @@ from collections.abc import AsyncGenerator
 
 from tidegate.engines.api import Row, Sink
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Cancellation,
-    Column,
-    Permit,
-)
+from tidegate.types import Cancellation, Column, Permit
 
 
 class MemoryCursor:

@@ -14,25 +14,19 @@ from tidegate.engines.memory.cursor import MemoryCursor
 from tidegate.engines.memory.shop import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.url import parse_file_url
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Catalog, Counts, Databases, Ddl, Description, Status, Table
+from tidegate.sources import Source
 from tidegate.types import (
     Browse,
     Cancellation,
-    Catalog,
     Column,
-    Counts,
-    Databases,
-    Ddl,
-    Description,
     Effect,
     Explain,
     Judgement,
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
-    Status,
-    Table,
 )
 
 

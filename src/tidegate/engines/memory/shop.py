@@ -8,12 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tidegate.engines.api import Row
-from tidegate.types import (
-    ColumnInfo,
-    ForeignKey,
-    Index,
-    Table,
-)
+from tidegate.metadata import ColumnInfo, ForeignKey, Index, Table
 
 SCHEMA = "main"
 

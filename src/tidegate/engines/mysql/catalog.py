@@ -15,8 +15,7 @@ from tidegate.engines.mysql.faults import ServerError
 from tidegate.engines.mysql.line import Rows
 from tidegate.engines.mysql.session import Session
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
+from tidegate.metadata import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -27,6 +26,7 @@ from tidegate.types import (
     Index,
     Table,
 )
+from tidegate.types import Browse
 
 Place = tuple[str, str]
 

@@ -27,22 +27,20 @@ from tidegate.engines.mysql.session import Session
 from tidegate.engines.mysql.target import Target, parse_target
 from tidegate.engines.pool import Pool
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Catalog, Description, Status
+from tidegate.sources import Source
 from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
     Cancellation,
-    Catalog,
-    Description,
     Effect,
     Explain,
     Judgement,
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
-    Status,
 )
 
 OWN_S = 10.0

@@ -21,9 +21,10 @@ from tidegate.engines.mysql.study import (
 )
 from tidegate.engines.mysql.views import Views
 from tidegate.errors import Code, GateError
+from tidegate.sources import Identity
 from tidegate.sql.judge import judge
 from tidegate.sql.template import template
-from tidegate.types import Effect, Identity, Judgement, Permit
+from tidegate.types import Effect, Judgement, Permit
 
 VIEW_RULE = "mysql.view"
 

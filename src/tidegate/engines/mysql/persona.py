@@ -10,10 +10,10 @@ import re
 
 from tidegate.engines.identities import role_of
 from tidegate.errors import Code, GateError
+from tidegate.sources import Identity, RunAs
 from tidegate.sql.dialects import find
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
-from tidegate.types import Identity, RunAs
 
 _VARIABLE = re.compile(r"[A-Za-z0-9_.$]{1,64}")
 

@@ -31,7 +31,7 @@ from tidegate.engines.mysql.persona import assumption, return_home
 from tidegate.engines.mysql.target import Target
 from tidegate.engines.mysql.types import read_fields
 from tidegate.errors import Code, GateError
-from tidegate.types import Identity
+from tidegate.sources import Identity
 
 READ_WRITE = b"SET SESSION TRANSACTION READ WRITE"
 BEGIN = b"START TRANSACTION"

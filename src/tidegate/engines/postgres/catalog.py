@@ -12,8 +12,7 @@ from tidegate.engines.postgres import ddl, queries
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.values import Rows
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
+from tidegate.metadata import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -21,10 +20,11 @@ from tidegate.types import (
     Ddl,
     Description,
     ForeignKey,
-    Identity,
     Index,
     Table,
 )
+from tidegate.sources import Identity
+from tidegate.types import Browse
 
 _KINDS = {
     "r": "table",

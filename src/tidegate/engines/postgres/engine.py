@@ -30,21 +30,20 @@ from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
 from tidegate.engines.postgres.watch import Watch
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Description, Status
+from tidegate.sources import Source
 from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
     Cancellation,
-    Description,
     Effect,
     Explain,
     Judgement,
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
-    Status,
 )
 
 OWN_S = 10.0

@@ -11,7 +11,7 @@ from psycopg.pq.abc import PGresult
 from tidegate.engines.faults import lost, stopped
 from tidegate.engines.identities import not_let
 from tidegate.errors import Code, GateError
-from tidegate.types import Identity
+from tidegate.sources import Identity
 
 _CODES: dict[str, Code] = {
     "25006": Code.POLICY_READ_ONLY,

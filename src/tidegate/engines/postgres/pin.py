@@ -9,7 +9,7 @@ from functools import lru_cache
 from tidegate.engines.identities import role_of
 from tidegate.engines.postgres.line import Params
 from tidegate.errors import Code, GateError
-from tidegate.types import Identity, RunAs
+from tidegate.sources import Identity, RunAs
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
 

@@ -21,7 +21,7 @@ from tidegate.engines.postgres.pin import pin
 from tidegate.engines.postgres.target import Target
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.errors import GateError
-from tidegate.types import Identity
+from tidegate.sources import Identity
 
 BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = b"BEGIN READ WRITE"

@@ -13,8 +13,7 @@ from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
 from tidegate.engines.sqlite.session import Session
 from tidegate.errors import Code, GateError
-from tidegate.types import (
-    Browse,
+from tidegate.metadata import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -25,6 +24,7 @@ from tidegate.types import (
     Status,
     Table,
 )
+from tidegate.types import Browse
 
 SCHEMA = "main"
 

@@ -30,22 +30,20 @@ from tidegate.engines.sqlite.study import study
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Databases, Description, Status
+from tidegate.sources import Source
 from tidegate.sql.outline import outline
 from tidegate.types import (
     NEVER,
     Browse,
     Cancellation,
-    Databases,
-    Description,
     Effect,
     Explain,
     Judgement,
     Permit,
     Query,
     Rehearsal,
-    Source,
     Statement,
-    Status,
 )
 
 READERS = 8

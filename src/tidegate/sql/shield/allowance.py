@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Catalog, Table
 from tidegate.sql.dialects.model import words
 from tidegate.sql.lex import NAME, STRING, WORD, Token
 from tidegate.sql.shield.check import standing
 from tidegate.sql.shield.reading import Sentence
-from tidegate.types import Catalog, Judgement, Table
+from tidegate.types import Judgement
 
 RULE = "actor.tables"
 """What refusals for the list's sake name as their rule."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidegate.errors import GateError
+from tidegate.metadata import Table
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
 from tidegate.sql.opinion import Refusal
@@ -22,7 +23,7 @@ from tidegate.sql.shield.rules import Place, Rules
 from tidegate.sql.shield.scope import is_recursion, means_cte
 from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS, TABLE_MACROS
 from tidegate.sql.shield.terms import FENCES, derived
-from tidegate.types import Effect, Judgement, Table
+from tidegate.types import Effect, Judgement
 
 _MAX_DEPTH = 12
 

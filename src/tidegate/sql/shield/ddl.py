@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.metadata import ColumnInfo, Table
 from tidegate.sql.shield.names import qualified, quoted
-from tidegate.types import ColumnInfo, Table
 
 
 def ddl(table: Table, dialect: str) -> str:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.metadata import Catalog, Table
 from tidegate.sql.shield.model import masked
 from tidegate.sql.shield.reading import Part
 from tidegate.sql.shield.systems import SEARCHED, TABLES
-from tidegate.types import Catalog, Table
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = str.maketrans(_UPPER, _UPPER.lower())

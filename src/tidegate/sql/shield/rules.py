@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tidegate.metadata import Table
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
 from tidegate.sql.opinion import Refusal
@@ -16,7 +17,7 @@ from tidegate.sql.shield.model import Shield, Show, masked
 from tidegate.sql.shield.names import Names, qualified
 from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import means_cte
-from tidegate.types import Effect, Table
+from tidegate.types import Effect
 
 Place = tuple[str, str]
 """A table's schema and name."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tidegate.metadata import ColumnInfo, Table
 from tidegate.sql.shield.model import Show
 from tidegate.sql.shield.names import quoted
-from tidegate.types import ColumnInfo, Table
 
 FENCES = {
     "postgres": " OFFSET 0",

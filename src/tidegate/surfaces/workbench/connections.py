@@ -7,19 +7,12 @@ import time
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tidegate.metadata import Status
 from tidegate.protocol.model import ToolResult
+from tidegate.sources import Source
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
-from tidegate.types import (
-    Browse,
-    Connect,
-    ConnectionState,
-    Disconnect,
-    Scope,
-    Source,
-    SourceEntry,
-    Status,
-)
+from tidegate.types import Browse, Connect, ConnectionState, Disconnect, Scope, SourceEntry
 
 _TYPES = {
     "sqlite": "SQLite",

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.errors import Code, GateError
+from tidegate.metadata import ColumnInfo, Counts, Databases, Ddl, ForeignKey, Index, Table
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
@@ -23,16 +24,7 @@ from tidegate.surfaces.workbench.calls import (
     table_of,
     uuid_of,
 )
-from tidegate.types import (
-    Browse,
-    ColumnInfo,
-    Counts,
-    Databases,
-    Ddl,
-    ForeignKey,
-    Index,
-    Table,
-)
+from tidegate.types import Browse
 
 
 class OfDatabase(OnConnection, frozen=True):

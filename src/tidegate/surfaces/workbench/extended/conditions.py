@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from tidegate.errors import Code, GateError
+from tidegate.metadata import Table
 from tidegate.sql.quoting import identifier, literal
-from tidegate.types import Table
 
 Value = str | int | float | bool | None
 Operator = Literal[

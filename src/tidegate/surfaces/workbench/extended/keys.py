@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.metadata import Table
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
@@ -22,7 +23,6 @@ from tidegate.surfaces.workbench.metadata import (
     foreign_key_entries,
     index_entry,
 )
-from tidegate.types import Table
 
 
 class OfTables(OnConnection, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.metadata import Table
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
@@ -19,7 +20,6 @@ from tidegate.surfaces.workbench.calls import (
     catalog_of,
     hints,
 )
-from tidegate.types import Table
 
 MOST = 500
 
