@@ -1,4 +1,4 @@
-"""A source: where a database is, and what the operator said of it. Frozen; nothing of ours in it."""
+"""A source: where a database is, and what the operator said of it. Frozen; imports nothing."""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ give a change away. Looks at tokens only, so it sees what a parser might take fo
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tidegate.errors import Code
 from tidegate.sql.dialects.common import AFTER, INFIX, OPERAND_FOLLOWS, SYNTAX, VERBS
 from tidegate.sql.dialects.model import Dialect
@@ -73,6 +75,8 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
             return
         if token.key == "SECOND" and before.key == "TO" and tokens[index - 3].key in _FIELDS:
             return
+        if token.key == "CONFLICT" and _is_conflict_target(tokens, index):
+            return
         places = AFTER.get(token.key)
         if places is not None and before.key in places and not _multiplies(tokens, index - 2):
             return
@@ -90,6 +94,22 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
         words.functions[name] = None
     else:
         words.unlisted[name] = words.unlisted.get(name, 0) + 1
+
+
+def _is_conflict_target(tokens: list[Token], index: int) -> bool:
+    """True if the bracket at `index` is that of `ON CONFLICT (...) DO`: the last of an INSERT. Any
+    other may be a call of somebody's function `conflict` in the condition of a join."""
+    if tokens[index - 2].key != "ON" or ("INSERT", "INTO") not in (
+        (token.key, after.key) for token, after in pairwise(tokens[:index])
+    ):
+        return False
+    depth, ends = 0, False
+    for before, token in pairwise(tokens[index:]):
+        depth += (before.key in ("(", "[")) - (before.key in (")", "]"))
+        if before.key == "CONFLICT" and token.key == "(":
+            return False
+        ends = ends or (depth == 0 and token.key == "DO")
+    return ends
 
 
 def _multiplies(tokens: list[Token], at: int) -> bool:

@@ -267,3 +267,34 @@ def test_what_the_parser_does_not_know_is_said_otherwise(dialect: str, text: str
 )
 def test_what_is_said_otherwise_hides_nothing(dialect: str, text: str) -> None:
     assert judge(text, dialect).effect is not READ
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (id, a) VALUES (1, 2) ON CONFLICT (id) DO UPDATE SET a = excluded.a",
+        "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) WHERE a > 1 DO NOTHING RETURNING id",
+        "WITH w AS (SELECT 1 AS id) INSERT INTO t SELECT id FROM w WHERE true"
+        " ON CONFLICT (id) DO NOTHING",
+    ],
+)
+def test_an_insert_that_says_what_to_do_on_conflict_is_a_write(dialect: str, sql: str) -> None:
+    assert judge(sql, dialect).effect is Effect.WRITE
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t JOIN u ON conflict(t.id)",
+        "SELECT * FROM t JOIN u ON conflict (t.id) WHERE u.id > 1",
+        "INSERT INTO t SELECT u.id FROM u JOIN v ON conflict(v.id) WHERE u.id > 1",
+        "INSERT INTO t SELECT u.id FROM u JOIN v ON conflict(v.id) WHERE u.id > 1"
+        " ON CONFLICT (id) DO NOTHING",
+        "SELECT conflict(1)",
+    ],
+)
+def test_a_call_of_a_function_named_conflict_is_refused(dialect: str, sql: str) -> None:
+    assert judge(sql, dialect).effect is Effect.UNKNOWN
