@@ -26,6 +26,7 @@ from tidegate.policy.shields import shield_of, verdict_of
 from tidegate.runs import Runs, report
 from tidegate.sources import Source
 from tidegate.sql.judge import judge
+from tidegate.sql.shield.model import Shield
 from tidegate.trail import Trail
 from tidegate.types import (
     Browse,
@@ -161,24 +162,30 @@ class Gateway:
         if isinstance(request, Browse) and request.aspect == "status":
             await trail.succeed()
             return connection.state(call.actor)
+        return await self._use(call, request, connection, trail, verdict)
+
+    async def _use(
+        self,
+        call: Call,
+        request: Query | Explain | Browse,
+        connection: Connection,
+        trail: Trail,
+        verdict: Verdict,
+    ) -> Payload:
+        """Answer what an engine is needed for: hear the database, a person if one is to be asked,
+        then run under a permit."""
+        source, judgement = connection.source, trail.judgement
+        assert judgement is not None  # noqa: S101 - the verdict came of it
         report(call, 0.0, "Connecting")
         engine = connection.engine or await self._connections.engine(connection)
-        trail.database = engine.status.database
         if connection.places:
             request = connection.place(call.actor).applied(request)
-        trail.database = request.database or trail.database
+        trail.database = request.database or engine.status.database
         shield = shield_of(call.actor, source)
         wanted = request
-        names = _names(call, source, request, trail.call_id) if shield is not None else None
-        if shield is not None and names is not None and not isinstance(request, Browse):
+        if shield is not None and not isinstance(request, Browse):
             # Before the database has a say: it could tell of what is hidden.
-            try:
-                request = await self._curtain.drawn(
-                    call, request, shield, names, engine, connection
-                )
-            except GateError as refusal:
-                trail.verdict = verdict_of(refusal)
-                raise
+            request = await self._conceal(call, request, shield, connection, trail, engine)
         if isinstance(wanted, Query):
             opinion = await _inspect(engine, wanted, judgement)
             if opinion is not judgement:
@@ -190,14 +197,46 @@ class Gateway:
             raise GateError(Code.CALL_CANCELLED, "The call was cancelled")
         permit = _permit(call, source, request, judgement.effect, trail)
         await trail.permit()
+        return await self._perform(call, permit, shield, connection, trail, engine)
+
+    async def _conceal(
+        self,
+        call: Call,
+        request: Query | Explain,
+        shield: Shield,
+        connection: Connection,
+        trail: Trail,
+        engine: Engine,
+    ) -> Query | Explain:
+        """The request as it may run under the shield. Raises: GateError POLICY_MASKED, ..."""
+        names = _names(call, connection.source, request, trail.call_id)
+        try:
+            return await self._curtain.drawn(call, request, shield, names, engine, connection)
+        except GateError as refusal:
+            trail.verdict = verdict_of(refusal)
+            raise
+
+    async def _perform(
+        self,
+        call: Call,
+        permit: Permit,
+        shield: Shield | None,
+        connection: Connection,
+        trail: Trail,
+        engine: Engine,
+    ) -> Payload:
+        """Run what is permitted, in the caller's share of the source, and record the outcome."""
+        request, shares, actor_id = permit.request, connection.shares, call.actor.id
         connection.last_active_at = trail.started_at
-        shares, actor_id = connection.shares, call.actor.id
         if not shares.enter_now(actor_id):
             await shares.enter(actor_id, permit.limits.timeout_s, call.cancellation)
         try:
             if isinstance(request, Browse):
+                names = permit
+                if shield is not None:
+                    names = _names(call, connection.source, request, trail.call_id)
                 payload = await self._curtain.described(
-                    call, permit, shield, names or permit, engine, connection
+                    call, permit, shield, names, engine, connection
                 )
                 await trail.succeed()
             else:
