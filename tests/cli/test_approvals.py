@@ -61,6 +61,20 @@ def test_a_person_reads_and_allows(
     assert "digest" not in kept
 
 
+def test_the_record_of_a_source_tells_a_dry_run_from_the_run_and_who_allowed_it(
+    run: Run, agent: Callable[[str], str]
+) -> None:
+    (id,) = re.findall(r"approvals allow (\w+)", agent(DELETE))
+    run("approvals", "allow", id)
+    agent(DELETE)
+    lines = run("audit", "tail", "--source", "towns").out.splitlines()
+    (tried,) = [line for line in lines if "outcome" in line and "dry run, rolled back" in line]
+    (ran,) = [line for line in lines if "outcome" in line and f"approval={id}" in line]
+    (allowed,) = [line for line in lines if "approval.allowed" in line]
+    assert "cli:" in allowed and f"approval={id}" in allowed
+    assert lines.index(tried) < lines.index(allowed) < lines.index(ran)
+
+
 def test_a_person_denies_and_says_why(
     run: Run, agent: Callable[[str], str], contents: Callable[[], Any]
 ) -> None:

@@ -93,24 +93,29 @@ def test_a_replaced_key_leaves_the_record_intact_and_is_on_record(run, record):
 
 def test_the_newest_records_are_shown_in_order(run, record):
     shown = run("audit", "tail").out.splitlines()
-    assert [line.split("  ")[1] for line in shown] == ["outcome", "outcome", "refusal"]
-    assert "SELECT name FROM towns" in shown[0]
-    assert "DROP TABLE towns" in shown[2]
-    assert run("audit", "tail", "-n", "1").out.splitlines() == shown[2:]
+    phases = [line.split("  ")[1] for line in shown]
+    assert phases == ["event", "outcome", "outcome", "refusal"]
+    assert "SELECT name FROM towns" in shown[1]
+    assert "DROP TABLE towns" in shown[3]
+    newest = run("audit", "tail", "-n", "1")
+    assert newest.out.splitlines() == shown[3:]
+    assert "there are more" in newest.err
+    assert "there are more" not in run("audit", "tail", "-n", "4").err
 
 
 def test_records_are_chosen_by_who_where_and_when(run, record):
     def count(*words):
         return len(run("audit", "tail", "--json", *words).out.splitlines())
 
-    assert count("--actor", "cli") == 3
+    assert count("--actor", "cli") == 4
     assert count("--actor", "nobody") == 0
-    assert count("--source", "towns") == 3
+    assert count("--source", "towns") == 4
     assert count("--source", "elsewhere") == 0
-    assert count("--since", "1h") == 3
+    assert count("--since", "1h") == 4
     assert count("--since", "2999-01-01") == 0
-    assert count("--all") > 3
-    assert run("audit", "tail", "--since", "soon").status == 2
+    assert count("--all") > 4
+    refused = run("audit", "tail", "--since", "soon")
+    assert refused.status == 2 and "Write such as 2h" in refused.err
 
 
 def test_a_statement_cannot_move_the_cursor_of_who_reads_the_record(run, record):

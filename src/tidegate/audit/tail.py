@@ -47,7 +47,11 @@ class Wanted(msgspec.Struct, frozen=True):
             fields.get("actor_name"),
         ):
             return False
-        if self.source is not None and fields.get("source") != self.source:
+        if self.source is not None and self.source not in (
+            fields.get("source"),
+            # What happened to a call, such as that a person allowed it, names it in its details.
+            fields.get("details", {}).get("source"),
+        ):
             return False
         return self.since is None or record.time >= self.since
 

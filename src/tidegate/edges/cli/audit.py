@@ -66,8 +66,12 @@ def _tail(directory: Path, arguments: argparse.Namespace) -> int:
     wanted = Wanted(arguments.actor, arguments.source, since, arguments.all)
     tail = Tail(directory / "audit")
     show_one = _show_json if arguments.json else _show_record
-    for record in tail.newest(wanted, max(0, arguments.count)):
+    count = max(0, arguments.count)
+    found = tail.newest(wanted, count + 1)
+    for record in found[-count:] if count else ():
         show_one(record)
+    if len(found) > count:
+        say(f"note: these are the newest {count}; there are more, see -n")
     while arguments.follow:
         time.sleep(_POLL_S)
         for record in tail.more(wanted):
@@ -122,12 +126,15 @@ def _since(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        ahead = parse_expiry(text, 0.0)
+        try:
+            ahead = parse_expiry(text, 0.0)
+        except GateError:
+            ahead = None
         if ahead is None:
             raise GateError(
                 Code.ARGUMENT_INVALID,
-                f"{text!r} is no time.",
-                hint="Give such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
+                f"`{text[:40]}` is not a time.",
+                hint="Write such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
             ) from None
         return datetime.fromtimestamp(time.time() - ahead, UTC)
     return moment.astimezone(UTC)
@@ -162,8 +169,14 @@ def _what(fields: dict[str, Any]) -> list[str]:
     size = f"{fields['rows']} rows" if "rows" in fields else ""
     took = f"{fields['elapsed_ms']:.1f} ms" if "elapsed_ms" in fields else ""
     failed = " ".join(filter(None, (fields.get("code"), fields.get("error"))))
+    # Without this word a dry run looks as if the change had run before anybody allowed it.
+    tried = "dry run, rolled back" if fields.get("request") == "rehearse" else ""
+    answered = f"approval={fields['approval']}" if "approval" in fields else ""
     text = fields.get("statement") or fields.get("tool") or ""
-    return [fields.get("effect", ""), fields.get("verdict", ""), size, took, failed, text]
+    return [
+        *(fields.get("effect", ""), fields.get("verdict", ""), tried, answered),
+        *(size, took, failed, text),
+    ]
 
 
 def _moment(moment: datetime) -> str:
