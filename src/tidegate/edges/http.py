@@ -173,7 +173,9 @@ class HttpEdge:
     def _outside(self, path: str) -> tuple[int, Mapping[str, Any]]:
         if path == "/health":
             return 200, self._health()
-        return 404, {"error": "not_found", "message": f"Nothing is served at {path}"}
+        served = ", ".join(self._kernels)
+        message = f"Nothing is served at {path}. MCP is at {served}."
+        return 404, {"error": "not_found", "message": message}
 
     async def _identify_actor(
         self,

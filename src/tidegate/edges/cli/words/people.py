@@ -121,7 +121,12 @@ def add_audit(commands: Commands) -> None:
     )
     tail = actions.add_parser("tail", help="print the newest records")
     tail.add_argument(
-        "-n", dest="count", type=int, default=20, metavar="N", help="so many (default 20)"
+        "-n",
+        dest="count",
+        type=int,
+        default=20,
+        metavar="N",
+        help="at most N, the newest (default 20)",
     )
     tail.add_argument("--follow", action="store_true", help="go on with those that come")
     tail.add_argument("--actor", metavar="ID|NAME", help="of this caller")

@@ -22,7 +22,8 @@ def add_serve(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a catalogue of tools to offer; may be repeated",
+        help="a catalogue of tools to offer: core or workbench (default: workbench); may be "
+        "repeated",
     )
     serve.add_argument(
         "--source",
@@ -92,7 +93,9 @@ def add_install(commands: Commands) -> None:
         "beside it, with the ending .tidegate.bak.",
     )
     install.set_defaults(module="install")
-    install.add_argument("client", choices=CLIENTS, help="whose settings", metavar="CLIENT")
+    install.add_argument(
+        "client", choices=CLIENTS, help=f"whose settings: {', '.join(CLIENTS)}", metavar="CLIENT"
+    )
     install.add_argument("--name", default="tidegate", help="of the entry (default: tidegate)")
     install.add_argument(
         "--scope",

@@ -17,15 +17,22 @@ SOURCE_RULES = {
     "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
     "safe_mode": (
         ("silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"),
-        "what a person must approve: alert is every change, alertFull every statement",
+        "what a person must approve: nothing (silent), every change (alert, safeMode), every "
+        "statement (alertFull, safeModeFull); readOnly admits no change",
     ),
     "approval": (
         ("any", "inbox"),
         "where a person may answer: in the client too, or in `tidegate approvals` alone",
     ),
-    "unattended": (("deny", "allow"), "what then happens if the client can show no question"),
-    "unqualified": (("confirm", "allow", "deny"), "UPDATE and DELETE without WHERE"),
-    "destructive_scope": (("readWrite", "fullAccess"), "what DROP and TRUNCATE need"),
+    "unattended": (
+        ("deny", "allow"),
+        "what happens if a person must be asked and the client can show no question",
+    ),
+    "unqualified": (
+        ("confirm", "allow", "deny"),
+        "what happens to UPDATE and DELETE without WHERE",
+    ),
+    "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
 }
 """Settings of a source that are flags of `source add` and `update`, with what they mean."""
 
