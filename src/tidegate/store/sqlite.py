@@ -120,7 +120,7 @@ class SqliteStore:
                 raise GateError(
                     Code.ARGUMENT_INVALID,
                     f"There is already a source `{source.name}`.",
-                    hint="Remove it first, or use another name.",
+                    hint="Use another name, or change it with `tidegate source update`.",
                 ) from None
 
     def change_source(self, source: Source) -> bool:
