@@ -89,7 +89,13 @@ FATES: dict[Code, Fate] = {
     Code.POLICY_IDENTITY: Fate(
         -32007, 403, "28000", 77, "Ask the operator to name a role for this caller."
     ),
-    Code.POLICY_CONFIRM: Fate(-32007, 403, "42501", 77, "Use the tool that confirms it."),
+    Code.POLICY_CONFIRM: Fate(
+        -32007,
+        403,
+        "42501",
+        77,
+        "Use the workbench's confirm_destructive_operation, or ask the operator to do it.",
+    ),
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."
     ),

@@ -116,7 +116,10 @@ class Trail:
         try:
             if page is not None:
                 sequence = self._append(
-                    "outcome", rows=page.row_count, size=len(page.rows), elapsed_ms=page.elapsed_ms
+                    "outcome",
+                    rows=page.row_count or page.affected,
+                    size=len(page.rows),
+                    elapsed_ms=page.elapsed_ms,
                 )
             else:
                 sequence = self._append("outcome", rows=rows, elapsed_ms=self.elapsed_ms)

@@ -113,6 +113,8 @@ def test_records_are_chosen_by_who_where_and_when(run, record):
     assert count("--source", "elsewhere") == 0
     assert count("--since", "1h") == 4
     assert count("--since", "2999-01-01") == 0
+    assert count("--until", "1h") == 0
+    assert count("--until", "2999-01-01") == 4
     assert count("--all") > 4
     refused = run("audit", "tail", "--since", "soon")
     assert refused.status == 2 and "Write such as 2h" in refused.err

@@ -28,7 +28,8 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which records are wanted: of this actor (id or name), this source, not older than this.
+    """Which records are wanted: of this actor (id or name), this source, from `since` on and before
+    `until`.
 
     Openings, checkpoints and ends of segments are wanted with `marks` alone.
     """
@@ -37,6 +38,7 @@ class Wanted(msgspec.Struct, frozen=True):
     source: str | None = None
     since: datetime | None = None
     marks: bool = False
+    until: datetime | None = None
 
     def takes(self, record: Record) -> bool:
         fields = record.fields
@@ -52,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
             # What happened to a call, such as that a person allowed it, names it in its details.
             fields.get("details", {}).get("source"),
         ):
+            return False
+        if self.until is not None and record.time >= self.until:
             return False
         return self.since is None or record.time >= self.since
 

@@ -11,6 +11,7 @@ from tidegate.sql.lex import Token
 from tidegate.sql.opinion import Opinion, Refusal
 from tidegate.sql.parse import parse
 from tidegate.sql.phrases import look
+from tidegate.sql.places import defined
 from tidegate.sql.plain import plain
 from tidegate.sql.sentence import Reading, unlisted
 from tidegate.types import Effect
@@ -84,8 +85,17 @@ def _defines(
         grammar = study(parse(text, dialect.parser, len(tokens)), names, dialect)
     except Refusal:
         pass
-    opinions = [Opinion(effect, rule, reason), *words.opinions, *unlisted(words, grammar)]
-    opinions += [found for found in grammar.opinions if found.rule.startswith(_HARMFUL)]
+    # What a view calls is called when it is read.
+    is_view = any(token.key == "VIEW" for token in tokens)
+    changing: frozenset[str] = frozenset() if is_view else dialect.changing_functions
+    found = unlisted(words, grammar, changing, defined(tokens, dialect))
+    placed = {opinion.rule for opinion in found if opinion.effect is Effect.WRITE}
+    found += [
+        opinion
+        for opinion in grammar.opinions
+        if opinion.rule.startswith(_HARMFUL) and opinion.rule not in placed
+    ]
+    opinions = [Opinion(effect, rule, reason), *words.opinions, *found]
     return Reading(opinions, grammar.tables, words.functions, returns_rows=False)
 
 

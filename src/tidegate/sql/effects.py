@@ -181,6 +181,7 @@ def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dial
         folded not in dialect.functions
         and folded not in dialect.bare_functions
         and folded not in dialect.table_functions
+        and folded not in dialect.changing_functions  # whether it may the words decide
     ):
         grammar.opinions.append(function_refused(folded))
 

@@ -17,6 +17,7 @@ from tidegate.types import Effect
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _RUNS = frozenset({"ANALYZE", "ANALYSE"})
+_RESPELLED = "change.respelled"
 _PLACED = frozenset({"create", "create.replace", "node.Into"})
 _SELECT_ALL = tuple(
     Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
@@ -54,7 +55,25 @@ def _query(tokens: list[Token], dialect: Dialect) -> Reading:
 
 
 def _change(tokens: list[Token], dialect: Dialect) -> Reading:
-    return sentence(tokens, dialect, reading=False)
+    plainer = _plainer(tokens, dialect)
+    reading = sentence(plainer, dialect, reading=False)
+    if plainer is not tokens:
+        reading.opinions.append(Opinion(Effect.WRITE, _RESPELLED, "Changes data"))
+    return reading
+
+
+def _plainer(tokens: list[Token], dialect: Dialect) -> list[Token]:
+    """A change as the parser knows it: REPLACE as INSERT, without words that say only how."""
+    root, at = tokens[0], 1
+    while at < len(tokens) and tokens[at].key in dialect.change_words:
+        if (root.key, tokens[at].key) == ("INSERT", "IGNORE"):
+            break  # the parser knows that one
+        at += 1
+    if root.key == "UPDATE" and tokens[1:2] and tokens[1].key == "OR" and dialect.name == "sqlite":
+        at = 3
+    if root.key != "REPLACE":
+        return tokens if at == 1 else [root, *tokens[at:]]
+    return [root._replace(key="INSERT", text="INSERT"), *tokens[at:]]
 
 
 def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
@@ -76,6 +95,8 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
         opinion
         for opinion in reading.opinions
         if opinion.effect not in _CHANGES
+        or opinion.rule.startswith("function.")
+        or opinion.rule == _RESPELLED
         or (dialect.name == "postgres" and opinion.rule in _PLACED)
     ]
     return Reading(kept, reading.tables, reading.functions)

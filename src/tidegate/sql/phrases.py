@@ -24,8 +24,8 @@ _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 class Words:
     """What the words of one statement told.
 
-    `functions` are the names called, in order; `unlisted` counts calls, by name, of what is not
-    on the dialect's list: they may yet turn out to be names with a list of columns.
+    `functions` are the names called, in order; `unlisted` holds, by name, the tokens at which what
+    is not on the dialect's list has a bracket: it may yet turn out to be no call.
     """
 
     __slots__ = ("functions", "opinions", "unlisted")
@@ -33,7 +33,7 @@ class Words:
     def __init__(self) -> None:
         self.opinions: list[Opinion] = []
         self.functions: dict[str, None] = {}
-        self.unlisted: dict[str, int] = {}
+        self.unlisted: dict[str, list[int]] = {}
 
 
 def look(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Words:
@@ -84,7 +84,7 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     if before.key == "." and not dialect.methods:
         schema = tokens[index - 3] if index > 2 else _NOTHING
         if _folded(schema, dialect) not in dialect.function_schemas:
-            words.unlisted[name] = words.unlisted.get(name, 0) + 1
+            words.unlisted.setdefault(name, []).append(index)
             return
     if (
         name in dialect.functions
@@ -93,7 +93,7 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     ):
         words.functions[name] = None
     else:
-        words.unlisted[name] = words.unlisted.get(name, 0) + 1
+        words.unlisted.setdefault(name, []).append(index)
 
 
 def _is_conflict_target(tokens: list[Token], index: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tidegate.errors import Code
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.effects import Grammar, study
@@ -10,8 +12,10 @@ from tidegate.sql.lex import Token
 from tidegate.sql.opinion import Opinion, Refusal
 from tidegate.sql.parse import parse
 from tidegate.sql.phrases import Words, function_refused, look
+from tidegate.sql.places import inserted
 from tidegate.sql.plain import plain
 from tidegate.sql.respell import respell, shorten
+from tidegate.types import Effect
 
 _ROOTS = frozenset(
     {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}
@@ -59,9 +63,16 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
     grammar = study(tree, names, dialect)
     if can_grow(tokens):
         grammar.opinions.extend(overgrown(tree, names))
+    changes = any(opinion.effect is Effect.WRITE for opinion in grammar.opinions)
+    places = inserted(tokens) if changes else None
+    found = unlisted(words, grammar, dialect.changing_functions, places)
     returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
     return Reading(
-        [*words.opinions, *unlisted(words, grammar), *grammar.opinions],
+        [
+            *words.opinions,
+            *unlisted(words, grammar, dialect.changing_functions, places),
+            *grammar.opinions,
+        ],
         grammar.tables,
         words.functions,
         unqualified=grammar.unqualified,
@@ -69,10 +80,24 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
     )
 
 
-def unlisted(words: Words, grammar: Grammar) -> list[Opinion]:
-    """Refusals of the names with a bracket that are neither listed nor declared in the tree."""
-    return [
-        function_refused(name)
-        for name, count in words.unlisted.items()
-        if count > grammar.declared.get(name.lower(), 0)
-    ]
+def unlisted(
+    words: Words, grammar: Grammar, changing: Collection[str], places: Collection[int] | None
+) -> list[Opinion]:
+    """Opinions on the names with a bracket that are neither listed nor declared in the tree.
+
+    `places` are the brackets before which a change has no call, None in what changes nothing:
+    there a function that is `changing` is refused, in a change it adds a write. That is an
+    opinion of its own, because an EXPLAIN does away with that of the change itself.
+    """
+    found: list[Opinion] = []
+    for name, at in words.unlisted.items():
+        placed = 0 if places is None else sum(index in places for index in at)
+        if len(at) <= grammar.declared.get(name.lower(), 0):
+            continue
+        if len(at) <= placed:
+            found.append(Opinion(Effect.WRITE, f"function.{name}", f"Defines or fills {name}"))
+        elif places is not None and name in changing:
+            found.append(Opinion(Effect.WRITE, f"function.{name}", f"Calls {name}, which changes"))
+        else:
+            found.append(function_refused(name))
+    return found

@@ -62,8 +62,9 @@ def _verify(directory: Path, arguments: argparse.Namespace) -> int:
 
 
 def _tail(directory: Path, arguments: argparse.Namespace) -> int:
-    since = _since(arguments.since) if arguments.since else None
-    wanted = Wanted(arguments.actor, arguments.source, since, arguments.all)
+    since = _moment_of(arguments.since) if arguments.since else None
+    until = _moment_of(arguments.until) if arguments.until else None
+    wanted = Wanted(arguments.actor, arguments.source, since, arguments.all, until)
     tail = Tail(directory / "audit")
     show_one = _show_json if arguments.json else _show_record
     count = max(0, arguments.count)
@@ -119,7 +120,7 @@ def _key(directory: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _since(text: str) -> datetime:
+def _moment_of(text: str) -> datetime:
     """A moment, or how long ago. Raises: GateError ARGUMENT_INVALID."""
     from tidegate.identity.tokens import parse_expiry
 

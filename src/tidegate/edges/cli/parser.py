@@ -11,6 +11,7 @@ import re
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from tidegate import __version__
 from tidegate.edges.cli.words.people import add_approvals, add_audit, add_pair, add_token
 from tidegate.edges.cli.words.serving import add_bridge, add_demo, add_install, add_serve
 from tidegate.edges.cli.words.sources import add_explain, add_judge, add_query, add_source
@@ -50,6 +51,7 @@ def build() -> Parser:
         description="One gate between AI agents and data.",
         epilog="Every command has --help. Exit statuses: docs/reference/cli.md.",
     )
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add_serve(commands)
     add_bridge(commands)

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from tidegate.config import http_address
+from tidegate.config import LOOPBACK, http_address
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import of_serve
 from tidegate.following import Following
@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
 
     def announce(address: str) -> None:
         say(f"tidegate: serving {', '.join(config.surfaces)} on {address}/mcp")
+        if http_address(config.http or "")[0] not in LOOPBACK:
+            say("tidegate: plain HTTP beyond this machine: let a proxy with TLS stand before it")
         if not config.auth:
             say("tidegate: no token is asked for; reading only")
         elif not app.store.tokens():

@@ -152,6 +152,8 @@ DIALECT = Dialect(
     ),
     roots=_ROOTS,
     functions=_FUNCTIONS | TYPES,
+    changing_functions=frozenset({"nextval"}),
+    definition_words=frozenset({"STRUCT"}),
     table_functions=frozenset({"query_table"}),
     secrets=("duckdb_secrets", "duckdb_logs"),
     shows=frozenset({"TABLES", "ALL", "DATABASES", "SCHEMAS"}),

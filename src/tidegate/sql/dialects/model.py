@@ -43,6 +43,11 @@ class Dialect(msgspec.Struct, frozen=True):
     `alter`, `explain`, `analyze`, `describe`, `show`, `pragma`, or the label of an effect that
     the word alone decides. Names are lower-case, keywords upper-case.
 
+    `changing_functions` may be called in a statement that changes data anyway: what they change is
+    a sequence or what the session last inserted. `change_words` may stand behind the first word of
+    a change and say only how it is done. `definition_words` and `index_words` are reserved words
+    that stand before a bracket in a definition, the latter with or without an index's name.
+
     `keywords` are further words that cannot be names and may stand before a bracket.
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
@@ -61,6 +66,10 @@ class Dialect(msgspec.Struct, frozen=True):
     functions: frozenset[str]
     bare_functions: frozenset[str] = frozenset()
     table_functions: frozenset[str] = frozenset()
+    changing_functions: frozenset[str] = frozenset()
+    change_words: frozenset[str] = frozenset()
+    definition_words: frozenset[str] = frozenset()
+    index_words: frozenset[str] = frozenset()
     function_schemas: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
     methods: bool = False

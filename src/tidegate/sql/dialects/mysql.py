@@ -82,6 +82,9 @@ DIALECT = Dialect(
     functions=_FUNCTIONS | STANDARD | TYPES,
     keywords=frozenset({"PARTITION"}),
     bare_functions=frozenset({"last_insert_id"}),
+    changing_functions=frozenset({"last_insert_id", "nextval", "setval"}),
+    change_words=frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"}),
+    index_words=frozenset({"INDEX", "KEY", "UNIQUE"}),
     attributes=frozenset({"nextval"}),
     secrets=(
         "mysql.*",

@@ -279,6 +279,7 @@ DIALECT = Dialect(
     ),
     roots=_ROOTS,
     functions=_FUNCTIONS | _GEOMETRY | TYPES,
+    changing_functions=frozenset({"nextval", "setval"}),
     function_schemas=frozenset({"pg_catalog", "information_schema"}),
     attributes=_ATTRIBUTES,
     secrets=(

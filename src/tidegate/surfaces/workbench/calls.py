@@ -37,7 +37,9 @@ class OnConnection(msgspec.Struct, frozen=True):
 def uuid_of(text: str, parameter: str) -> str:
     """The UUID in lower case. Raises: GateError ARGUMENT_INVALID with problem `uuid`."""
     if _UUID.fullmatch(text) is None:
-        raise wrong_argument(parameter, "uuid", "is not a UUID")
+        raise wrong_argument(
+            parameter, "uuid", "is not a UUID", hint="list_connections tells the ids."
+        )
     return text.lower()
 
 

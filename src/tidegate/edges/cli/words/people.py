@@ -132,6 +132,7 @@ def add_audit(commands: Commands) -> None:
     tail.add_argument("--actor", metavar="ID|NAME", help="of this caller")
     tail.add_argument("--source", metavar="NAME", help="on this source")
     tail.add_argument("--since", metavar="TIME", help="such as 2h, 1d or 2026-01-31")
+    tail.add_argument("--until", metavar="TIME", help="not from then on; the same forms")
     tail.add_argument("--all", action="store_true", help="checkpoints and openings too")
     checkpoint = actions.add_parser(
         "checkpoint", help="print the newest signed checkpoint, to be kept elsewhere"

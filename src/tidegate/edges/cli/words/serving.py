@@ -60,8 +60,8 @@ def add_serve(commands: Commands) -> None:
         "--for-bridge",
         type=int,
         metavar="FD",
-        help="as `tidegate bridge` starts it: tell this descriptor when it can be found, and end "
-        "when it is idle for long",
+        # For `tidegate bridge` alone: the descriptor is told when the server can be found.
+        help=argparse.SUPPRESS,
     )
     state_option(serve)
 
