@@ -68,11 +68,7 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
     found = unlisted(words, grammar, dialect.changing_functions, places)
     returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
     return Reading(
-        [
-            *words.opinions,
-            *unlisted(words, grammar, dialect.changing_functions, places),
-            *grammar.opinions,
-        ],
+        [*words.opinions, *found, *grammar.opinions],
         grammar.tables,
         words.functions,
         unqualified=grammar.unqualified,
