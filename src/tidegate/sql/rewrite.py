@@ -231,6 +231,8 @@ class _Statement:
         if self._dialect.name == "sqlite":
             self._refuse_in_table(self._tokens)
         sentence = Sentence(self._text, self._tokens, self._dialect)
+        if type(sentence.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
+            raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
         _, covered = self._cover.edits(sentence)
         self._check_allowance(sentence)
         if self._cover.allowance is not None:

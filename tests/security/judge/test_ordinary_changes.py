@@ -40,7 +40,8 @@ def test_an_ordinary_change_is_told_as_one(case: Case) -> None:
         ("postgres", "ALTER TABLE t ALTER a TYPE int USING gin(a)"),
         (
             "postgres",
-            "MERGE INTO t USING u ON a WHEN MATCHED THEN UPDATE SET a = CASE WHEN a THEN insert(1) END",
+            "MERGE INTO t USING u ON a WHEN MATCHED THEN"
+            " UPDATE SET a = CASE WHEN a THEN insert(1) END",
         ),
         ("postgres", "MERGE INTO t USING u ON true WHEN MATCHED THEN UPDATE SET a = dblink('x')"),
         ("postgres", "CREATE TABLE x (a int REFERENCES t (id) DEFAULT t(1))"),

@@ -198,6 +198,20 @@ def test_a_change_that_uses_a_masked_table_is_refused(text, dialect):
     refused(text, dialect=dialect)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "REPLACE people VALUES ('1', '2', '3')",
+        "REPLACE LOW_PRIORITY people (id) SELECT id FROM places",
+        "REPLACE INTO places SELECT id, email FROM people",
+        "UPDATE IGNORE people SET id = '1'",
+        "DELETE IGNORE FROM people WHERE id = '1'",
+    ],
+)
+def test_a_change_that_cannot_be_followed_is_refused(text):
+    refused(text, dialect="mysql")
+
+
 @pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
 @pytest.mark.parametrize(
     "text",
