@@ -14,6 +14,7 @@ _NAMES = (WORD, NAME)
 _TARGETS = words("TABLE VIEW")
 _SKIPPED = words("IF NOT EXISTS ONLY")
 _METHODS = words("ART BLOOM BRIN BTREE GIN GIST HASH HNSW IVFFLAT RTREE SPGIST")
+_LEADING = words("ADD FOREIGN FULLTEXT PRIMARY SPATIAL")
 _RESERVED = words("DEFAULT UNIQUE")
 """Names of no function in any of the dialects."""
 
@@ -48,8 +49,7 @@ def defined(tokens: list[Token], dialect: Dialect) -> set[int]:
         index = _is_index(tokens, at, dialect)
         if index or at - 1 == target or _is_place(tokens, at, dialect):
             found.add(at)
-        keyed = index or tokens[at - 2].key in ("PRIMARY", "USING")
-        if dialect.index_words and (keyed or (at - 1 == target and tokens[1].key != "TABLE")):
+        if dialect.index_words and (index or (at - 1 == target and tokens[1].key != "TABLE")):
             found |= _prefixes(tokens, at)
     return found
 
@@ -113,7 +113,15 @@ def _is_index(tokens: list[Token], at: int, dialect: Dialect) -> bool:
     name, before = tokens[at - 1].key, tokens[at - 2].key
     if name == "ADD" and tokens[0].key == "ALTER" and dialect.index_words:
         return at == 4 or (at == 6 and tokens[3].key == ".")
-    return name in dialect.index_words or before in dialect.index_words
+    if name not in dialect.index_words and before not in dialect.index_words:
+        return False
+    first = at - 1
+    while tokens[first].key not in dialect.index_words:
+        first -= 1
+    while tokens[first].key in _LEADING or tokens[first].key in dialect.index_words:
+        first -= 1
+    # As a column's attribute, `a int KEY DEFAULT (f(1))`, it has no list.
+    return tokens[first].key in ("(", ",") or tokens[first + 1].key in ("ADD", "CONSTRAINT")
 
 
 def _prefixes(tokens: list[Token], at: int) -> set[int]:

@@ -58,6 +58,8 @@ def test_an_ordinary_change_is_told_as_one(case: Case) -> None:
         ("mysql", "REPLACE INTO t SELECT * FROM u INTO OUTFILE 'x'"),
         ("mysql", "CREATE TABLE x (a INT DEFAULT (f(10)))"),
         ("mysql", "CREATE TABLE x (a INT CHECK (a(10)), KEY k (a(10)))"),
+        ("mysql", "CREATE TABLE x (a INT PRIMARY KEY DEFAULT (f(1)))"),
+        ("mysql", "CREATE TABLE x (a INT KEY AS (f(1)))"),
         ("mysql", "CREATE TABLE x (a INT, KEY k (a(10), f('x')))"),
         ("mysql", "CREATE TABLE x (a int, CHECK (g(1, f(10))))"),
         ("mysql", "ALTER TABLE t ADD COLUMN b INT DEFAULT (ak(1)), ADD KEY ak (b)"),
