@@ -62,7 +62,7 @@ class SqliteGate:
         history = History(store)
         audit = AuditLog(self._directory / "audit")
         connections = Connections(store, open_engine, self._sources)
-        self.approvals = Approvals(ApprovalBook(self._directory / "state.db"))
+        self.approvals = Approvals(ApprovalBook(StateFile(self._directory / "state.db")))
         self.desk = DeskFile(StateFile(self._directory / "state.db"))
         desk = Desk(self.desk)
         self._gateway = Gateway(

@@ -80,16 +80,16 @@ class App:
         )
         self.tokens = Tokens(self.store, note=self.note)
         self.door = Door(self.tokens, self.tell)
-        self._pairings = StateFile(directory / "state.db")
-        self.pairer = Pairer(Pairings(self._pairings), self.tokens, note=self.note, tell=self.tell)
+        self._file = StateFile(directory / "state.db")
+        self.pairer = Pairer(Pairings(self._file), self.tokens, note=self.note, tell=self.tell)
         self.connections = Connections(
             self.store,
             open_engine,
             *declared(config),
         )
-        self.desk = Desk(DeskFile(StateFile(directory / "state.db")))
+        self.desk = Desk(DeskFile(self._file))
         self.approvals = Approvals(
-            ApprovalBook(directory / "state.db"), config.approvals, note=self._note_approval
+            ApprovalBook(self._file), config.approvals, note=self._note_approval
         )
         self.gateway = Gateway(
             self.connections,
@@ -279,7 +279,7 @@ class App:
         """Close sources, then the records. Safe to call twice."""
         await self.connections.close()
         self.tokens.close()
-        self._pairings.close()
+        self._file.close()
         self.history.close()
         self.desk.close()
         self.audit.close()

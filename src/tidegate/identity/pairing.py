@@ -21,7 +21,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, GateError
 from tidegate.identity.lockout import Lockout, origin
-from tidegate.identity.tokens import Note, Tokens, check_token_name
+from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
 from tidegate.store.pairings import Pairing, Pairings, Rights
 
 CODE_S = 300.0
@@ -225,13 +225,7 @@ def challenge_of(verifier: str) -> str:
 
 def described(rights: Rights) -> dict[str, str]:
     """Rights as few words, for the record."""
-    details = {"scope": rights.scope.value}
-    if rights.sources is not None:
-        details["sources"] = " ".join(sorted(rights.sources))
-    if rights.tags is not None:
-        details["tags"] = " ".join(sorted(rights.tags))
-    if rights.tables is not None:
-        details["tables"] = " ".join(sorted(rights.tables))
+    details = rights_in_words(rights)
     if rights.lasts_s is not None:
         details["lasts_s"] = str(round(rights.lasts_s))
     return details

@@ -20,6 +20,7 @@ from tidegate.identity.actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.bridge import NAME as BRIDGE
 from tidegate.store.api import Store, TokenEntry
 from tidegate.store.deferred import Deferred
+from tidegate.store.pairings import Rights
 from tidegate.types import Actor, Scope
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
@@ -255,15 +256,17 @@ def _end(entry: TokenEntry) -> float:
     return float("inf") if entry.expires_at is None else entry.expires_at
 
 
+def rights_in_words(rights: TokenEntry | Rights) -> dict[str, str]:
+    """Scope and allowlists as few words for the record; a list that is not there says nothing."""
+    words = {"scope": rights.scope.value}
+    lists = {"sources": rights.sources, "tags": rights.tags, "tables": rights.tables}
+    words.update((name, " ".join(sorted(of))) for name, of in lists.items() if of is not None)
+    return words
+
+
 def described(entry: TokenEntry) -> dict[str, str]:
     """A token's rights as few words for the record."""
-    details = {"id": entry.id, "name": entry.name, "scope": entry.scope.value}
-    if entry.sources is not None:
-        details["sources"] = " ".join(sorted(entry.sources))
-    if entry.tags is not None:
-        details["tags"] = " ".join(sorted(entry.tags))
-    if entry.tables is not None:
-        details["tables"] = " ".join(sorted(entry.tables))
+    details = {"id": entry.id, "name": entry.name, **rights_in_words(entry)}
     if entry.expires_at is not None:
         details["expires_at"] = str(round(entry.expires_at))
     return details

@@ -9,17 +9,14 @@ An answer is used up in the transaction that finds it, so two processes cannot b
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from threading import Lock
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import apsw
 import msgspec
 
 from tidegate.errors import Code, GateError
-from tidegate.store.database import connect, transaction
+from tidegate.store.file import StateFile
 from tidegate.types import Rehearsal
 
 _Rows = list[tuple[Any, ...]]
@@ -86,16 +83,13 @@ _TYPES: dict[str, Any] = {"subject": Subject, "rehearsal": Rehearsal}
 
 
 class ApprovalBook:
-    """The questions in the state file at `path`, which a store has prepared.
+    """The questions in the state file. Safe to call from any thread, and shared by processes.
 
-    Opened at the first use. Safe to call from any thread, and shared by processes. Every method
-    may raise GateError STATE_FAILED.
+    Every method may raise GateError STATE_FAILED.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = Lock()
-        self._connection: apsw.Connection | None = None
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
 
     def admit(self, question: Question, bounds: Bounds) -> Question:
         """The answer to the question as far as there is one, else the question that waits.
@@ -105,7 +99,7 @@ class ApprovalBook:
         Raises: GateError LIMIT_RATE if too many wait.
         """
         now = question.asked_at
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             found = self._answer(connection, question.digest, bounds, now)
             found = found or _one(
                 connection,
@@ -132,7 +126,7 @@ class ApprovalBook:
 
     def answer(self, digest: str, bounds: Bounds, now: float) -> Question | None:
         """A grant, used up now, or a denial that still holds; None if there is neither."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             return self._answer(connection, digest, bounds, now)
 
     @staticmethod
@@ -157,7 +151,7 @@ class ApprovalBook:
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:
         """Answer a question that waits; False if it waits no more."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute(
                 "UPDATE approvals SET state = ?, decided_by = ?, reason = ?, decided_at = ?"
                 " WHERE id = ? AND state = 'pending'",
@@ -167,7 +161,7 @@ class ApprovalBook:
 
     def attach(self, id: str, rehearsal: Rehearsal) -> None:
         """Keep what a rehearsal showed with the question."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute(
                 "UPDATE approvals SET rehearsal = ? WHERE id = ?",
                 (_column("rehearsal", rehearsal), id),
@@ -193,7 +187,7 @@ class ApprovalBook:
     ) -> tuple[Question, ...]:
         """Expire grants given and questions asked before those times, and return them; forget
         what ended before `ended`."""
-        with self._changing() as connection:
+        with self._file.changing() as connection:
             connection.execute(
                 "DELETE FROM approvals WHERE state IN ('used', 'denied', 'expired')"
                 " AND coalesce(ended_at, decided_at) < ?",
@@ -212,27 +206,12 @@ class ApprovalBook:
 
     def close(self) -> None:
         """Let go of the file. Safe to call twice."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
 
     def _read(self, rest: str, *values: Any) -> tuple[Question, ...]:
-        with self._lock, _failures():
-            rows = self._open().execute(f"SELECT {_COLUMNS} FROM approvals {rest}", values)
+        with self._file.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM approvals {rest}", values)
             return tuple(map(_question, rows))
-
-    @contextmanager
-    def _changing(self) -> Generator[apsw.Connection, None, None]:
-        with self._lock, _failures():
-            connection = self._open()
-            with transaction(connection):
-                yield connection
-
-    def _open(self) -> apsw.Connection:
-        if self._connection is None:
-            self._connection = connect(self._path)
-        return self._connection
 
 
 def _one(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Question | None:
@@ -252,11 +231,3 @@ def _question(row: tuple[Any, ...]) -> Question:
         if fields[name] is not None:
             fields[name] = msgspec.json.decode(fields[name], type=kind)
     return Question(**fields)
-
-
-@contextmanager
-def _failures() -> Generator[None, None, None]:
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        raise GateError(Code.STATE_FAILED, f"The state store failed: {error}.") from error

@@ -92,7 +92,7 @@ class DeskFile:
 
     def tabs(self, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
         """Tabs of these sources, the one last in front first."""
-        with self._file.changing() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 f"{_TAB} WHERE source_id IN (SELECT value FROM json_each(?))"
                 " ORDER BY tabs.focused_at DESC, serial DESC LIMIT ?",

@@ -25,17 +25,25 @@ class StateFile:
         self._connection: apsw.Connection | None = None
 
     @contextmanager
-    def changing(self) -> Generator[apsw.Connection, None, None]:
-        """A transaction: all of it or nothing. Raises: GateError STATE_FAILED."""
+    def reading(self) -> Generator[apsw.Connection, None, None]:
+        """The connection, for statements that only read: nobody waits for the write lock.
+
+        Raises: GateError STATE_FAILED.
+        """
         with self._lock:
             try:
                 if self._connection is None:
                     self._connection = connect(self._path)
                     self._connection.execute("PRAGMA foreign_keys = ON")
-                with transaction(self._connection):
-                    yield self._connection
-            except apsw.Error as error:
+                yield self._connection
+            except (apsw.Error, OSError) as error:
                 raise GateError(Code.STATE_FAILED, f"The state store failed: {error}.") from error
+
+    @contextmanager
+    def changing(self) -> Generator[apsw.Connection, None, None]:
+        """A transaction: all of it or nothing. Raises: GateError STATE_FAILED."""
+        with self.reading() as connection, transaction(connection):
+            yield connection
 
     def close(self) -> None:
         """Let go of the file. Safe to call twice."""

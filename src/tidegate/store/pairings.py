@@ -135,7 +135,7 @@ class Pairings:
             return connection.changes() > 0
 
     def _read(self, where: str, *values: Any) -> tuple[Pairing, ...]:
-        with self._file.changing() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM pairings {where}", values)
             return tuple(_pairing(row) for row in rows)
 

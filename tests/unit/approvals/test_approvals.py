@@ -27,6 +27,7 @@ from tidegate.errors import Code, GateError
 from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook, Question
 from tidegate.store.database import prepare
+from tidegate.store.file import StateFile
 from tidegate.types import Actor, Effect, Judgement, Scope, Statement, Verdict
 
 DAY = 86_400.0
@@ -56,7 +57,7 @@ class Inbox:
         self.told: list[tuple[str, str, Mapping[str, str]]] = []
         self.path = path
         self.approvals = Approvals(
-            ApprovalBook(path), settings, note=self._note, clock=lambda: self.now
+            ApprovalBook(StateFile(path)), settings, note=self._note, clock=lambda: self.now
         )
 
     def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
@@ -135,11 +136,11 @@ def test_a_grant_is_used_once(inbox: Inbox) -> None:
 def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
     asked = inbox.ask(petition())
     inbox.now += 6 * DAY
-    later = Approvals(ApprovalBook(inbox.path), clock=lambda: inbox.now)
+    later = Approvals(ApprovalBook(StateFile(inbox.path)), clock=lambda: inbox.now)
     later.decide(asked.id, "allowed", "cli:ann")
     later.close()
     inbox.now += DAY - 1
-    reopened = Approvals(ApprovalBook(inbox.path), clock=lambda: inbox.now)
+    reopened = Approvals(ApprovalBook(StateFile(inbox.path)), clock=lambda: inbox.now)
     used = asyncio.run(reopened.consult(petition()))
     reopened.close()
     assert (used.id, used.state, used.decided_by) == (asked.id, "used", "cli:ann")
@@ -220,7 +221,7 @@ def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
     def fail(name: str, actor: str, details: Mapping[str, str]) -> None:
         raise GateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
 
-    deaf = Approvals(ApprovalBook(inbox.path), note=fail, clock=lambda: inbox.now)
+    deaf = Approvals(ApprovalBook(StateFile(inbox.path)), note=fail, clock=lambda: inbox.now)
     with pytest.raises(GateError, match="disk"):
         deaf.decide(asked.id, "allowed", "cli:ann")
     deaf.close()
