@@ -47,7 +47,9 @@ def prepare(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = connect(path)
     try:
-        if _version(connection, path) != NEWEST:
+        with reading(connection):
+            current = _version(connection, path) == NEWEST
+        if not current:
             _migrate(connection, path)
     finally:
         connection.close()
@@ -76,6 +78,17 @@ def transaction(connection: apsw.Connection) -> Generator[None, None, None]:
         raise
 
 
+@contextmanager
+def reading(connection: apsw.Connection) -> Generator[None, None, None]:
+    """See one state of the file throughout, whatever other processes write meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def _migrate(connection: apsw.Connection, path: Path) -> None:
     _use_wal(connection)
     with transaction(connection):
@@ -88,6 +101,7 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
 
 
 def _version(connection: apsw.Connection, path: Path) -> int:
+    """Within a transaction: between two looks another process may have made the tables."""
     try:
         application: int = connection.execute("PRAGMA application_id").get
         version: int = connection.execute("PRAGMA user_version").get

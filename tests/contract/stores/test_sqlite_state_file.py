@@ -87,6 +87,30 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
     store.close()
 
 
+def test_a_state_that_another_process_makes_while_we_look_is_ours(tmp_path, monkeypatch):
+    path = tmp_path / "state.db"
+    apsw.Connection(str(path)).execute("PRAGMA journal_mode = WAL")
+    connect = database.connect
+    others = []
+
+    def connect_beside_another(path, *options):
+        connection = connect(path, *options)
+
+        def make_it_first(_, text, __):
+            if text.endswith("user_version") and not others:
+                others.append(connection)
+                database.prepare(path)
+            return True
+
+        connection.exec_trace = make_it_first
+        return connection
+
+    monkeypatch.setattr(database, "connect", connect_beside_another)
+    database.prepare(path)
+    assert others
+    SqliteStore(path).close()
+
+
 def test_a_state_that_another_process_holds_says_so_and_when_to_retry(tmp_path, monkeypatch):
     monkeypatch.setattr("tidegate.store.database._BUSY_MS", 1)
     path = tmp_path / "state.db"
