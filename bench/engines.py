@@ -27,24 +27,17 @@ from bench.grounds import ROWS, WARM_ID, WIDE, Bare, Ground, grounds
 from bench.peers import HERE, WORK
 from bench.process import cpu_here, tree
 from bench.workloads import Effort, Row, Rows
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
+from tidegate.calls import Browse, Call, Query
+from tidegate.cancellation import NEVER
 from tidegate.config import Config, SourceSettings
 from tidegate.engines.api import Engine
 from tidegate.metadata import Catalog
+from tidegate.pages import Limits, Page
+from tidegate.permits import Permit
 from tidegate.results.page import PageBuilder
-from tidegate.types import (
-    NEVER,
-    Actor,
-    Browse,
-    Call,
-    Effect,
-    Limits,
-    Page,
-    Permit,
-    Query,
-    Scope,
-    Statement,
-)
+from tidegate.statements import Effect, Statement
 
 CONTESTANTS = DRIVER, ENGINE, GATE = "driver", "engine", "gate"
 ACTOR = Actor("bench", "bench", Scope.READ_ONLY)

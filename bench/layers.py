@@ -25,25 +25,18 @@ from bench.mcp import STATELESS, HttpSpeaker
 from bench.peers import WORK
 from bench.process import tree
 from bench.workloads import Effort, Row, Rows
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
+from tidegate.calls import Call, Query
 from tidegate.config import Config, SourceSettings
 from tidegate.edges.http import HttpEdge
+from tidegate.pages import Page
+from tidegate.permits import Permit, Verdict
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.link import Link
 from tidegate.sources import Mask
+from tidegate.statements import Effect, Judgement, Statement
 from tidegate.trail import Trail
-from tidegate.types import (
-    Actor,
-    Call,
-    Effect,
-    Judgement,
-    Page,
-    Permit,
-    Query,
-    Scope,
-    Statement,
-    Verdict,
-)
 
 STAGES = (
     "engine",

@@ -18,9 +18,11 @@ from bench import data
 from bench.engines import LIMITS, call, collecting
 from bench.process import cpu_here, peak, resident, tree
 from tidegate.app import App
+from tidegate.calls import Query
 from tidegate.config import Config, SourceSettings
+from tidegate.pages import Page
 from tidegate.results.formats import CsvWriter
-from tidegate.types import Page, Query, Statement
+from tidegate.statements import Statement
 
 
 async def streamed(url: str, rows: int) -> dict[str, float]:

@@ -26,13 +26,15 @@ from authz_rows import (
 )
 from authz_shops import ENGINES, SETTINGS, Shop
 from surface_peer import Peer
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
+from tidegate.calls import Call, OpenTable
 from tidegate.config import Config, OAuthSettings
 from tidegate.identity.actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
 from tidegate.loading import load
+from tidegate.replies import Tab
 from tidegate.surfaces.api import Surface
-from tidegate.types import Actor, Call, OpenTable, Scope, Tab
 
 TAG = "shop"
 ACTORS = (

@@ -17,21 +17,15 @@ import apsw
 
 import mysql_server
 import postgres_server
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER
 from tidegate.engines import memory
 from tidegate.engines.registry import engine_of, open_engine
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import (
-    NEVER,
-    Actor,
-    Browse,
-    Effect,
-    Explain,
-    Limits,
-    Permit,
-    Query,
-    Scope,
-    Statement,
-)
+from tidegate.statements import Effect, Statement
 
 ACTOR = Actor("contract", "the contract suite", Scope.FULL_ACCESS)
 

@@ -19,12 +19,17 @@ import msgspec
 
 import mysql_server
 import postgres_server
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Browse, Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.metadata import Catalog
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
 from tidegate.sql.rewrite import rewrite
 from tidegate.sql.shield.model import Shield
-from tidegate.types import NEVER, Actor, Browse, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.statements import Effect, Statement
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 ACTOR = Actor("t1", "reporting", Scope.READ_ONLY)

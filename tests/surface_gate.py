@@ -9,17 +9,18 @@ from typing import Literal
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
+from tidegate.calls import Call, FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
 from tidegate.connections import Connections
 from tidegate.desk import Desk
 from tidegate.engines.registry import open_engine
 from tidegate.gateway import Gateway
 from tidegate.history import History
+from tidegate.replies import Reply
 from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
 from tidegate.store.file import StateFile
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Call, FocusTab, ListTabs, OpenTable, OpenWindow, Reply, SearchHistory
 
 SHOP_ID = "9f1f0c3e-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.link import Link
 from tidegate.protocol.session import Session
 from tidegate.surfaces.api import Surface
-from tidegate.types import Actor, Scope
 
 READER = Actor("tok_reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("tok_writer", "writer", Scope.READ_WRITE)

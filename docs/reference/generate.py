@@ -15,12 +15,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from tidegate.app import SURFACES
+from tidegate.calls import Call
 from tidegate.config import Config
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser
 from tidegate.errors import FATES
 from tidegate.protocol.model import Tool
-from tidegate.types import Call, Reply
+from tidegate.replies import Reply
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by `./dev docs` from {origin}. Change that, not this. -->\n"

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tidegate.actors import Actor
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
+from tidegate.calls import FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
 from tidegate.config import (
     LOOPBACK,
     Config,
@@ -51,7 +53,6 @@ from tidegate.store.pairings import Pairings
 from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.api import Surface
-from tidegate.types import Actor, FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
 
 if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
     import socket

@@ -24,7 +24,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who a caller is to the database: see `types.RunAs`."""
+    """Who a caller is to the database: see `sources.RunAs`."""
 
     role: str | None = None
     roles: dict[str, str] = {}

@@ -13,14 +13,16 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
+from tidegate.actors import Actor
+from tidegate.calls import Browse, Explain, Query, Switch
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog
 from tidegate.policy.decide import is_visible
+from tidegate.replies import ConnectionState, SourceEntry
 from tidegate.shares import Shares
 from tidegate.sources import Source
 from tidegate.store.api import Store
-from tidegate.types import Actor, Browse, ConnectionState, Explain, Query, SourceEntry, Switch
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500

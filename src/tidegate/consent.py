@@ -11,23 +11,16 @@ from msgspec import structs
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.approvals.petition import Petition
+from tidegate.calls import Browse, Call, Explain, Query
 from tidegate.connections import Connection, Connections
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.policy.shields import shield_of
 from tidegate.sources import Source
+from tidegate.statements import Effect, Rehearsal, Statement
 from tidegate.trail import Trail
-from tidegate.types import (
-    Browse,
-    Call,
-    Effect,
-    Explain,
-    Limits,
-    Permit,
-    Query,
-    Rehearsal,
-    Statement,
-)
 
 MakePermit = Callable[[Call, Source, Query | Explain | Browse, Effect, Trail], Permit]
 OpenTrail = Callable[[Call, str, str], Trail]

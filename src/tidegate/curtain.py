@@ -10,17 +10,19 @@ from collections.abc import Callable
 
 from msgspec import structs
 
+from tidegate.calls import Browse, Call, Explain, Query
 from tidegate.connections import Connection
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Ddl, Description
+from tidegate.permits import Permit
 from tidegate.policy.shields import concealed
 from tidegate.runs import Runs
 from tidegate.sql import rewrite
 from tidegate.sql.shield.allowance import RULE, barred
 from tidegate.sql.shield.ddl import ddl
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Browse, Call, Explain, Permit, Query, Statement
+from tidegate.statements import Statement
 
 
 class Curtain:

@@ -10,12 +10,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from tidegate.actors import Actor
+from tidegate.calls import Call, FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.errors import Code, GateError
 from tidegate.policy.shields import uses_table
+from tidegate.replies import Tab, Tabs, Window
 from tidegate.sources import Source
 from tidegate.sql.shield.allowance import barred
 from tidegate.store.desk import MOST_TABS, DeskFile, TabEntry
-from tidegate.types import Actor, Call, FocusTab, ListTabs, OpenTable, OpenWindow, Tab, Tabs, Window
 
 ATTACHED_S = 15.0
 """A page that shows a window says so more often than this."""

@@ -12,43 +12,38 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
+from tidegate.calls import (
+    Browse,
+    Call,
+    Connect,
+    Disconnect,
+    Explain,
+    ListSources,
+    More,
+    Query,
+    Request,
+    Switch,
+)
 from tidegate.connections import Connection, Connections
 from tidegate.consent import Consent
 from tidegate.curtain import Curtain
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.history import History
+from tidegate.pages import Limits
+from tidegate.permits import Permit, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.explain import Explanation, explain, under_shield
 from tidegate.policy.identities import identity_of
 from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.policy.shields import shield_of, verdict_of
+from tidegate.replies import HistoryFound, Payload, Reply, Tabs
 from tidegate.runs import Runs, report
 from tidegate.sources import Source
 from tidegate.sql.judge import judge
 from tidegate.sql.shield.model import Shield
+from tidegate.statements import Effect, Judgement
 from tidegate.trail import Trail
-from tidegate.types import (
-    Browse,
-    Call,
-    Connect,
-    Disconnect,
-    Effect,
-    Explain,
-    HistoryFound,
-    Judgement,
-    Limits,
-    ListSources,
-    More,
-    Payload,
-    Permit,
-    Query,
-    Reply,
-    Request,
-    Switch,
-    Tabs,
-    Verdict,
-)
 
 Keeper = Callable[[Call, tuple[Source, ...]], Awaitable[Payload]]
 """Answers a request about state of our own, within the sources it is given."""

@@ -13,12 +13,13 @@ from functools import partial
 
 import msgspec
 
+from tidegate.calls import Call, SearchHistory
 from tidegate.policy.shields import shield_of
+from tidegate.replies import HistoryFound
 from tidegate.secrets import redact
 from tidegate.sources import Source
 from tidegate.store.api import HistoryEntry, Store
 from tidegate.store.deferred import Deferred
-from tidegate.types import Call, HistoryFound, SearchHistory
 
 KEEP_ENTRIES = 10_000
 KEEP_DAYS = 90

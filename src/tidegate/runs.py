@@ -9,14 +9,17 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from tidegate.calls import Call, Explain, More, Query
 from tidegate.connections import Connection
 from tidegate.engines.api import Cursor, Engine, Row
 from tidegate.metadata import Catalog, Description
+from tidegate.pages import Page, Truncation
+from tidegate.permits import Permit
 from tidegate.results.page import PageBuilder
 from tidegate.results.transcript import Transcript
 from tidegate.shelf import SHELVED_ROWS, Rest, Shelf, Shelved
 from tidegate.sources import Source
-from tidegate.types import Call, Effect, Explain, More, Page, Permit, Query, Truncation
+from tidegate.statements import Effect
 
 
 class Runs:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from tidegate.cancellation import Cancellation
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation
 
 MOST_AT_ONCE = 6
 """Statements of one actor on one source; the engines run eight and more."""

@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
+from tidegate.calls import Query
 from tidegate.engines.api import Row
 from tidegate.errors import Code, GateError
+from tidegate.pages import Column, Limits
 from tidegate.results.types import encode_rows
 from tidegate.sources import Source
-from tidegate.types import Column, Limits, Query
 
 LIFETIME_S = 600.0
 MOST_RESULTS = 64

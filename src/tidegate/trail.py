@@ -13,11 +13,14 @@ from typing import Literal
 
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
+from tidegate.calls import Call, Explain, Query
 from tidegate.errors import GateError
 from tidegate.history import History
+from tidegate.pages import Page
+from tidegate.permits import Verdict
 from tidegate.sources import Source
+from tidegate.statements import Effect, Judgement
 from tidegate.store.api import HistoryEntry
-from tidegate.types import Call, Effect, Explain, Judgement, Page, Query, Verdict
 
 _KINDS = {
     "Query": "query",

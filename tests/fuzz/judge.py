@@ -21,7 +21,7 @@ import pg_grammar
 from judge_cases import load
 from tidegate.errors import Code
 from tidegate.sql.judge import judge, judge_anew
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "oracle")
 KEPT = Path(__file__).parents[2] / ".cache" / "fuzz"

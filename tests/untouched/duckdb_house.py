@@ -17,7 +17,7 @@ import duckdb
 
 from tidegate.engines.registry import open_engine
 from tidegate.sources import Source
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 from untouched.house import HOSTILE, TIMEOUT_S, Digest, files, short
 
 SCHEMA = """

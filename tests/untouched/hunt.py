@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 from tidegate.errors import GateError
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.statements import Effect
 from untouched.house import Digest, House
 
 BATCH = 200

@@ -11,7 +11,7 @@ import mysql_server
 from tidegate.engines.registry import open_engine
 from tidegate.sources import Source
 from tidegate.sql.dialects import find
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 from untouched.house import HOSTILE, TIMEOUT_S, Digest, files, short
 
 SCHEMA = """

@@ -13,7 +13,7 @@ from psycopg import pq
 import postgres_server
 from tidegate.engines.registry import open_engine
 from tidegate.sources import Source
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 from untouched.house import HOSTILE, TIMEOUT_S, Digest, files, short
 
 EXTENSIONS = (

@@ -18,6 +18,7 @@ import uvicorn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tidegate.actors import Actor, Scope
 from tidegate.config import BridgeSettings
 from tidegate.edges import stdio
 from tidegate.edges.bridge.handshake import Place
@@ -30,7 +31,6 @@ from tidegate.protocol import model
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context, ToolResult
 from tidegate.protocol.revisions import ALL
-from tidegate.types import Actor, Scope
 from wire.fixture_tools import FIXTURES, PNG, WATCHED, form
 
 TOOLS = tuple(fixture.tool for fixture in FIXTURES.values())

@@ -16,10 +16,12 @@ from typing import Literal
 from msgspec import structs
 
 from tidegate.approvals.petition import Petition
+from tidegate.calls import Call
+from tidegate.cancellation import Cancellation
 from tidegate.config import ApprovalSettings
 from tidegate.errors import Code, GateError
+from tidegate.statements import Rehearsal
 from tidegate.store.approvals import ApprovalBook, Bounds, Question
-from tidegate.types import Call, Cancellation, Rehearsal
 
 Rehearse = Callable[[], Awaitable[Rehearsal]]
 Note = Callable[[str, str, Mapping[str, str]], None]

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from tidegate.actors import Actor
+from tidegate.permits import Verdict
 from tidegate.secrets import MASK, redact
 from tidegate.sources import Source
+from tidegate.statements import Judgement, Statement
 from tidegate.store.approvals import Subject
-from tidegate.types import Actor, Judgement, Statement, Verdict
 
 
 class Petition(msgspec.Struct, frozen=True):

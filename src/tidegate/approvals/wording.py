@@ -8,8 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
+from tidegate.statements import Rehearsal
 from tidegate.store.approvals import Question
-from tidegate.types import Rehearsal
 
 _MARGIN = "  | "
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
 from tidegate.config import OAuthSettings, resource_url
 from tidegate.edges.pages import Page, Serve, Visit, wrong_method
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import OAUTH
-from tidegate.types import Actor, Scope
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 

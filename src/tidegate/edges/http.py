@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from tidegate.actors import Actor
 from tidegate.edges.admission import check_media, refuse_twice
 from tidegate.edges.challenge import Challenge
 from tidegate.edges.guards import Guard
@@ -27,7 +28,6 @@ from tidegate.protocol.link import Answer, Link
 from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
-from tidegate.types import Actor
 
 Identify = Callable[[str | None, str], Actor | Awaitable[Actor]]
 """Turns (bearer token or None, client address) into an actor. Raises: GateError AUTH_*."""

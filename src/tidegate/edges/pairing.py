@@ -13,13 +13,13 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from tidegate.actors import Scope
 from tidegate.edges.pages import Page, Serve, Visit, wrong_method
 from tidegate.edges.replies import Refusal
 from tidegate.edges.sse import HeaderList
 from tidegate.errors import Code, GateError
 from tidegate.identity.pairing import Pairer, Refused
 from tidegate.store.pairings import Rights
-from tidegate.types import Scope
 
 ASK = "/v1/integrations/pair"
 EXCHANGE = "/v1/integrations/exchange"

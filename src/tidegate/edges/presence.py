@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tidegate.types import Actor, Cancellation
+from tidegate.actors import Actor
+from tidegate.cancellation import Cancellation
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from tidegate.actors import Actor
+from tidegate.cancellation import Cancellation
 from tidegate.edges.pipes import LINE_LIMIT, Lines, Output, feed
 from tidegate.protocol.frames import NO_ID, error_frame
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.link import Link
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.session import Session
-from tidegate.types import Actor, Cancellation
 
 GRACE_S = 10.0
 HASTE_S = 1.0

@@ -12,9 +12,12 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
+from tidegate.cancellation import Cancellation
 from tidegate.metadata import Description, Status
+from tidegate.pages import Column
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import Cancellation, Column, Judgement, Permit, Rehearsal, Statement
+from tidegate.statements import Judgement, Rehearsal, Statement
 
 Row = Sequence[Any]
 

@@ -8,10 +8,10 @@ import contextlib
 from collections.abc import Collection
 from typing import Any, Generic, Literal
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.faults import lost, stopped
 from tidegate.engines.pool import Pool, SessionT
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation
 
 LATE_S = 0.25
 """The server ends a statement itself when its time is over; this much later we ask it to."""

@@ -4,8 +4,8 @@ would give it the rights of the source's own account."""
 from __future__ import annotations
 
 from tidegate.errors import Code, GateError
+from tidegate.permits import Permit
 from tidegate.sources import Identity
-from tidegate.types import Permit
 
 _NO_ROLES = frozenset({"", "none", "default", "all"})
 

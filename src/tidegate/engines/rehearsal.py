@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidegate.sql.outline import Outline
-from tidegate.types import Rehearsal
+from tidegate.statements import Rehearsal
 
 MOST_TOUCHED = 10_000
 """A change of more rows is not tried: it would hold them, and leave as many dead."""

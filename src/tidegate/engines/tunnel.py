@@ -14,6 +14,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from tidegate.calls import Browse
+from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Capabilities, Cursor, Engine
 from tidegate.engines.faults import closed
 from tidegate.engines.relay import CHUNK_BYTES, Relay, Streams
@@ -21,7 +23,8 @@ from tidegate.engines.route import Route
 from tidegate.engines.ssh import command_to, environment, forwarding_failure, login_failure
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Description, Status
-from tidegate.types import Browse, Cancellation, Judgement, Permit, Rehearsal, Statement
+from tidegate.permits import Permit
+from tidegate.statements import Judgement, Rehearsal, Statement
 
 END_S = 0.5
 """How long `ssh` may take to end when it is told to."""

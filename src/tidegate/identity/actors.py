@@ -5,7 +5,7 @@ Each is read-only unless the operator allows writes; nobody in particular always
 
 from __future__ import annotations
 
-from tidegate.types import Actor, Scope
+from tidegate.actors import Actor, Scope
 
 OAUTH = "oauth:"
 """What the id of an actor starts with who holds a token of an authorization server; the issuer and

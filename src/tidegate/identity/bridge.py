@@ -12,9 +12,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
+from tidegate.actors import Actor, Scope
 from tidegate.config import LOOPBACK, BridgeSettings
 from tidegate.errors import Code, GateError
-from tidegate.types import Actor, Scope
 
 NAME = "bridge"
 PREFIX = "tg_bridge_"

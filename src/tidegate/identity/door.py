@@ -10,12 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from tidegate.actors import Actor
 from tidegate.errors import Code, GateError
 from tidegate.identity.bridge import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge import BridgePass
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.tokens import PREFIX, Tokens
-from tidegate.types import Actor
 
 Tell = Callable[[str, Mapping[str, str]], None]
 """Puts on record what callers without a token can cause: (name, details). Never raises."""

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, cast
 
+from tidegate.actors import Actor, Scope
 from tidegate.config import OAuthSettings
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import OAUTH
 from tidegate.identity.jwks import Fetch, Keys
-from tidegate.types import Actor, Scope
 
 LEEWAY_S = 10.0
 KEPT_S = 300.0

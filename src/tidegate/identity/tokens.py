@@ -15,13 +15,13 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
+from tidegate.actors import Actor, Scope
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.bridge import NAME as BRIDGE
 from tidegate.store.api import Store, TokenEntry
 from tidegate.store.deferred import Deferred
 from tidegate.store.pairings import Rights
-from tidegate.types import Actor, Scope
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
+from tidegate.actors import Actor
 from tidegate.errors import GateError
 from tidegate.identity.tokens import Tokens
-from tidegate.types import Actor
 
 LOOK_S = 0.25
 

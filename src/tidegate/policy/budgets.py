@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.types import Limits
+from tidegate.pages import Limits
 
 MIN_TIMEOUT_S = 1.0
 MAX_TIMEOUT_S = 300.0

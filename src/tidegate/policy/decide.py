@@ -4,11 +4,13 @@ statement would do; knows neither its text nor the database.
 
 from __future__ import annotations
 
+from tidegate.actors import Actor, Scope
+from tidegate.permits import Verdict
 from tidegate.policy.model import Case
 from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
 from tidegate.sources import Source
-from tidegate.types import Actor, Judgement, Scope, Verdict
+from tidegate.statements import Judgement
 
 ALLOWED = Verdict("allow", "all", "Every rule admits the call")
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
+from tidegate.permits import Verdict
 from tidegate.policy.decide import ALLOWED
 from tidegate.policy.model import Case
 from tidegate.policy.rules import RULES
 from tidegate.sources import Source
-from tidegate.types import Actor, Judgement, Scope, Verdict
+from tidegate.statements import Judgement
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from tidegate.actors import Actor
 from tidegate.errors import Code, GateError
 from tidegate.sources import Identity, Source
-from tidegate.types import Actor
 
 _BLANK = re.compile(r"\{(\w+)\.(\w+)\}")
 

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
+from tidegate.permits import Verdict
 from tidegate.sources import Source
-from tidegate.types import Actor, Judgement, Scope, Verdict
+from tidegate.statements import Judgement
 
 
 class Case(msgspec.Struct, frozen=True):

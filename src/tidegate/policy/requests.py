@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from tidegate.types import (
+from tidegate.calls import (
     Browse,
     Connect,
     Disconnect,
-    Effect,
     FocusTab,
-    Judgement,
     ListSources,
     ListTabs,
     More,
@@ -18,6 +16,7 @@ from tidegate.types import (
     SearchHistory,
     Switch,
 )
+from tidegate.statements import Effect, Judgement
 
 
 def _metadata(name: str, reason: str) -> Judgement:

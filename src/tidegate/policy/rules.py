@@ -7,10 +7,12 @@ statement would do there, and who sends what cannot be read learns that before a
 
 from __future__ import annotations
 
+from tidegate.actors import Scope
 from tidegate.errors import FATES, Code
+from tidegate.permits import Verdict
 from tidegate.policy.allowlist import admits
 from tidegate.policy.model import Case, Rule
-from tidegate.types import Effect, Scope, Verdict
+from tidegate.statements import Effect
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _ASK_ABOUT_CHANGES = frozenset({"alert", "alertFull", "safeMode", "safeModeFull"})

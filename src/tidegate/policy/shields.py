@@ -9,12 +9,13 @@ from functools import lru_cache
 
 from msgspec import structs
 
+from tidegate.actors import Actor
 from tidegate.errors import GateError
 from tidegate.metadata import Catalog, Counts, Databases, Description, Table
+from tidegate.permits import Verdict
 from tidegate.sources import Mask, RowFilter, Source
 from tidegate.sql.shield.allowance import admitted
 from tidegate.sql.shield.model import Shield, Show, masked
-from tidegate.types import Actor, Verdict
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from tidegate.actors import Actor
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.protocol import answers
 from tidegate.protocol.frames import notification_frame
 from tidegate.protocol.model import (
@@ -19,7 +21,6 @@ from tidegate.protocol.model import (
 )
 from tidegate.protocol.revisions import Revision
 from tidegate.protocol.session import AskFailed, Outlet, Session
-from tidegate.types import NEVER, Actor, Cancellation
 
 NOTHING: Mapping[str, Any] = {}
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"

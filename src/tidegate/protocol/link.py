@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from tidegate.actors import Actor
+from tidegate.cancellation import Cancellation
 from tidegate.protocol.headers import Headers
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Outlet, Session
-from tidegate.types import Actor, Cancellation
 
 
 class Answer(NamedTuple):

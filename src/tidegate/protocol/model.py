@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tidegate.types import Actor, Cancellation
+from tidegate.actors import Actor
+from tidegate.cancellation import Cancellation
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVELS: tuple[LogLevel, ...] = (

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from tidegate.actors import Actor
+from tidegate.cancellation import Cancellation
 from tidegate.protocol.frames import request_frame
 from tidegate.protocol.model import Info, LogLevel
 from tidegate.protocol.revisions import Revision
-from tidegate.types import Actor, Cancellation
 
 KEPT_MESSAGES = 256
 

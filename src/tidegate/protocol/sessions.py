@@ -10,8 +10,8 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator
 
+from tidegate.actors import Actor
 from tidegate.protocol.session import Session
-from tidegate.types import Actor
 
 MOST_SESSIONS = 4096
 MOST_OF_ACTOR = 1024

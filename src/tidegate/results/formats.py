@@ -1,6 +1,6 @@
 """Writes rows as CSV, JSON or SQL, chunk by chunk, so that no result is ever held whole.
 
-A writer is a `types.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
+A writer is a `pages.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
 
     csv    RFC 4180: a header, CRLF, quotes where needed. NULL is an empty field, an empty text
            is "". A text that a spreadsheet would take for a formula gets an apostrophe before
@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.pages import Column
 from tidegate.results.literals import Write, literals
 from tidegate.results.types import encode_rows, text
 from tidegate.sql.quoting import identifier
-from tidegate.types import Column
 
 Format = Literal["csv", "json", "sql"]
 Put = Callable[[bytes], None]

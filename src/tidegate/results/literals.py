@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from tidegate.pages import Column
 from tidegate.results.types import text
 from tidegate.sql.quoting import literal
-from tidegate.types import Column
 
 Write = Callable[[Any], str]
 

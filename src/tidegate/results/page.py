@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.pages import Column, Limits, Page, Truncation
 from tidegate.results.types import Rows, encode, encode_rows
-from tidegate.types import Column, Limits, Page, Truncation
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.types import Column, Limits, Page, RowWriter, Truncation
+from tidegate.pages import Column, Limits, Page, RowWriter, Truncation
 
 CHUNK_ROWS = 512
 

@@ -14,7 +14,7 @@ from tidegate.sql.phrases import look
 from tidegate.sql.places import defined
 from tidegate.sql.plain import plain
 from tidegate.sql.sentence import Reading, unlisted
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 _MODIFIERS = words("""
     CONCURRENTLY EXISTS FULLTEXT GLOBAL IF IGNORE LOCAL MATERIALIZED NOT ONLINE OR PERSISTENT

@@ -16,7 +16,7 @@ from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.opinion import Opinion
 from tidegate.sql.phrases import function_refused
 from tidegate.sql.plain import TEXT
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 if TYPE_CHECKING:
     from sqlglot.expressions.core import Expression

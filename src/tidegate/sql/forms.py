@@ -13,7 +13,7 @@ from tidegate.sql.lex import NAME, NUMBER, OP, STRING, WORD, Token
 from tidegate.sql.opinion import Opinion, Refusal
 from tidegate.sql.phrases import look
 from tidegate.sql.sentence import Reading, sentence
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _RUNS = frozenset({"ANALYZE", "ANALYSE"})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from tidegate.errors import Code
 from tidegate.sql.lex import Token
 from tidegate.sql.opinion import Opinion
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 MOST_TERMS = 20_000
 """Preparing this many takes SQLite some 20 ms and 3 MB. Ordinary reports stay below a thousand."""

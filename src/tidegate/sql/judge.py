@@ -15,7 +15,7 @@ from tidegate.sql.forms import read
 from tidegate.sql.opinion import CODES, READS, Opinion, Refusal, highest
 from tidegate.sql.scan import scan
 from tidegate.sql.template import template
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 SMALL = 4_096
 """Characters up to which a text is kept by the thousand; of longer ones only a few are."""

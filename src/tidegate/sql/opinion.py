@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tidegate.errors import Code
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 class Opinion(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from tidegate.sql.dialects.common import AFTER, INFIX, OPERAND_FOLLOWS, SYNTAX, 
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import NAME, OP, STRING, WORD, Token
 from tidegate.sql.opinion import Opinion
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})

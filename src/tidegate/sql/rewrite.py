@@ -27,7 +27,7 @@ from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import cte_names
 from tidegate.sql.shield.systems import PRAGMAS, SETTINGS, SHOWS, TRANSACTION
 from tidegate.sql.shield.terms import FENCES
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 _SPOKEN = {"postgresql": "postgres", "mariadb": "mysql"}
 _NO_KEY = "0" * 32

@@ -15,7 +15,7 @@ from tidegate.sql.phrases import Words, function_refused, look
 from tidegate.sql.places import inserted
 from tidegate.sql.plain import plain
 from tidegate.sql.respell import respell, shorten
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 _ROOTS = frozenset(
     {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}

@@ -11,8 +11,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tidegate.actors import Scope
+from tidegate.replies import HistoryEntry
 from tidegate.sources import Source
-from tidegate.types import HistoryEntry, Scope
 
 __all__ = ["Area", "HistoryEntry", "Store", "TokenEntry"]
 

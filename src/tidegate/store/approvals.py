@@ -16,8 +16,8 @@ import apsw
 import msgspec
 
 from tidegate.errors import Code, GateError
+from tidegate.statements import Rehearsal
 from tidegate.store.file import StateFile
-from tidegate.types import Rehearsal
 
 _Rows = list[tuple[Any, ...]]
 State = Literal["pending", "allowed", "denied", "used", "expired"]

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.actors import Scope
 from tidegate.store.file import StateFile
-from tidegate.types import Scope
 
 State = Literal["pending", "approved", "denied", "exchanged", "burnt"]
 

@@ -18,11 +18,11 @@ from typing import Any
 import apsw
 import msgspec
 
+from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.sources import Source
 from tidegate.store.api import Area, HistoryEntry, TokenEntry
 from tidegate.store.database import connect, prepare, transaction
-from tidegate.types import Scope
 
 _OF_SOURCE = "id, name, url, engine, dialect, external_access, ai_policy, safe_mode, tags, rules"
 _RULES = (

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Call, ListSources, Progress, Query, Request
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import (
     INVALID_PARAMS,
@@ -31,20 +33,9 @@ from tidegate.protocol.model import (
     Tool,
     ToolResult,
 )
+from tidegate.replies import Payload, Reply, SourceEntry
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.schema import schema_of
-from tidegate.types import (
-    Actor,
-    Call,
-    ListSources,
-    Payload,
-    Progress,
-    Query,
-    Reply,
-    Request,
-    Scope,
-    SourceEntry,
-)
 
 if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
     from tidegate.approvals.approvals import ApprovalNeeded

@@ -12,10 +12,11 @@ from msgspec import structs
 
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.approvals.wording import describe
+from tidegate.calls import Call, Progress
 from tidegate.errors import GateError
 from tidegate.protocol.exchange import InputRequired
 from tidegate.protocol.model import Ask, Context, RpcError
-from tidegate.types import Call, Progress, Reply
+from tidegate.replies import Reply
 
 ALLOW = "allow once"
 DENY = "deny"

@@ -8,10 +8,13 @@ from msgspec import structs
 
 import postgres_server
 from engine_cases import CASES
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import ENGINES, check_run_as, open_engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Identity, RunAs
-from tidegate.types import NEVER, Browse, Cancellation, Effect, Explain, Limits, Query, Statement
+from tidegate.statements import Effect, Statement
 
 _numbers = count(1)
 

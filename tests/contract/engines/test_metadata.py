@@ -4,7 +4,7 @@ import pytest
 
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Counts, Databases, Ddl, Status
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 def table_of(catalog, name):

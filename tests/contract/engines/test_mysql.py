@@ -8,13 +8,16 @@ import pytest
 
 import mysql_server
 from engine_cases import CASES
+from tidegate.calls import Query
+from tidegate.cancellation import Cancellation
 from tidegate.engines.mysql.geometry import well_known_text
 from tidegate.engines.mysql.grants import warnings_of
 from tidegate.engines.mysql.study import first_word
 from tidegate.engines.mysql.target import parse_target
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Cancellation, Effect, Limits, Query, Statement
+from tidegate.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 

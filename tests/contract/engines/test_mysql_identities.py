@@ -8,10 +8,13 @@ from msgspec import structs
 
 import mysql_server
 from engine_cases import CASES
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Identity, RunAs
-from tidegate.types import NEVER, Browse, Cancellation, Effect, Explain, Limits, Query, Statement
+from tidegate.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
 

@@ -6,9 +6,12 @@ from msgspec import structs
 import mysql_server
 import postgres_server
 from engine_cases import CASES
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Effect, Limits, Query, Statement
+from tidegate.pages import Limits
+from tidegate.statements import Effect, Statement
 
 needs_mysql = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 

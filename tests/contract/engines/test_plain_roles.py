@@ -9,9 +9,11 @@ from msgspec import structs
 import mysql_server
 import postgres_server
 from engine_cases import CASES
+from tidegate.cancellation import Cancellation
 from tidegate.engines.postgres.engine import SUPERUSER
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Effect, Limits, Statement
+from tidegate.pages import Limits
+from tidegate.statements import Effect, Statement
 
 _numbers = count(1)
 

@@ -4,7 +4,7 @@ import pytest
 
 from engine_cases import CASES
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 
 
 async def refusal(case, engine, text, params=None, **options):
@@ -117,7 +117,8 @@ async def test_inspection_has_no_opinion_on_nonsense(case):
 
 async def test_metadata_cannot_be_run(case):
     async with case.opened() as engine:
-        from tidegate.types import NEVER, Browse
+        from tidegate.calls import Browse
+        from tidegate.cancellation import NEVER
 
         with pytest.raises(GateError) as caught:
             await engine.run(case.permit(Browse("catalog")), NEVER)

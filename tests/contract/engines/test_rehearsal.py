@@ -6,9 +6,12 @@ import pytest
 
 import mysql_server
 from engine_cases import CASES
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.rehearsal import MOST_TOUCHED
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Effect, Limits, Query, Statement
+from tidegate.pages import Limits
+from tidegate.statements import Effect, Statement
 
 REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
 

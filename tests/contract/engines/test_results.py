@@ -3,8 +3,8 @@
 import pytest
 
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.results.page import PageBuilder
-from tidegate.types import Limits
 
 
 @pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 511, 512, 513, 3000])

@@ -6,7 +6,7 @@ import pytest
 import mysql_server
 import postgres_server
 from engine_cases import CASES
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 COMMENTS = """
 COMMENT ON TABLE lines IS 'what was ordered';

@@ -4,8 +4,9 @@ import pytest
 
 from engine_cases import CASES
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Effect, Limits, Statement
+from tidegate.statements import Effect, Statement
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
-from tidegate.types import Cancellation
 
 
 class Watched(Cancellation):

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.errors import GateError
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 
 POINT = "SELECT * FROM items WHERE id = 3"
 

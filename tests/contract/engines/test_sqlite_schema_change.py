@@ -7,10 +7,15 @@ from pathlib import Path
 
 import apsw
 
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.statements import Effect, Statement
 
 
 def _large(path: Path) -> apsw.Connection:

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from engine_cases import CASES
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.sqlite import errand as errands
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.errand import Errand
@@ -14,7 +15,6 @@ from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Cancellation
 
 
 @pytest.fixture

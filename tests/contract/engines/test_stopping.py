@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.errors import Code, GateError
-from tidegate.types import NEVER, Cancellation, Limits
+from tidegate.pages import Limits
 
 MANY = 40
 
@@ -144,6 +145,6 @@ async def test_a_cursor_that_nobody_closed_does_not_hold_up_close(case):
 
 
 def _catalog():
-    from tidegate.types import Browse
+    from tidegate.calls import Browse
 
     return Browse("catalog")

@@ -10,9 +10,14 @@ from engine_cases import CASES
 
 READ_ALL = """
 import asyncio, json, resource, sys
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.registry import open_engine
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
+from tidegate.statements import Effect, Statement
 
 def peak(who):
     return resource.getrusage(who).ru_maxrss

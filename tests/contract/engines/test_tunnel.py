@@ -19,12 +19,13 @@ import mysql_server
 import postgres_server
 import ssh_server
 from engine_cases import CASES
+from tidegate.cancellation import Cancellation
 from tidegate.engines.registry import engine_of
 from tidegate.engines.relay import Relay, is_ours
 from tidegate.engines.route import parse_route
 from tidegate.engines.tunnel import Tunnel
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Limits
+from tidegate.pages import Limits
 
 pytestmark = pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
 

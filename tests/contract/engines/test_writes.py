@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 async def count(case, engine, name="void"):

@@ -68,7 +68,7 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
         "from tidegate.store.sqlite import SqliteStore\n"
-        "from tidegate.types import Source\n"
+        "from tidegate.sources import Source\n"
         "sys.stdin.read()\n"
         "name = sys.argv[2]\n"
         "store = SqliteStore(Path(sys.argv[1]))\n"

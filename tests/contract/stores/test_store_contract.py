@@ -2,11 +2,11 @@
 
 import pytest
 
+from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.sources import Mask, Source
 from tidegate.store.api import HistoryEntry, TokenEntry
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 STORES = {"sqlite": lambda directory: SqliteStore(directory / "state.db")}
 

@@ -16,11 +16,11 @@ import mysql_server
 import postgres_server
 from surface_gate import SHOP_ID, SqliteGate
 from surface_peer import WRITER, Peer
+from tidegate.actors import Actor
 from tidegate.config import Config
 from tidegate.engines.registry import engine_of
 from tidegate.sources import Source
 from tidegate.surfaces import workbench
-from tidegate.types import Actor
 
 ResultT = TypeVar("ResultT")
 

@@ -12,9 +12,9 @@ import pytest
 from contract.surfaces.houses import HOUSES, House
 from surface_gate import SHOP_ID
 from surface_peer import WRITER, Peer
+from tidegate.actors import Actor, Scope
 from tidegate.config import Config
 from tidegate.surfaces import core
-from tidegate.types import Actor, Scope
 
 LISTED = Actor(
     "tok_listed", "listed", Scope.READ_WRITE, tables=frozenset({"orders", "shop:big_orders"})

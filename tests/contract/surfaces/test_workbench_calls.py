@@ -12,8 +12,9 @@ import pytest
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import READER, Peer
 from surface_shop import build_shop
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
 from tidegate.surfaces import workbench
-from tidegate.types import Actor, Query, Scope
 
 ResultT = TypeVar("ResultT")
 

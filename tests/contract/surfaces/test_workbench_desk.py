@@ -12,7 +12,7 @@ from contract.surfaces.houses import HOUSES, House
 from surface_gate import SHOP_ID, sqlite_source
 from surface_peer import READER, WRITER, Peer
 from surface_shop import build_shop
-from tidegate.types import Actor, Scope
+from tidegate.actors import Actor, Scope
 
 OTHER_ID = SHOP_ID.replace("9", "8")
 NARROW = Actor("tok_narrow", "narrow", Scope.FULL_ACCESS, frozenset({"shop"}))

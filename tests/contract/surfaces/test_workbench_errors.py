@@ -13,11 +13,13 @@ import pytest
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import READER, WRITER, Peer
 from surface_shop import build_shop
+from tidegate.actors import Actor
 from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.calls import Call
 from tidegate.config import Config
 from tidegate.errors import FATES, Code, GateError
+from tidegate.replies import Reply
 from tidegate.surfaces import workbench
-from tidegate.types import Actor, Call, Reply
 
 SEED_STATUS = {
     -32601: 200,

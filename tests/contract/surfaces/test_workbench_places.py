@@ -10,9 +10,9 @@ import pytest
 from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import READER, Peer
+from tidegate.actors import Actor, Scope
 from tidegate.config import Config
 from tidegate.surfaces import workbench
-from tidegate.types import Actor, Scope
 
 OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)
 EXTENDED = Config(extended=True)

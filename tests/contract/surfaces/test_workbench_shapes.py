@@ -14,8 +14,8 @@ import pytest
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import WRITER, Peer
 from surface_shop import build_shop
+from tidegate.actors import Actor
 from tidegate.surfaces import workbench
-from tidegate.types import Actor
 
 ResultT = TypeVar("ResultT")
 

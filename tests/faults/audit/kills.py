@@ -31,11 +31,13 @@ from pathlib import Path
 
 import apsw
 
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.audit.verify import verify
+from tidegate.calls import Call, Query
 from tidegate.config import AuditSettings, Config, SourceSettings
 from tidegate.errors import Code, GateError
-from tidegate.types import Actor, Call, Query, Scope, Statement
+from tidegate.statements import Statement
 
 BATCH = 25
 """So many kills share their files; to read more than theirs after each would take ever longer."""

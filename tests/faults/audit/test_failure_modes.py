@@ -12,15 +12,17 @@ from contextlib import contextmanager
 import apsw
 import pytest
 
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.audit import log as log_module
 from tidegate.audit.event import Event
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
+from tidegate.calls import Call, Query
 from tidegate.config import AuditSettings, Config, SourceSettings
 from tidegate.errors import Code, GateError
-from tidegate.types import Actor, Call, Query, Scope, Statement
+from tidegate.statements import Statement
 
 WRITER = Actor("tok_1", "writer", Scope.FULL_ACCESS)
 INSERT = "INSERT INTO t(n) VALUES (1)"

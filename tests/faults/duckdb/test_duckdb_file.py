@@ -8,10 +8,12 @@ import sys
 import duckdb
 import pytest
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Cancellation, Effect, Limits
+from tidegate.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Cancellation, Effect, Limits
+from tidegate.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 DEAF = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"
@@ -217,7 +219,7 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
     script = (
         "import asyncio, sys\n"
         "from tidegate.engines.registry import open_engine\n"
-        "from tidegate.types import Source\n"
+        "from tidegate.sources import Source\n"
         "async def main():\n"
         "    source = Source('s', 's', 'duckdb:///:memory:', 'duckdb', 'duckdb')\n"
         "    engine = await open_engine(source)\n"

@@ -8,8 +8,9 @@ from judge_cases import load
 from tidegate.engines.duckdb.messages import Setup
 from tidegate.engines.duckdb.session import Session
 from tidegate.errors import GateError
+from tidegate.pages import Limits
 from tidegate.sql.judge import judge
-from tidegate.types import Effect, Limits, Statement
+from tidegate.statements import Effect, Statement
 
 SCHEMA = """
 CREATE TABLE users (id INTEGER PRIMARY KEY, name VARCHAR, email VARCHAR, age INTEGER);

@@ -5,7 +5,7 @@ import pytest
 from tidegate.errors import Code, GateError
 from tidegate.results.types import encode_rows
 from tidegate.sources import Source
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 VALUES = [
     ("1.50::DECIMAL(10, 2)", '"1.50"'),

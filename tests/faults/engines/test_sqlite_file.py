@@ -11,8 +11,9 @@ import pytest
 
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Effect, Limits
+from tidegate.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"
@@ -183,7 +184,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from engine_cases import CASES
 from tidegate.errors import GateError
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 async def main():
     case = CASES["sqlite"].prepare(Path(sys.argv[2]))

@@ -9,10 +9,12 @@ import socket
 
 import pytest
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Source
-from tidegate.types import Cancellation, Effect, Limits
+from tidegate.statements import Effect
 
 LONG = "SELECT SUM(a.seq ^ b.seq) FROM seq_1_to_10000000 AS a, seq_1_to_10000000 AS b"
 ROWS = "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_100000"

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from tidegate.cancellation import Cancellation
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.results.page import PageBuilder
-from tidegate.types import Cancellation, Limits
 
 RUNAWAY = "SELECT count(*) FROM generate_series(1, 100000000000) AS i"
 
@@ -87,7 +88,7 @@ async def test_an_exhausted_pool_is_told_and_recovers(by_tcp, runs):
 
 
 async def test_what_a_write_sets_is_gone_for_the_next_caller(case):
-    from tidegate.types import Effect
+    from tidegate.statements import Effect
 
     async with case.opened() as engine:
         await case.ask(engine, "SET search_path = nowhere", effect=Effect.ADMIN)

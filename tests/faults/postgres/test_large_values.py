@@ -8,17 +8,22 @@ import sys
 import pytest
 
 from line_proxy import between
+from tidegate.cancellation import Cancellation
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation
 
 MIB = 2**20
 
 PEAK = """
 import asyncio, json, resource, sys
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.registry import open_engine
 from tidegate.errors import GateError
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
+from tidegate.statements import Effect, Statement
 
 async def main(url, text):
     source = Source("s", "s", url, "postgres", "postgres")
@@ -88,7 +93,7 @@ async def test_after_a_value_that_is_too_large_the_next_call_works(case, activit
 
 
 async def test_a_change_that_returns_too_large_a_value_is_undone(case, server, database):
-    from tidegate.types import Effect
+    from tidegate.statements import Effect
 
     async with case.opened() as engine:
         text = f"INSERT INTO void VALUES (1, 'x') RETURNING repeat('x', {150 * MIB})"

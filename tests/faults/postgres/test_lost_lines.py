@@ -7,7 +7,8 @@ import pytest
 
 from line_proxy import between
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Limits
+from tidegate.pages import Limits
+from tidegate.statements import Effect
 
 RUNAWAY = "SELECT count(*) FROM generate_series(1, 100000000000) AS i"
 

@@ -11,9 +11,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.pages import Limits
 from tidegate.results.page import PageBuilder
 from tidegate.results.types import encode_rows
-from tidegate.types import Limits
 
 SAFE = 2**53 - 1
 

@@ -10,9 +10,9 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as some
 
+from tidegate.pages import Column
 from tidegate.results.formats import CsvWriter
 from tidegate.sql.quoting import identifier, literal
-from tidegate.types import Column
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TEXT = some.text(some.characters(exclude_categories=["Cs"]))

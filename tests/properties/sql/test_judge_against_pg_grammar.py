@@ -16,7 +16,7 @@ from judge_cases import Case, load
 from judge_splices import splice
 from tidegate.sql.dialects.model import words
 from tidegate.sql.judge import judge_anew
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 CASES = load()
 SPLICED = 4_000

@@ -9,7 +9,7 @@ from judge_cases import load
 from tidegate.errors import Code
 from tidegate.sql import parse
 from tidegate.sql.judge import judge_anew
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "oracle")
 DEEP = {

@@ -13,7 +13,7 @@ from judge_mutations import mutate
 from tidegate.errors import Code
 from tidegate.sql.judge import judge, judge_anew
 from tidegate.sql.opinion import Refusal
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 CASES = load()
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "tsql")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate.sql.judge import judge, judge_anew
 from tidegate.sql.template import template
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "default")
 SHAPES = (

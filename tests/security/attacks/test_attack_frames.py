@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from attacked import RUNAWAY, Target, headers_of, tool_call
+from tidegate.actors import Actor, Scope
 from tidegate.protocol.sessions import Sessions
-from tidegate.types import Actor, Scope
 
 FRAME = json.dumps(tool_call("query", id="ID", sql="SELECT 'X'")).encode()
 

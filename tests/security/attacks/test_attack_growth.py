@@ -13,7 +13,7 @@ import pytest
 
 from attacked import Target
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 SUM = "+".join(["id"] * 300)
 

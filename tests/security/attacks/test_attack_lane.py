@@ -11,13 +11,18 @@ from pathlib import Path
 import pytest
 
 from attacked import make_shop
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.sqlite import session
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.engines.sqlite.lane import Lane
 from tidegate.errors import GateError
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.statements import Effect, Statement
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,12 @@ import apsw
 import pytest
 
 from attacked import Target, target
+from tidegate.calls import Query
 from tidegate.engines.sqlite.program import Program
 from tidegate.errors import GateError
+from tidegate.pages import Column
 from tidegate.shelf import SHELF_BYTES, SHELVED_BYTES, Rest, Shelf, Shelved
-from tidegate.types import Column, Query, Statement
+from tidegate.statements import Statement
 
 MOST_MB = 700
 """One row's 64 MB, in several forms at once, and what the server takes anyway."""

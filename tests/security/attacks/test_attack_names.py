@@ -11,6 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tidegate.actors import Scope
 from tidegate.config import OAuthSettings
 from tidegate.errors import Code, GateError
 from tidegate.identity.oauth import OAuth
@@ -19,7 +20,6 @@ from tidegate.policy.identities import identity_of
 from tidegate.policy.shields import shield_of
 from tidegate.sources import Mask, RunAs, Source
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from attacked import make_shop
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.engines.sqlite import spill
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import NEVER, Actor, Effect, Limits, Permit, Query, Scope, Statement
+from tidegate.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no count of a thread's writes")
 

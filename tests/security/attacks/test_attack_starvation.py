@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from attacked import RUNAWAY, Target, make_shop, target
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.worker import NICENESS, Pool
@@ -18,7 +19,6 @@ from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
 from tidegate.shares import Shares
 from tidegate.sources import Source
-from tidegate.types import NEVER, Cancellation
 
 
 def test_one_clients_runaways_leave_room_for_anothers_statement(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from authz_rows import RUNS
 from authz_shops import ENGINES, SETTINGS
 from authz_verbs import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
 from surface_peer import Peer
+from tidegate.actors import Scope
 from tidegate.app import App
 from tidegate.edges.cli.main import main
 from tidegate.edges.cli.parser import build
-from tidegate.types import Scope
 
 EFFECTS = ("read", "write", "unqualified", "destructive", "session", "admin", "several")
 DENIED = ("sql.", "policy.denied")

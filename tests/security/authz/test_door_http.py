@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from asgi import Answer, ask
+from tidegate.actors import Scope
 from tidegate.app import App
 from tidegate.config import Config, SourceSettings
 from tidegate.edges.challenge import Challenge
@@ -18,7 +19,6 @@ from tidegate.edges.http import HttpEdge
 from tidegate.errors import Code, GateError
 from tidegate.loading import load
 from tidegate.protocol.kernel import Kernel
-from tidegate.types import Scope
 
 GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}
 REVISION = "2026-07-28"

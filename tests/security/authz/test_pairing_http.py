@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from asgi import Answer, ask
+from tidegate.actors import Scope
 from tidegate.app import App
 from tidegate.config import Config
 from tidegate.edges.http import HttpEdge
 from tidegate.edges.pairing import ASK, EXCHANGE, pages
 from tidegate.identity.pairing import challenge_of
-from tidegate.types import Scope
 
 VERIFIER = "v" * 43
 REQUEST = {"client": "claude", "code_challenge": challenge_of(VERIFIER), "scope": "readWrite"}

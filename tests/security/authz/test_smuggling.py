@@ -14,9 +14,9 @@ import pytest
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import OWNER, READER, Peer
 from surface_shop import build_shop
+from tidegate.actors import Actor, Scope
 from tidegate.surfaces import core, workbench
 from tidegate.surfaces.api import Gate, Surface
-from tidegate.types import Actor, Scope
 
 ResultT = TypeVar("ResultT")
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)

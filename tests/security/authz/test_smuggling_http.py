@@ -13,8 +13,8 @@ import pytest
 from asgi import Answer, ask
 from authz_house import House, play
 from authz_rows import LISTINGS, ROWS
+from tidegate.actors import Scope
 from tidegate.edges.http import HttpEdge
-from tidegate.types import Scope
 
 OLD, MODERN = "2025-11-25", "2026-07-28"
 WRITE = "UPDATE orders SET total = total + 1 WHERE id = 1"

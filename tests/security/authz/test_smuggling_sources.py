@@ -13,10 +13,12 @@ from msgspec import structs
 from authz_house import House, play
 from authz_shops import SqliteShop
 from surface_peer import Peer
+from tidegate.actors import Actor, Scope
 from tidegate.app import App
+from tidegate.calls import Call, OpenTable
 from tidegate.identity.actors import cli
+from tidegate.replies import Tab
 from tidegate.sources import Source
-from tidegate.types import Actor, Call, OpenTable, Scope, Tab
 
 OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
 """Whose allowlist has the source `readWrite` and not the one beside it."""

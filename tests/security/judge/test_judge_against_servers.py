@@ -20,7 +20,7 @@ import postgres_server
 from judge_cases import load
 from judge_splices import splice
 from tidegate.sql.judge import judge_anew
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 SPLICED = 3_000
 SHOP = """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from judge_cases import Case, load
+from tidegate.actors import Actor, Scope
 from tidegate.errors import Code
 from tidegate.policy.decide import decide
 from tidegate.sources import Source
 from tidegate.sql.judge import judge, judge_anew
-from tidegate.types import Actor, Effect, Scope
+from tidegate.statements import Effect
 
 CASES = load()
 READER = Actor("t1", "reader", Scope.READ_ONLY)

@@ -14,8 +14,11 @@ import pytest
 import mysql_server
 from engine_cases import CASES
 from judge_cases import load
+from tidegate.calls import Explain, Query
+from tidegate.cancellation import NEVER
 from tidegate.errors import GateError
-from tidegate.types import NEVER, Effect, Explain, Limits, Query, Statement
+from tidegate.pages import Limits
+from tidegate.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 

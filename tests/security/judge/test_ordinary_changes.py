@@ -6,7 +6,7 @@ import pytest
 
 from judge_cases import Case, load
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 CHANGES = (Effect.WRITE, Effect.DESTRUCTIVE)
 

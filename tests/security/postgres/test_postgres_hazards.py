@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Statement
+from tidegate.statements import Effect, Statement
 
 TRAPS = """
 CREATE TABLE seen (at text);

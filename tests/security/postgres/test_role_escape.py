@@ -5,9 +5,12 @@ from itertools import count
 import pytest
 from msgspec import structs
 
+from tidegate.calls import Query
+from tidegate.cancellation import NEVER
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
 from tidegate.sources import Identity
-from tidegate.types import NEVER, Effect, Limits, Query, Statement
+from tidegate.statements import Effect, Statement
 
 _numbers = count(1)
 

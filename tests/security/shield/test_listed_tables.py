@@ -12,7 +12,7 @@ from listed_cases import BY_ENGINE, COMMON
 from shield_shop import ENGINES, ROWS, Side, make, opened, script, told
 from tidegate.errors import Code, GateError
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 LISTED = Shield(only=("customers", "cheap"))
 HOMES = {"postgres": "public", "sqlite": "main", "duckdb": "main"}

@@ -9,7 +9,7 @@ from shield_shop import ENGINES, KEY, SHIELD, Shop, told
 from tidegate.errors import Code, GateError
 from tidegate.sql.judge import judge
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 AVAILABLE = {
     "postgres": bool(postgres_server.available()),

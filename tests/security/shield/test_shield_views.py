@@ -8,7 +8,7 @@ import pytest
 import mysql_server
 import postgres_server
 from shield_shop import ENGINES, HIDDEN_ROWS, ROWS, make, opened, script, told
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 def in_a_loop(test):

@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.strategies import sampled_from
 
+from tidegate.actors import Actor, Scope
 from tidegate.approvals.approvals import (
     COOL_OFF_S,
     KEPT_S,
@@ -24,11 +25,12 @@ from tidegate.approvals.approvals import (
 from tidegate.approvals.petition import Petition
 from tidegate.config import ApprovalSettings
 from tidegate.errors import Code, GateError
+from tidegate.permits import Verdict
 from tidegate.sources import Source
+from tidegate.statements import Effect, Judgement, Statement
 from tidegate.store.approvals import ApprovalBook, Question
 from tidegate.store.database import prepare
 from tidegate.store.file import StateFile
-from tidegate.types import Actor, Effect, Judgement, Scope, Statement, Verdict
 
 DAY = 86_400.0
 WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.approvals.wording import describe, visible
+from tidegate.statements import Rehearsal
 from tidegate.store.approvals import Question, Subject
-from tidegate.types import Rehearsal
 
 
 def question(statement: str = "DELETE FROM t", rehearsal: Rehearsal | None = None) -> Question:

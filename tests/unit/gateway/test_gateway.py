@@ -13,30 +13,20 @@ from typing import Any
 import apsw
 import pytest
 
+from tidegate.actors import Actor, Scope
 from tidegate.audit.log import AuditLog
+from tidegate.calls import Browse, Call, Explain, ListSources, More, Query, Request
+from tidegate.cancellation import Cancellation
 from tidegate.connections import Connections
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.metadata import Catalog
+from tidegate.pages import Limits, Page
 from tidegate.sources import Source
+from tidegate.statements import Statement
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import (
-    Actor,
-    Browse,
-    Call,
-    Cancellation,
-    Explain,
-    Limits,
-    ListSources,
-    More,
-    Page,
-    Query,
-    Request,
-    Scope,
-    Statement,
-)
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)

@@ -2,11 +2,11 @@
 
 import pytest
 
+from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.identity.door import Door
 from tidegate.identity.tokens import Tokens
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 GUESS = "tg_" + "a" * 43
 

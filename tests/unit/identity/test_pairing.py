@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.identity.pairing import (
     CODE_S,
@@ -18,7 +19,6 @@ from tidegate.identity.tokens import Tokens
 from tidegate.store.file import StateFile
 from tidegate.store.pairings import Pairings, Rights
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 VERIFIER = "v" * 43
 WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)

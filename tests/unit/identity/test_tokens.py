@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.identity.tokens import Tokens, parse_expiry
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 
 class Clock:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tidegate.actors import Scope
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
 from tidegate.store.sqlite import SqliteStore
-from tidegate.types import Scope
 
 
 class Ward:

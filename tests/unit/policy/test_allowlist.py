@@ -2,9 +2,9 @@
 
 import pytest
 
+from tidegate.actors import Actor, Scope
 from tidegate.policy.allowlist import admits
 from tidegate.sources import Source
-from tidegate.types import Actor, Scope
 
 SHOP = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite", tags=("prod", "eu"))
 

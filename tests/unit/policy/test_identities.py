@@ -2,10 +2,10 @@
 
 import pytest
 
+from tidegate.actors import Actor, Scope
 from tidegate.errors import Code, GateError
 from tidegate.policy.identities import identity_of
 from tidegate.sources import Identity, RunAs, Source
-from tidegate.types import Actor, Scope
 
 ALICE = Actor("t1", "alice", Scope.READ_ONLY)
 

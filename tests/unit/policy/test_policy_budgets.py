@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.pages import Limits
 from tidegate.policy.budgets import Budgets
-from tidegate.types import Limits
 
 
 def test_who_asks_for_nothing_gets_the_defaults() -> None:

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.actors import Actor, Scope
 from tidegate.errors import Code
+from tidegate.permits import Verdict
 from tidegate.policy.decide import decide, is_visible
 from tidegate.policy.explain import explain
 from tidegate.policy.requests import METADATA
 from tidegate.policy.rules import RULES
 from tidegate.sources import Source
-from tidegate.types import Actor, Effect, Judgement, Scope, Verdict
+from tidegate.statements import Effect, Judgement
 
 ACTOR = Actor("t1", "agent", Scope.READ_WRITE)
 SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", external_access="readWrite")

@@ -3,13 +3,13 @@
 import pytest
 from msgspec import structs
 
+from tidegate.actors import Actor, Scope
 from tidegate.errors import Code, GateError
 from tidegate.loading import load
 from tidegate.metadata import Catalog, Counts, ForeignKey, Table
 from tidegate.policy.shields import concealed, dressed, shield_of, uses_table
 from tidegate.sources import Mask, RowFilter, Source
 from tidegate.sql.shield.model import Shield
-from tidegate.types import Actor, Scope
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)

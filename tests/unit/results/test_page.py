@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tidegate.pages import Column, Limits, Truncation
 from tidegate.results.page import CHUNK_BYTES, FIRST_ROWS, MAX_CHUNK_ROWS, PageBuilder
-from tidegate.types import Column, Limits, Truncation
 
 COLUMNS = (Column("a"), Column("b"))
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.errors import Code
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 READ, SESSION, WRITE = Effect.READ, Effect.SESSION, Effect.WRITE
 DESTRUCTIVE, ADMIN, UNKNOWN = Effect.DESTRUCTIVE, Effect.ADMIN, Effect.UNKNOWN

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.errors import Code
 from tidegate.sql.judge import judge
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", ";", ";;", "-- only a comment", "/* only one */ ;"])

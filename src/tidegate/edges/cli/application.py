@@ -9,13 +9,15 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
     from collections.abc import Callable, Mapping
 
     from tidegate.approvals.approvals import Approvals
+    from tidegate.calls import Call
     from tidegate.config import Config, SourceSettings
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
     from tidegate.policy.explain import Explanation
+    from tidegate.replies import Reply
     from tidegate.sources import Source
+    from tidegate.statements import Judgement
     from tidegate.store.api import Store
-    from tidegate.types import Call, Judgement, Reply
 
 
 class Gate(Protocol):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from tidegate.actors import Scope
 from tidegate.config import Config, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.conversation import Conversation
@@ -25,7 +26,6 @@ from tidegate.edges.cli.sample.build import ROWS, build, is_built
 from tidegate.edges.cli.source import save
 from tidegate.edges.cli.terminal import paint, show
 from tidegate.errors import Code, GateError
-from tidegate.types import Scope
 
 HOST = "127.0.0.1"
 NAME = "shop"

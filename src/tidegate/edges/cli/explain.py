@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from tidegate.actors import Actor
+from tidegate.calls import Call, Query
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
 from tidegate.edges.cli.settings import of_state
@@ -14,7 +16,7 @@ from tidegate.identity.actors import cli
 from tidegate.policy.explain import Explanation
 from tidegate.policy.shields import shield_of
 from tidegate.sources import Source
-from tidegate.types import Actor, Call, Judgement, Query, Statement
+from tidegate.statements import Judgement, Statement
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

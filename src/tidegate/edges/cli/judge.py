@@ -8,14 +8,17 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tidegate.actors import Actor, Scope
+from tidegate.calls import Call, Query
 from tidegate.config import Config
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
 from tidegate.errors import Code, GateError
+from tidegate.permits import Verdict
 from tidegate.policy.decide import decide
 from tidegate.sources import Source
 from tidegate.sql.judge import judge
-from tidegate.types import Actor, Call, Judgement, Query, Scope, Statement, Verdict
+from tidegate.statements import Judgement, Statement
 
 _DEFAULT = "default"
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec import structs
 
+from tidegate.actors import Scope
 from tidegate.config import LOOPBACK
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
@@ -20,7 +21,6 @@ from tidegate.errors import Code, GateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
 from tidegate.identity.tokens import check_tables, parse_expiry
 from tidegate.store.pairings import Pairing
-from tidegate.types import Scope
 
 TIMEOUT_S = 30
 _DAY_S = 86_400.0

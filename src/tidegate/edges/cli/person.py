@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from tidegate.calls import Call, Request
+from tidegate.cancellation import Cancellation
 from tidegate.edges.cli.application import Application
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import cli
-from tidegate.types import Call, Cancellation, Payload, Request
+from tidegate.replies import Payload
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
 T = TypeVar("T")

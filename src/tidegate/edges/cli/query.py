@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
+from tidegate.calls import Query
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.settings import of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.errors import Code, GateError
-from tidegate.types import Limits, Page, Query, Statement
+from tidegate.pages import Limits, Page
+from tidegate.statements import Statement
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

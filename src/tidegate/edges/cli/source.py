@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.calls import Browse, Connect, Query
 from tidegate.config import Config, RunAsSettings, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
@@ -18,8 +19,10 @@ from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.edges.cli.words.sources import SOURCE_RULES
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog
+from tidegate.pages import Page
+from tidegate.replies import ConnectionState
 from tidegate.sources import Mask, RowFilter, Source
-from tidegate.types import Browse, Connect, ConnectionState, Page, Query, Statement
+from tidegate.statements import Statement
 
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")

@@ -7,13 +7,13 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from tidegate.actors import Scope
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
 from tidegate.edges.cli.settings import of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.identity.tokens import parse_expiry
 from tidegate.store.api import TokenEntry
-from tidegate.types import Scope
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import msgspec
 
+from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
-from tidegate.types import Browse
 
 Rows = list[tuple[Any, ...]]
 Name = tuple[str, str]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.engines.api import Row, Sink
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Rows, Run, Started
 from tidegate.engines.worker.errand import Errand
+from tidegate.pages import Column
 from tidegate.results.page import PageBuilder
-from tidegate.types import Column
 
 READ_AHEAD = 2_048
 """Rows that a request for more brings at least, unless they are large, or belong to a change."""

@@ -11,6 +11,8 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
@@ -23,19 +25,9 @@ from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Databases, Description, Status
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import (
-    NEVER,
-    Browse,
-    Cancellation,
-    Effect,
-    Explain,
-    Judgement,
-    Permit,
-    Query,
-    Rehearsal,
-    Statement,
-)
+from tidegate.statements import Effect, Judgement, Rehearsal, Statement
 
 MODULE = "tidegate.engines.duckdb.worker"
 

@@ -12,10 +12,10 @@ from tidegate.engines.duckdb.opinion import Reading, body, read
 from tidegate.engines.duckdb.session import Session
 from tidegate.engines.duckdb.values import Column, Plan, check_exact, mended
 from tidegate.errors import Code, GateError
+from tidegate.pages import Column as PageColumn
 from tidegate.results.page import PageBuilder
 from tidegate.sql.quoting import identifier, literal
-from tidegate.types import Column as PageColumn
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 BATCH_BYTES = 1_000_000
 """About how much is read before rows are handed over."""

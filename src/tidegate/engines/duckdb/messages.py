@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.calls import Browse
 from tidegate.metadata import Catalog, Counts, Ddl, Status
-from tidegate.types import Browse, Judgement, Limits, Page
+from tidegate.pages import Limits, Page
+from tidegate.statements import Judgement
 
 Rows = list[Any]
 

@@ -18,7 +18,7 @@ from tidegate.errors import Code, GateError
 from tidegate.sql.dialects.duckdb import DIALECT
 from tidegate.sql.lex import lex
 from tidegate.sql.opinion import Refusal
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 EFFECTS = {
     "SELECT": Effect.READ,

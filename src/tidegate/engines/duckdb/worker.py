@@ -33,7 +33,7 @@ from tidegate.engines.duckdb.session import Session, bound_memory
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.serve import Answer, serve
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 Body = TypeVar("Body")
 

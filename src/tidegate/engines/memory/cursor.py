@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Row, Sink
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation, Column, Permit
+from tidegate.pages import Column
+from tidegate.permits import Permit
 
 
 class MemoryCursor:

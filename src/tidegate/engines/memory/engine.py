@@ -7,6 +7,8 @@ import difflib
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Capabilities, Row
 from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
@@ -15,19 +17,10 @@ from tidegate.engines.memory.shop import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.url import parse_file_url
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Counts, Databases, Ddl, Description, Status, Table
+from tidegate.pages import Column
+from tidegate.permits import Permit
 from tidegate.sources import Source
-from tidegate.types import (
-    Browse,
-    Cancellation,
-    Column,
-    Effect,
-    Explain,
-    Judgement,
-    Permit,
-    Query,
-    Rehearsal,
-    Statement,
-)
+from tidegate.statements import Effect, Judgement, Rehearsal, Statement
 
 
 class MemoryEngine:

@@ -10,6 +10,7 @@ import difflib
 from collections import defaultdict
 from typing import Any
 
+from tidegate.calls import Browse
 from tidegate.engines.mysql import queries
 from tidegate.engines.mysql.faults import ServerError
 from tidegate.engines.mysql.line import Rows
@@ -26,7 +27,6 @@ from tidegate.metadata import (
     Index,
     Table,
 )
-from tidegate.types import Browse
 
 Place = tuple[str, str]
 

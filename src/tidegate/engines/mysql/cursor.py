@@ -12,7 +12,7 @@ from tidegate.engines.mysql.session import COMMIT, ROLLBACK, Session
 from tidegate.engines.mysql.types import read_fields, single_places
 from tidegate.engines.mysql.values import single
 from tidegate.errors import Code, GateError
-from tidegate.types import Column
+from tidegate.pages import Column
 
 
 class MysqlCursor:

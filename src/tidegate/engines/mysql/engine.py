@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from msgspec import structs
 
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.errand import Borrowed, Errand, end_all
 from tidegate.engines.faults import closed, stopped
@@ -28,20 +30,10 @@ from tidegate.engines.mysql.target import Target, parse_target
 from tidegate.engines.pool import Pool
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Description, Status
+from tidegate.permits import Permit
 from tidegate.sources import Source
 from tidegate.sql.outline import outline
-from tidegate.types import (
-    NEVER,
-    Browse,
-    Cancellation,
-    Effect,
-    Explain,
-    Judgement,
-    Permit,
-    Query,
-    Rehearsal,
-    Statement,
-)
+from tidegate.statements import Effect, Judgement, Rehearsal, Statement
 
 OWN_S = 10.0
 """The time limit of what we ask for ourselves."""

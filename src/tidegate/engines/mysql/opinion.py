@@ -21,10 +21,11 @@ from tidegate.engines.mysql.study import (
 )
 from tidegate.engines.mysql.views import Views
 from tidegate.errors import Code, GateError
+from tidegate.permits import Permit
 from tidegate.sources import Identity
 from tidegate.sql.judge import judge
 from tidegate.sql.template import template
-from tidegate.types import Effect, Judgement, Permit
+from tidegate.statements import Effect, Judgement
 
 VIEW_RULE = "mysql.view"
 

@@ -14,7 +14,7 @@ from tidegate.engines.mysql.session import ROLLBACK, Session
 from tidegate.engines.rehearsal import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
 from tidegate.sql.dialects import find
 from tidegate.sql.outline import Outline
-from tidegate.types import Rehearsal
+from tidegate.statements import Rehearsal
 
 _WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
 _TABLE = b"""SELECT engine, table_type FROM information_schema.tables

@@ -15,7 +15,7 @@ import msgspec
 from tidegate.engines.mysql.faults import ServerError
 from tidegate.engines.mysql.session import Session
 from tidegate.errors import Code
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 READING_WORDS = frozenset(
     {"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}

@@ -13,7 +13,7 @@ import msgspec
 from tidegate.engines.faults import lost
 from tidegate.engines.mysql import values
 from tidegate.engines.mysql.line import Specs
-from tidegate.types import Column
+from tidegate.pages import Column
 
 BINARY = 63
 """The character set of what is not text."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from tidegate.engines.mysql import queries
 from tidegate.engines.mysql.session import Session
 from tidegate.sql.judge import judge
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 FRESH_S = 5.0
 MOST_DEPTH = 16

@@ -8,6 +8,7 @@ from collections import defaultdict
 from time import monotonic
 from typing import Any, NamedTuple
 
+from tidegate.calls import Browse
 from tidegate.engines.postgres import ddl, queries
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.values import Rows
@@ -24,7 +25,6 @@ from tidegate.metadata import (
     Table,
 )
 from tidegate.sources import Identity
-from tidegate.types import Browse
 
 _KINDS = {
     "r": "table",

@@ -15,7 +15,7 @@ from tidegate.engines.postgres.line import FAILED
 from tidegate.engines.postgres.session import COMMIT, Session
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.errors import Code, GateError
-from tidegate.types import Column
+from tidegate.pages import Column
 
 _CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
 

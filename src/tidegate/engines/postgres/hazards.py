@@ -19,7 +19,7 @@ from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.values import Rows
 from tidegate.errors import Code
 from tidegate.sql.dialects import find
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 _TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
 

@@ -10,7 +10,7 @@ from psycopg.pq.abc import PGresult
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.types import BUILT_IN, Kind, Type, name_of
 from tidegate.engines.postgres.values import Reader
-from tidegate.types import Column
+from tidegate.pages import Column
 
 _UNKNOWN = Type("")
 

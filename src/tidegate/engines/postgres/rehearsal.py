@@ -19,7 +19,7 @@ from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.engines.rehearsal import LOCK_WAIT_MS, MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
 from tidegate.sources import Identity
 from tidegate.sql.outline import Outline
-from tidegate.types import Rehearsal
+from tidegate.statements import Rehearsal
 
 _LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
 

@@ -9,7 +9,7 @@ from tidegate.engines.postgres import queries
 from tidegate.engines.postgres.hazards import NONE, opinion, survey
 from tidegate.engines.postgres.session import Session
 from tidegate.sql.judge import judge
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 FRESH_S = 2.0
 """How long the catalogue is trusted. What we write ourselves is noticed at once."""

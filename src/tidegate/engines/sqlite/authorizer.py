@@ -10,7 +10,7 @@ from enum import Enum
 
 import apsw
 
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 
 class Mode(Enum):

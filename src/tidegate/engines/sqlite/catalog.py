@@ -8,6 +8,7 @@ from collections import defaultdict
 import apsw
 from msgspec import structs
 
+from tidegate.calls import Browse
 from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
@@ -24,7 +25,6 @@ from tidegate.metadata import (
     Status,
     Table,
 )
-from tidegate.types import Browse
 
 SCHEMA = "main"
 

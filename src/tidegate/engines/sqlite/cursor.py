@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Row, Sink
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
@@ -12,7 +13,7 @@ from tidegate.engines.sqlite.errand import Errand
 from tidegate.engines.sqlite.execution import Execution
 from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.worker import Pool, Worker
-from tidegate.types import Cancellation, Column
+from tidegate.pages import Column
 
 FIRST_ROWS = 512
 """Rows that come back with the start of a statement: most results need one hop."""

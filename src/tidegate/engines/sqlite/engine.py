@@ -12,6 +12,8 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
+from tidegate.calls import Browse, Explain, Query
+from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.faults import closed, stopped
 from tidegate.engines.identities import refuse_identity
@@ -31,20 +33,10 @@ from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Databases, Description, Status
+from tidegate.permits import Permit
 from tidegate.sources import Source
 from tidegate.sql.outline import outline
-from tidegate.types import (
-    NEVER,
-    Browse,
-    Cancellation,
-    Effect,
-    Explain,
-    Judgement,
-    Permit,
-    Query,
-    Rehearsal,
-    Statement,
-)
+from tidegate.statements import Effect, Judgement, Rehearsal, Statement
 
 READERS = 8
 CACHED_TEXT = 32_768

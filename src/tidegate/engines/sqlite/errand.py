@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.faults import stopped
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.worker import Pool, Worker
-from tidegate.types import Cancellation
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,8 @@ from tidegate.engines.sqlite.driver import Cursor, Rows
 from tidegate.engines.sqlite.lenient import LenientCursor
 from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.session import Session
-from tidegate.types import Column, Statement
+from tidegate.pages import Column
+from tidegate.statements import Statement
 
 BATCH_BYTES = 1_000_000
 """About how much is read of large rows before they are handed over."""

@@ -16,8 +16,9 @@ from tidegate.engines.sqlite.session import Session
 from tidegate.engines.sqlite.study import study
 from tidegate.engines.sqlite.worker import Pool
 from tidegate.engines.url import FileUrl
+from tidegate.pages import Column
 from tidegate.sql.template import template
-from tidegate.types import Column, Statement
+from tidegate.statements import Statement
 
 LANE_TEXT = 2_048
 LANE_TERMS = 10_000

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.session import Session
-from tidegate.types import Statement
+from tidegate.statements import Statement
 
 _AROUND = """WITH "tidegate rows"({names}) AS (
 {inside}

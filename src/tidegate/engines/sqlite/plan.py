@@ -9,7 +9,8 @@ from __future__ import annotations
 from copy import copy
 
 from tidegate.engines.sqlite.program import MAX_VALUE_BYTES, Program
-from tidegate.types import Column, Effect, Judgement
+from tidegate.pages import Column
+from tidegate.statements import Effect, Judgement
 
 
 class Plan:

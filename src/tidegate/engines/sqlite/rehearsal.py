@@ -17,7 +17,7 @@ from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
 from tidegate.engines.sqlite.session import Session
 from tidegate.sql.outline import Outline
-from tidegate.types import Rehearsal
+from tidegate.statements import Rehearsal
 
 
 def rehearse(

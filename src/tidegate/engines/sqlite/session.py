@@ -25,7 +25,8 @@ from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.program import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.url import FileUrl
 from tidegate.errors import GateError
-from tidegate.types import Column, Statement
+from tidegate.pages import Column
+from tidegate.statements import Statement
 
 LANE_VALUE_BYTES = 16 * 1024
 """The largest value on the event loop, so that one opcode there costs microseconds."""

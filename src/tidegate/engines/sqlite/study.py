@@ -9,7 +9,7 @@ from tidegate.engines.sqlite.plan import Plan
 from tidegate.engines.sqlite.program import Program
 from tidegate.engines.sqlite.session import Glance, Session
 from tidegate.errors import Code, GateError
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 
 def study(session: Session, text: str) -> Plan:

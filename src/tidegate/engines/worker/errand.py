@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tidegate.cancellation import Cancellation
 from tidegate.engines.faults import stopped
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
-from tidegate.types import Cancellation
 
 Body = TypeVar("Body")
 

@@ -14,7 +14,7 @@ from tidegate.sql.dialects.model import words
 from tidegate.sql.lex import NAME, STRING, WORD, Token
 from tidegate.sql.shield.check import standing
 from tidegate.sql.shield.reading import Sentence
-from tidegate.types import Judgement
+from tidegate.statements import Judgement
 
 RULE = "actor.tables"
 """What refusals for the list's sake name as their rule."""

@@ -11,7 +11,7 @@ from tidegate.sql.judge import judge_anew
 from tidegate.sql.lex import NAME, WORD, Token, lex
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.shield.model import masked
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 BLANK = "tidegate_blank_"
 """Names the derived tables in the text that is looked at."""

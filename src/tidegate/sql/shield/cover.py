@@ -23,7 +23,7 @@ from tidegate.sql.shield.rules import Place, Rules
 from tidegate.sql.shield.scope import is_recursion, means_cte
 from tidegate.sql.shield.systems import FUNCTION_STARTS, FUNCTIONS, TABLE_MACROS
 from tidegate.sql.shield.terms import FENCES, derived
-from tidegate.types import Effect, Judgement
+from tidegate.statements import Effect, Judgement
 
 _MAX_DEPTH = 12
 

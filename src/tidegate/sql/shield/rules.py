@@ -17,7 +17,7 @@ from tidegate.sql.shield.model import Shield, Show, masked
 from tidegate.sql.shield.names import Names, qualified
 from tidegate.sql.shield.reading import Sentence, splice
 from tidegate.sql.shield.scope import means_cte
-from tidegate.types import Effect
+from tidegate.statements import Effect
 
 Place = tuple[str, str]
 """A table's schema and name."""

@@ -12,12 +12,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tidegate.calls import Explain, More, Query
 from tidegate.config import LimitSettings
 from tidegate.errors import GateError
+from tidegate.pages import Limits, Page, Truncation
 from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.core.tables import READS
-from tidegate.types import Explain, Limits, More, Page, Query, Statement, Truncation
 
 DEFAULT_ROWS = 100
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Table
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.core.shorthand import table_name, with_column_names, with_keys
-from tidegate.types import Browse
 
 if TYPE_CHECKING:
     from tidegate.search.words import Indexes, Match

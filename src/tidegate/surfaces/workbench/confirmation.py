@@ -7,13 +7,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tidegate.actors import Scope
+from tidegate.calls import Query
 from tidegate.config import LimitSettings
 from tidegate.errors import Code, GateError
+from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, uuid_of
 from tidegate.surfaces.workbench.execution import Executed, executed, limits_of
-from tidegate.types import Page, Query, Scope, Statement
 
 PHRASE = "I understand this is irreversible"
 

@@ -7,12 +7,14 @@ import time
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tidegate.actors import Scope
+from tidegate.calls import Browse, Connect, Disconnect
 from tidegate.metadata import Status
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import ConnectionState, SourceEntry
 from tidegate.sources import Source
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
-from tidegate.types import Browse, Connect, ConnectionState, Disconnect, Scope, SourceEntry
 
 _TYPES = {
     "sqlite": "SQLite",

@@ -7,8 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.actors import Scope
+from tidegate.calls import Query, Switch
 from tidegate.config import LimitSettings
+from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import ConnectionState
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
     ConnectionId,
@@ -20,7 +25,6 @@ from tidegate.surfaces.workbench.calls import (
     hints,
     uuid_of,
 )
-from tidegate.types import ConnectionState, Limits, Page, Query, Scope, Statement, Switch
 
 MOST_ROWS, MOST_SECONDS = 10_000, 300
 ROWS_SCHEMA: dict[str, Any] = {

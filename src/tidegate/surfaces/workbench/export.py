@@ -12,11 +12,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import Query
 from tidegate.config import Config
 from tidegate.errors import Code, GateError
+from tidegate.pages import Column, Limits, Page, RowWriter
 from tidegate.protocol.model import ToolResult
 from tidegate.results.formats import Format, Put, Writer, unique, writer
 from tidegate.sql.quoting import identifier, qualified
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import (
@@ -28,7 +31,6 @@ from tidegate.surfaces.workbench.calls import (
     uuid_of,
 )
 from tidegate.surfaces.workbench.downloads import Downloads, NewFile
-from tidegate.types import Column, Limits, Page, Query, RowWriter, Statement
 
 MOST_ROWS = 100_000
 TIMEOUT_S = 60.0

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import ColumnInfo, Counts, Databases, Ddl, ForeignKey, Index, Table
 from tidegate.protocol.model import ToolResult
@@ -24,7 +25,6 @@ from tidegate.surfaces.workbench.calls import (
     table_of,
     uuid_of,
 )
-from tidegate.types import Browse
 
 
 class OfDatabase(OnConnection, frozen=True):

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from tidegate.calls import SearchHistory
 from tidegate.surfaces.api import SurfaceResource, Turn
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import catalog_of, uuid_of
 from tidegate.surfaces.workbench.connections import connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
 from tidegate.surfaces.workbench.statements import MOST, found
-from tidegate.types import SearchHistory
 
 MOST_TABLES = 100
 

@@ -7,11 +7,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import SearchHistory
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import HistoryEntry, HistoryFound
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, uuid_of
-from tidegate.types import HistoryEntry, HistoryFound, SearchHistory
 
 MOST = 500
 

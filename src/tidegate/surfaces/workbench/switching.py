@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.actors import Scope
+from tidegate.calls import Switch
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import ConnectionState
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
@@ -15,7 +18,6 @@ from tidegate.surfaces.workbench.calls import (
     check_database,
     hints,
 )
-from tidegate.types import ConnectionState, Scope, Switch
 
 
 class ToDatabase(OnConnection, frozen=True):

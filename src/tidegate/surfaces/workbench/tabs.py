@@ -10,7 +10,11 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import Connect, FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import ConnectionState, Window
+from tidegate.replies import Tab as OpenTab
+from tidegate.replies import Tabs as OpenTabs
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
     OnConnection,
@@ -20,17 +24,6 @@ from tidegate.surfaces.workbench.calls import (
     hints,
     table_of,
 )
-from tidegate.types import (
-    Connect,
-    ConnectionState,
-    FocusTab,
-    ListTabs,
-    OpenTable,
-    OpenWindow,
-    Window,
-)
-from tidegate.types import Tab as OpenTab
-from tidegate.types import Tabs as OpenTabs
 
 MOST = 500
 

@@ -7,9 +7,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import Query
 from tidegate.config import LimitSettings
+from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import (
@@ -24,7 +27,6 @@ from tidegate.surfaces.workbench.calls import (
 )
 from tidegate.surfaces.workbench.execution import Executed, executed, limits_of
 from tidegate.surfaces.workbench.extended.conditions import Filter, Sort, column, order_by, where
-from tidegate.types import Limits, Page, Query, Statement
 
 Logic = Literal["and", "or"]
 _CELL = msgspec.json.Decoder(list[list[str | None]])

@@ -10,12 +10,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidegate.calls import Browse, Query
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
+from tidegate.replies import ConnectionState
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import OnConnection, answer, dialect_of, hints
 from tidegate.surfaces.workbench.execution import Executed, executed
-from tidegate.types import Browse, ConnectionState, Limits, Page, Query, Statement
 
 Panel = Literal["sessions", "metrics", "slow_queries", "errors"]
 _LIMITS = Limits(max_rows=1_000, timeout_s=10.0)

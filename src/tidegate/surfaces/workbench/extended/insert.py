@@ -7,10 +7,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tidegate.actors import Scope
+from tidegate.calls import Query
 from tidegate.config import LimitSettings
 from tidegate.errors import Code, GateError
+from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.workbench.calls import (
@@ -25,7 +29,6 @@ from tidegate.surfaces.workbench.calls import (
 )
 from tidegate.surfaces.workbench.execution import limits_of
 from tidegate.surfaces.workbench.extended.conditions import Value, column
-from tidegate.types import Page, Query, Scope, Statement
 
 MOST_ROWS = 1_000
 

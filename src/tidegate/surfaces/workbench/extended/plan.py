@@ -7,9 +7,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tidegate.calls import Explain
 from tidegate.config import LimitSettings
 from tidegate.errors import Code, GateError
+from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult
+from tidegate.statements import Statement
 from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
@@ -19,7 +22,6 @@ from tidegate.surfaces.workbench.calls import (
     hints,
 )
 from tidegate.surfaces.workbench.execution import ROWS_SCHEMA, limits_of
-from tidegate.types import Explain, Page, Statement
 
 _ROWS = msgspec.json.Decoder(list[list[msgspec.Raw]])
 
