@@ -51,8 +51,11 @@ def settings() -> str:
         NOTE.format(origin="src/tidegate/config.py"),
         "# Settings",
         "",
-        "`tidegate serve --config` takes a TOML, YAML or JSON file, or an inline JSON object. "
-        "Flags of the command line are laid over it. An unknown setting is an error that names it.",
+        "`--config` takes a TOML, YAML or JSON file, or an inline JSON object; without it "
+        "`$TIDEGATE_CONFIG` does, if it is set. Flags of the command line are laid over it. The "
+        "commands that ask a source or change the state take the same settings as `serve`, so that "
+        "masks, filters and identities bind the person there, too. An unknown setting is an error "
+        "that names it.",
     ]
     pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
     while pending:
@@ -73,8 +76,9 @@ def _nested(hint: Any) -> tuple[type[msgspec.Struct] | None, str]:
     """The model inside a field, and `[]` if the field is a list of them."""
     if get_origin(hint) is tuple:
         return _nested(get_args(hint)[0])[0], "[]"
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return hint, ""
+    for each in (hint, *get_args(hint)):  # a table, or one that may be left out
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            return each, ""
     return None, ""
 
 
@@ -83,10 +87,12 @@ def _type(hint: Any) -> str:
     arguments = get_args(hint)
     if get_origin(hint) is tuple:
         return f"list of {_type(arguments[0])}"
-    if _nested(hint)[0] is not None:
-        return "table"
+    if get_origin(hint) is dict:
+        return f"table of {_type(arguments[1])}"
     if type(None) in arguments:
         return f"{_type(arguments[0])}, or none"
+    if _nested(hint)[0] is not None:
+        return "table"
     if arguments:
         return " or ".join(f"`{choice}`" for choice in arguments)
     return shown[hint]
@@ -95,6 +101,8 @@ def _type(hint: Any) -> str:
 def _default(field: msgspec.structs.FieldInfo, inner: type[msgspec.Struct] | None) -> str:
     if field.required:
         return "required"
+    if field.default is msgspec.NODEFAULT:
+        return "none"
     if inner is not None or field.default is None:
         return "none" if field.default in ((), None) else "see below"
     return f"`{msgspec.json.encode(field.default).decode()}`"
@@ -158,7 +166,11 @@ def _leaves(
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in parser._actions if action.dest != "help"]
+    return [
+        action
+        for action in parser._actions
+        if action.dest != "help" and action.help != argparse.SUPPRESS
+    ]
 
 
 def _signature(action: argparse.Action) -> str:

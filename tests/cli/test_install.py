@@ -87,7 +87,7 @@ def test_the_entry_is_where_the_client_looks_and_starts_the_bridge(
     entry = entry_in(tmp_path / place, key)
     assert Path(entry["command"]).is_absolute()
     assert os.access(entry["command"], os.X_OK)
-    assert entry["args"] == ["bridge"]
+    assert entry["args"] == ["bridge", "--state", str(tmp_path / "state")]
 
 
 def test_what_the_entry_starts_answers(install: Install, home: Path, state: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_symbolic_link_stays_one(install: Install, home: Path, tmp_path: Path)
     (home / ".claude.json").symlink_to(real)
     assert install("claude-code").status == 0
     assert (home / ".claude.json").is_symlink()
-    assert entry_in(real)["args"] == ["bridge"]
+    assert entry_in(real)["args"][0] == "bridge"
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ def test_another_entry_of_that_name_needs_force(install: Install, home: Path) ->
     assert "--force" in ended.err
     assert entry_in(path) == {"command": "mine"}
     assert install("claude-code", "--force").status == 0
-    assert entry_in(path)["args"] == ["bridge"]
+    assert entry_in(path)["args"][0] == "bridge"
 
 
 def test_printing_writes_nothing(install: Install, home: Path, project: Path) -> None:
     ended = install("vscode", "--print", "--name", "shop")
-    assert ended.json["servers"]["shop"]["args"] == ["bridge"]
+    assert ended.json["servers"]["shop"]["args"][0] == "bridge"
     assert [*home.iterdir(), *project.iterdir()] == []
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.audit.tail import Record, Tail, Wanted
 from tidegate.edges.cli.application import OpenApp
+from tidegate.edges.cli.settings import of_state
 from tidegate.edges.cli.terminal import paint, say, show, show_json
 from tidegate.errors import Code, GateError
 from tidegate.loading import state_directory
@@ -27,7 +28,7 @@ _POLL_S = 0.5
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Do what `arguments.action` says. `verify` returns 1 if the record was changed."""
-    directory = state_directory(arguments.state)
+    directory = state_directory(of_state(arguments).state)
     actions = {"verify": _verify, "tail": _tail, "checkpoint": _checkpoint, "key": _key}
     return actions[arguments.action](directory, arguments)
 

@@ -6,8 +6,9 @@ import argparse
 import os
 
 from tidegate.edges.cli.application import OpenApp
+from tidegate.edges.cli.settings import chosen, of_state
 from tidegate.errors import Code, GateError
-from tidegate.loading import load, state_directory
+from tidegate.loading import state_directory
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
@@ -24,11 +25,11 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     from tidegate.edges.bridge.handshake import Place
     from tidegate.edges.bridge.serving import serve
 
-    configured = load(arguments.config).state if arguments.config else None
-    state = state_directory(arguments.state or configured)
+    state = state_directory(of_state(arguments).state)
     words = ["--state", str(state.absolute())]
-    if arguments.config:
-        words += ["--config", arguments.config]
+    settings = chosen(arguments)
+    if settings:
+        words += ["--config", settings]
     if arguments.surface:
         words += ["--surface", arguments.surface]
     asyncio.run(serve(Finder(Place(state), words), arguments.surface))

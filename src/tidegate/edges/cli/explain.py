@@ -10,7 +10,7 @@ from tidegate.actors import Actor
 from tidegate.calls import Call, Query
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
-from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.settings import of_gate
 from tidegate.edges.cli.terminal import show, show_json, show_table
 from tidegate.identity.actors import cli
 from tidegate.policy.explain import Explanation
@@ -22,7 +22,7 @@ from tidegate.statements import Judgement, Statement
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Show the verdict and every rule that was looked at. Runs and records nothing."""
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-    shown = with_app(open_app(of_state(arguments)), lambda app: _explain(app, arguments, text))
+    shown = with_app(open_app(of_gate(arguments)), lambda app: _explain(app, arguments, text))
     if arguments.json:
         show_json(shown)
     else:

@@ -14,6 +14,7 @@ from tidegate.config import check_issuer_url
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
 from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
+from tidegate.edges.cli.settings import chosen, chosen_state
 from tidegate.edges.cli.settings_file import SettingsFile
 from tidegate.edges.cli.terminal import say, show
 from tidegate.errors import Code, GateError
@@ -57,11 +58,13 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
             )
         return http_entry(client, arguments.http, arguments.token_env)
     words = [_program(), "serve" if arguments.stdio else "bridge"]
-    for option in ("surface", "config", "state"):
-        value = getattr(arguments, option)
-        if value:
-            is_path = option != "surface" and not value.lstrip().startswith("{")
-            words += [f"--{option}", str(Path(value).expanduser().absolute()) if is_path else value]
+    if arguments.surface:
+        words += ["--surface", arguments.surface]
+    # A client's environment is not that of a shell: what is set here is not set there.
+    for option, path in (("config", chosen(arguments)), ("state", chosen_state(arguments))):
+        if path:
+            inline = path.lstrip().startswith("{")
+            words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
     return local_entry(client, words)
 
 

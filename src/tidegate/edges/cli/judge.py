@@ -10,9 +10,9 @@ import msgspec
 
 from tidegate.actors import Actor, Scope
 from tidegate.calls import Call, Query
-from tidegate.config import Config
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
+from tidegate.edges.cli.settings import of_gate
 from tidegate.errors import Code, GateError
 from tidegate.permits import Verdict
 from tidegate.policy.decide import decide
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Judge the statement, or every line of standard input."""
     scope = Scope(arguments.scope)
     if arguments.source is not None:
-        app = open_app(_settings(arguments, scope))
+        app = open_app(of_gate(arguments))
         with_app(app, lambda opened: _consider(opened, arguments, scope))
         return 0
     for line in _lines(arguments):
@@ -72,10 +72,6 @@ async def _consider(app: Application, arguments: argparse.Namespace, scope: Scop
         call = Call(actor, "cli", "judge", query, arguments.source)
         judgement, explanation = await app.gateway.consider(call)
         _say(judgement, explanation.verdict)
-
-
-def _settings(arguments: argparse.Namespace, scope: Scope) -> Config:
-    return Config(state=arguments.state, allow_writes=scope is not Scope.READ_ONLY)
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[Line]:

@@ -11,7 +11,7 @@ import msgspec
 from tidegate.calls import Query
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
-from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.settings import of_gate
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.errors import Code, GateError
 from tidegate.pages import Limits, Page
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     async def work(app: Application) -> Page:
         return await ask(app, "query", request, arguments.source, Page)
 
-    page = with_app(open_app(of_state(arguments)), work)
+    page = with_app(open_app(of_gate(arguments)), work)
     if arguments.json:
         show_json(_as_json(page))
     else:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tidegate.config import LOOPBACK, http_address
 from tidegate.edges.cli.application import OpenApp
-from tidegate.edges.cli.settings import of_serve
+from tidegate.edges.cli.settings import chosen, of_serve
 from tidegate.following import Following
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Serve; returns 0 when a signal or the end of the input stopped it."""
-    following = _following(arguments.config)
+    following = _following(chosen(arguments))
     config = of_serve(arguments)
     app = open_app(config)
     if following is not None:

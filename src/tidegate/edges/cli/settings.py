@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 import msgspec
 
@@ -11,17 +12,34 @@ from tidegate.errors import Code, GateError
 from tidegate.loading import load
 
 
+def chosen(arguments: argparse.Namespace) -> str | None:
+    """The settings that the command is about: those it names, else those of the environment."""
+    return arguments.config or os.environ.get("TIDEGATE_CONFIG") or None
+
+
+def chosen_state(arguments: argparse.Namespace) -> str | None:
+    """The state directory that is named, here or in the environment."""
+    return arguments.state or os.environ.get("TIDEGATE_STATE") or None
+
+
+def of_gate(arguments: argparse.Namespace) -> Config:
+    """The settings of a command that asks a source: the sources, masks and filters that `serve`
+    has with the same settings and state. Raises: GateError CONFIG_INVALID."""
+    path = chosen(arguments)
+    config = load(path) if path else Config()
+    return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
+
+
 def of_state(arguments: argparse.Namespace) -> Config:
-    """The settings of a command that needs the state directory alone."""
-    return Config(state=arguments.state)
+    """The settings of a command that works on the state and opens no source: it must work, too,
+    where a source of the settings is gone. Raises: GateError CONFIG_INVALID."""
+    return msgspec.structs.replace(of_gate(arguments), sources=(), masks=(), filters=())
 
 
 def of_serve(arguments: argparse.Namespace) -> Config:
     """The settings of `serve`. Raises: GateError CONFIG_INVALID, SOURCE_URL, ARGUMENT_INVALID."""
-    config = load(arguments.config) if arguments.config else Config()
+    config = of_gate(arguments)
     changes: dict[str, object] = {}
-    if arguments.state:
-        changes["state"] = arguments.state
     if arguments.surface:
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
     if arguments.http:

@@ -15,6 +15,7 @@ from tidegate.calls import Browse, Connect, Query
 from tidegate.config import Config, RunAsSettings, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
+from tidegate.edges.cli.settings import of_gate, of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.edges.cli.words.sources import SOURCE_RULES
 from tidegate.errors import Code, GateError
@@ -42,11 +43,14 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> Config:
-    """The settings of the action; for `add` they hold the new source, and so check it."""
+    """The settings of the action; for `add` they hold the new source alone, and so check it."""
+    if arguments.action == "test":
+        return of_gate(arguments)
+    config = of_state(arguments)
     if arguments.action != "add":
-        return Config(state=arguments.state)
+        return config
     source = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
-    return Config(state=arguments.state, sources=(source,))
+    return msgspec.structs.replace(config, sources=(source,))
 
 
 def _rules(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -226,6 +230,8 @@ def _warnings(app: Application, name: str, catalog: Catalog, latency_ms: float) 
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be told apart"
     if latency_ms > _SLOW_MS:
         yield f"even SELECT 1 took {latency_ms:.0f} ms, the best of three"
-    source = app.store.source(name)
-    if source is not None and source.external_access == "readWrite":
+    if any(
+        source.name == name and source.external_access == "readWrite"
+        for source in app.connections.sources()
+    ):
         yield "tokens with a scope that writes may change it"

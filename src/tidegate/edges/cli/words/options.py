@@ -17,5 +17,19 @@ def state_option(
     parser.add_argument("--state", metavar="DIR", help=explanation)
 
 
+def config_option(
+    parser: argparse.ArgumentParser,
+    explanation: str = "the settings that `serve` has, which bind here too (default: "
+    "$TIDEGATE_CONFIG, else none)",
+) -> None:
+    parser.add_argument("--config", metavar="PATH", help=explanation)
+
+
+def home_options(parser: argparse.ArgumentParser) -> None:
+    """Where the installation is that a command is about: its state and its settings."""
+    state_option(parser)
+    config_option(parser)
+
+
 def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.edges.cli.words.options import SCOPES, Commands, json_option, state_option
+from tidegate.edges.cli.words.options import SCOPES, Commands, home_options, json_option
 
 
 def add_token(commands: Commands) -> None:
@@ -47,7 +47,7 @@ def add_token(commands: Commands) -> None:
     revoke.add_argument("name", metavar="NAME", help="an active token")
     for action in (create, listing, revoke):
         action.set_defaults(module="token")
-        state_option(action)
+        home_options(action)
 
 
 def add_pair(commands: Commands) -> None:
@@ -90,7 +90,7 @@ def add_pair(commands: Commands) -> None:
     for action in (ask, listing, approve, deny):
         action.set_defaults(module="pair")
     for action in (listing, approve, deny):
-        state_option(action)
+        home_options(action)
 
 
 def add_audit(commands: Commands) -> None:
@@ -142,7 +142,7 @@ def add_audit(commands: Commands) -> None:
     key.add_argument("--replace", action="store_true", help="sign with another one from now on")
     for action in (verify, tail, checkpoint, key):
         action.set_defaults(module="audit")
-        state_option(action)
+        home_options(action)
     for action in (verify, tail):
         json_option(action)
 
@@ -160,6 +160,6 @@ def add_approvals(commands: Commands) -> None:
         action.add_argument("id", metavar="ID", help="a question's id, or the start of it")
     for action in (listing, show, allow, deny):
         action.set_defaults(module="approvals")
-        state_option(action)
+        home_options(action)
     for action in (listing, show):
         json_option(action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tidegate.edges.cli.words.options import Commands, state_option
+from tidegate.edges.cli.words.options import Commands, config_option, state_option
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -33,8 +33,10 @@ def add_serve(commands: Commands) -> None:
         metavar="NAME=URL",
         help="open a source for this run, such as shop=sqlite:///shop.db; may be repeated",
     )
-    serve.add_argument(
-        "--config", metavar="PATH", help="a TOML, YAML or JSON file, or an inline JSON object"
+    config_option(
+        serve,
+        "a TOML, YAML or JSON file, or an inline JSON object (default: $TIDEGATE_CONFIG, else "
+        "none)",
     )
     serve.add_argument(
         "--http",
@@ -78,8 +80,8 @@ def add_bridge(commands: Commands) -> None:
     bridge.add_argument(
         "--surface", metavar="NAME", help="a catalogue of tools (default: the server's first)"
     )
-    bridge.add_argument(
-        "--config", metavar="PATH", help="the settings of a server that is started here"
+    config_option(
+        bridge, "the settings of a server that is started here (default: $TIDEGATE_CONFIG)"
     )
     state_option(bridge)
 
@@ -115,11 +117,11 @@ def add_install(commands: Commands) -> None:
         help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
     )
     install.add_argument("--surface", metavar="NAME", help="a catalogue of tools to ask for")
-    install.add_argument("--config", metavar="PATH", help="settings that the entry names")
+    config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
     install.add_argument("--print", action="store_true", help="show the entry and write nothing")
     install.add_argument("--remove", action="store_true", help="take the entry away again")
     install.add_argument("--force", action="store_true", help="replace another entry of that name")
-    state_option(install)
+    state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
 
 
 def add_demo(commands: Commands) -> None:

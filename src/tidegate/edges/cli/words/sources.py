@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
-from tidegate.edges.cli.words.options import SCOPES, Commands, json_option, state_option
+from tidegate.edges.cli.words.options import SCOPES, Commands, home_options, json_option
 
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
@@ -106,7 +106,7 @@ def add_source(commands: Commands) -> None:
     test.add_argument("name", metavar="NAME", help="a saved source")
     for action in (add, update, listing, remove, test):
         action.set_defaults(module="source")
-        state_option(action)
+        home_options(action)
     for action in (listing, test):
         json_option(action)
 
@@ -120,7 +120,7 @@ def add_query(commands: Commands) -> None:
         "--rows", type=int, default=500, metavar="N", help="show at most N rows (default 500)"
     )
     json_option(query)
-    state_option(query)
+    home_options(query)
 
 
 def add_explain(commands: Commands) -> None:
@@ -140,7 +140,7 @@ def add_explain(commands: Commands) -> None:
         "--confirmed", action="store_true", help="as if the phrase of confirmation was typed"
     )
     explain.add_argument("--json", action="store_true", help="show JSON")
-    state_option(explain)
+    home_options(explain)
 
 
 def add_judge(commands: Commands) -> None:
@@ -168,7 +168,7 @@ def add_judge(commands: Commands) -> None:
         "--source", metavar="NAME", help="judge for this source, with its database's own opinion"
     )
     judge.add_argument("--scope", choices=SCOPES, default="readOnly", help="of the caller")
-    state_option(judge)
+    home_options(judge)
 
 
 def mask(text: str) -> tuple[str, Show]:

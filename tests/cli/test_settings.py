@@ -1,0 +1,134 @@
+"""The settings of `serve` bind the person at the command line as well."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import TIMEOUT_S, Ended, environment
+
+Run = Callable[..., Ended]
+NAMES = "SELECT name FROM towns ORDER BY id"
+MASKED = {"masks": [{"column": "towns.name"}]}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[..., str]:
+    """Write the settings and give their path."""
+
+    def write(**given: Any) -> str:
+        path = tmp_path / "tidegate.json"
+        path.write_text(json.dumps(given))
+        return str(path)
+
+    return write
+
+
+def test_masks_of_the_settings_bind_a_query(run: Run, towns: Path, settings: Any) -> None:
+    path = settings(**MASKED)
+    words = ("query", "towns", NAMES, "--json")
+    assert run(*words).json["rows"] == [["Köln"], ["京都"], ["Львів"]]
+    assert run(*words, "--config", path).json["rows"] == [[None], [None], [None]]
+
+
+def test_the_settings_of_the_environment_bind_as_well(
+    towns: Path, state: Path, settings: Any
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tidegate", "query", "towns", NAMES, "--json"],
+        capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False,
+        env={**environment(state), "TIDEGATE_CONFIG": settings(**MASKED)},
+    )  # fmt: skip
+    assert json.loads(ended.stdout)["rows"] == [[None], [None], [None]]
+
+
+def test_filters_bind_by_the_tag_of_a_saved_source(run: Run, towns: Path, settings: Any) -> None:
+    path = settings(filters=[{"table": "towns", "where": "id = 1", "tag": "eu"}])
+    words = ("query", "towns", NAMES, "--json", "--config", path)
+    assert run(*words).json["row_count"] == 3
+    assert run("source", "update", "towns", "--tag", "eu").status == 0
+    assert run(*words).json["rows"] == [["Köln"]]
+
+
+def test_a_source_of_the_settings_is_asked_under_its_own_rules(
+    run: Run, database: Path, settings: Any
+) -> None:
+    there = {"name": "set", "url": f"sqlite:///{database}"}
+    path = settings(sources=[{**there, **MASKED}])
+    assert run("query", "set", NAMES).status == 66
+    assert run("query", "set", NAMES, "--json", "--config", path).json["rows"][0] == [None]
+    tested = run("source", "test", "set", "--json", "--config", path)
+    assert (tested.status, tested.json["source"]) == (0, "set")
+    blocked = settings(sources=[{**there, "external_access": "blocked"}])
+    for words in (("query", "set", NAMES), ("source", "test", "set")):
+        assert run(*words, "--config", blocked).status == 77
+
+
+def test_the_settings_stand_before_a_saved_source_of_the_name(
+    run: Run, towns: Path, settings: Any
+) -> None:
+    never = {"name": "towns", "url": f"sqlite:///{towns}", "external_access": "blocked"}
+    assert run("query", "towns", NAMES, "--config", settings(sources=[never])).status == 77
+
+
+def test_explain_and_judge_look_at_the_same_settings(run: Run, towns: Path, settings: Any) -> None:
+    path = settings(**MASKED)
+    words = ("explain", "--source", "towns", "--json", NAMES, "--config", path)
+    assert run(*words).json["masks"] == [["towns.name", "nothing"]]
+    safe = {"name": "towns", "url": f"sqlite:///{towns}", "ai_policy": "never"}
+    words = ("judge", "--source", "towns", NAMES)
+    assert json.loads(run(*words).out)["verdict"] == "allow"
+    path = settings(sources=[safe])
+    assert json.loads(run(*words, "--config", path).out)["code"] == "policy.blocked"
+
+
+def test_the_state_is_where_the_settings_say(
+    run: Run, towns: Path, state: Path, tmp_path: Path, settings: Any
+) -> None:
+    path = settings(state=str(tmp_path / "elsewhere"))
+    assert run("source", "list", "--json", "--config", path).json["sources"] == []
+    words = ("source", "list", "--json", "--config", path, "--state", str(state))
+    assert [each["name"] for each in run(*words).json["sources"]] == ["towns"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "towns", NAMES),
+        ("explain", "--source", "towns", NAMES),
+        ("judge", "--source", "towns", NAMES),
+        ("source", "test", "towns"),
+        ("token", "create", "x", "--scope", "readOnly"),
+    ],
+)
+def test_settings_that_cannot_be_used_let_nothing_through(
+    run: Run, towns: Path, settings: Any, words: tuple[str, ...]
+) -> None:
+    path = settings(maskes=[])
+    ended = run(*words, "--config", path)
+    assert (ended.status, ended.out) == (78, "")
+    assert "`masks`" in ended.err and ended.err.count("\n") == 1
+    assert run(*words, "--config", "nowhere.toml").status == 78
+
+
+def test_a_right_is_taken_away_though_a_source_of_the_settings_is_gone(
+    run: Run, settings: Any
+) -> None:
+    run("token", "create", "laptop", "--scope", "readOnly")
+    path = settings(sources=[{"name": "gone", "url": "sqlite:////there/is/none.db"}])
+    assert run("token", "revoke", "laptop", "--config", path).status == 0
+
+
+def test_what_the_person_does_is_on_record_as_the_settings_say(
+    run: Run, tmp_path: Path, settings: Any
+) -> None:
+    anchor = tmp_path / "anchor"
+    path = settings(audit={"anchor": str(anchor)})
+    assert run("token", "create", "a", "--scope", "readOnly", "--config", path).status == 0
+    assert anchor.read_text()
