@@ -34,7 +34,7 @@ from tidegate.identity.actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
 from tidegate.loading import load
 from tidegate.replies import Tab
-from tidegate.surfaces.api import Surface
+from tidegate.surfaces.surface import Surface
 
 TAG = "shop"
 ACTORS = (

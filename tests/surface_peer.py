@@ -10,7 +10,7 @@ from tidegate.actors import Actor, Scope
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.link import Link
 from tidegate.protocol.session import Session
-from tidegate.surfaces.api import Surface
+from tidegate.surfaces.surface import Surface
 
 READER = Actor("tok_reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("tok_writer", "writer", Scope.READ_WRITE)

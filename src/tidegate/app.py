@@ -52,7 +52,7 @@ from tidegate.store.file import StateFile
 from tidegate.store.pairings import Pairings
 from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
-from tidegate.surfaces.api import Surface
+from tidegate.surfaces.surface import Surface
 
 if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
     import socket

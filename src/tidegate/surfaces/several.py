@@ -21,7 +21,7 @@ from tidegate.protocol.model import (
     ToolResult,
 )
 from tidegate.protocol.model import Tool as ListedTool
-from tidegate.surfaces.api import Surface
+from tidegate.surfaces.surface import Surface
 
 
 class Several:

@@ -16,7 +16,7 @@ from surface_peer import Peer
 from surface_shop import build_shop
 from tidegate.config import Config
 from tidegate.surfaces import core, workbench
-from tidegate.surfaces.api import Surface
+from tidegate.surfaces.surface import Surface
 
 ResultT = TypeVar("ResultT")
 

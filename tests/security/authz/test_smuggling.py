@@ -16,7 +16,8 @@ from surface_peer import OWNER, READER, Peer
 from surface_shop import build_shop
 from tidegate.actors import Actor, Scope
 from tidegate.surfaces import core, workbench
-from tidegate.surfaces.api import Gate, Surface
+from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.turn import Gate
 
 ResultT = TypeVar("ResultT")
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)

@@ -13,11 +13,13 @@ import msgspec
 from tidegate import __version__
 from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
-from tidegate.surfaces.api import Gate, Surface, SurfaceTool, Turn
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, plain, search_tool
 from tidegate.surfaces.schema import schema_of
+from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Gate, Turn
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 INSTRUCTIONS = (

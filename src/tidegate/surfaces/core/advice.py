@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog
-from tidegate.surfaces.api import Turn
 from tidegate.surfaces.core.shorthand import table_name
+from tidegate.surfaces.turn import Turn
 
 _NO_TABLE = re.compile(
     r"""no such table: (?P<a>[\w.]+)|(?:relation|table) (?:with name )?["'`]?(?P<b>[\w.]+)["'`]?"""

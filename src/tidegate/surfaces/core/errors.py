@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.api import Turn
+from tidegate.surfaces.turn import Turn
 
 _HINTS = {
     Code.SOURCE_UNKNOWN: "See sources.",

@@ -18,8 +18,9 @@ from tidegate.errors import GateError
 from tidegate.pages import Limits, Page, Truncation
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.statements import Statement
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.core.tables import READS
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 
 DEFAULT_ROWS = 100
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)

@@ -12,8 +12,9 @@ from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Table
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.core.shorthand import table_name, with_column_names, with_keys
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 
 if TYPE_CHECKING:
     from tidegate.search.words import Indexes, Match

@@ -9,7 +9,8 @@ from __future__ import annotations
 from tidegate import __version__
 from tidegate.config import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
-from tidegate.surfaces.api import Gate, Surface
+from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.turn import Gate
 from tidegate.surfaces.workbench import connections, metadata, statements, switching, tabs
 from tidegate.surfaces.workbench.confirmation import confirm_destructive_operation
 from tidegate.surfaces.workbench.errors import (

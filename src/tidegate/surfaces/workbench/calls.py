@@ -12,8 +12,8 @@ from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Databases, Table
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.surfaces.api import Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.turn import Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 

@@ -13,7 +13,8 @@ from tidegate.metadata import Status
 from tidegate.protocol.model import ToolResult
 from tidegate.replies import ConnectionState, SourceEntry
 from tidegate.sources import Source
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
 
 _TYPES = {

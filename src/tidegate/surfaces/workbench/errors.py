@@ -7,7 +7,8 @@ from typing import Literal, NoReturn
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import METHOD_NOT_FOUND, Info, RpcError
-from tidegate.surfaces.api import ErrorRenderer, Turn
+from tidegate.surfaces.surface import ErrorRenderer
+from tidegate.surfaces.turn import Turn
 
 ErrorStatus = Literal["auto", "seed", "compat"]
 StatusOf = Callable[[int, Info], int]

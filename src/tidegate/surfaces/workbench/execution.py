@@ -14,7 +14,8 @@ from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
 from tidegate.replies import ConnectionState
 from tidegate.statements import Statement
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     ConnectionId,
     DatabaseName,

@@ -20,8 +20,9 @@ from tidegate.protocol.model import ToolResult
 from tidegate.results.formats import Format, Put, Writer, unique, writer
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.statements import Statement
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     ConnectionId,
     answer,

@@ -12,7 +12,8 @@ from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import ColumnInfo, Counts, Databases, Ddl, ForeignKey, Index, Table
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     ConnectionId,
     DatabaseName,

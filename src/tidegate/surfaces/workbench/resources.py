@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from tidegate.calls import SearchHistory
-from tidegate.surfaces.api import SurfaceResource, Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.resource import SurfaceResource
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import catalog_of, uuid_of
 from tidegate.surfaces.workbench.connections import connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry

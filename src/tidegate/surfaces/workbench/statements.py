@@ -10,8 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 from tidegate.calls import SearchHistory
 from tidegate.protocol.model import ToolResult
 from tidegate.replies import HistoryEntry, HistoryFound
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, uuid_of
 
 MOST = 500

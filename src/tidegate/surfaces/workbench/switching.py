@@ -8,7 +8,8 @@ from tidegate.actors import Scope
 from tidegate.calls import Switch
 from tidegate.protocol.model import ToolResult
 from tidegate.replies import ConnectionState
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,

@@ -15,7 +15,8 @@ from tidegate.protocol.model import ToolResult
 from tidegate.replies import ConnectionState, Window
 from tidegate.replies import Tab as OpenTab
 from tidegate.replies import Tabs as OpenTabs
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     OnConnection,
     TableName,

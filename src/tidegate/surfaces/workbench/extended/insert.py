@@ -15,8 +15,9 @@ from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified
 from tidegate.statements import Statement
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,

@@ -6,7 +6,8 @@ import msgspec
 
 from tidegate.metadata import Table
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,

@@ -13,7 +13,8 @@ from tidegate.errors import Code, GateError
 from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult
 from tidegate.statements import Statement
-from tidegate.surfaces.api import SurfaceTool, Turn
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,

@@ -10,8 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.metadata import Table
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.api import SurfaceTool, Turn
 from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
