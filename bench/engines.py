@@ -31,7 +31,8 @@ from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.calls import Browse, Call, Query
 from tidegate.cancellation import NEVER
-from tidegate.config import Config, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.engines.api import Engine
 from tidegate.metadata import Catalog
 from tidegate.pages import Limits, Page

@@ -28,7 +28,8 @@ from bench.workloads import Effort, Row, Rows
 from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.calls import Call, Query
-from tidegate.config import Config, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.edges.http import HttpEdge
 from tidegate.pages import Page
 from tidegate.permits import Permit, Verdict

@@ -19,7 +19,8 @@ from bench.engines import LIMITS, call, collecting
 from bench.process import cpu_here, peak, resident, tree
 from tidegate.app import App
 from tidegate.calls import Query
-from tidegate.config import Config, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.pages import Page
 from tidegate.results.formats import CsvWriter
 from tidegate.statements import Statement

@@ -29,10 +29,11 @@ from surface_peer import Peer
 from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.calls import Call, OpenTable
-from tidegate.config import Config, OAuthSettings
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.oauth import OAuthSettings
 from tidegate.identity.actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
-from tidegate.loading import load
 from tidegate.replies import Tab
 from tidegate.surfaces.surface import Surface
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command_line import Serving, serving
-from tidegate.config import BridgeSettings
+from tidegate.config.model import BridgeSettings
 from tidegate.edges.bridge.handshake import Handshake, Place
 from tidegate.identity.bridge import BridgePass
 

@@ -16,7 +16,7 @@ import msgspec
 
 from tidegate.app import SURFACES
 from tidegate.calls import Call
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser
 from tidegate.errors import FATES
@@ -48,7 +48,7 @@ def errors() -> str:
 
 def settings() -> str:
     lines = [
-        NOTE.format(origin="src/tidegate/config.py"),
+        NOTE.format(origin="src/tidegate/config/model.py"),
         "# Settings",
         "",
         "`--config` takes a TOML, YAML or JSON file, or an inline JSON object; without it "

@@ -13,7 +13,7 @@ from tidegate.edges.cli.main import main as run
 
 if TYPE_CHECKING:
     from tidegate.app import App
-    from tidegate.config import Config
+    from tidegate.config.model import Config
 
 
 def open_app(config: Config) -> App:

@@ -22,13 +22,11 @@ from tidegate.approvals.approvals import Approvals
 from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.calls import FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
-from tidegate.config import (
-    LOOPBACK,
-    Config,
-    OAuthSettings,
-    SourceSettings,
-    resource_url,
-)
+from tidegate.config.addresses import LOOPBACK
+from tidegate.config.model import Config
+from tidegate.config.oauth import OAuthSettings, resource_url
+from tidegate.config.sources import SourceSettings
+from tidegate.config.state import state_directory
 from tidegate.connections import Connections, Declared
 from tidegate.custody import refuse_foreign_hands
 from tidegate.declared import declared, source_of
@@ -42,7 +40,6 @@ from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
-from tidegate.loading import state_directory
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context
 from tidegate.sources import Source

@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from functools import partial
 
-from tidegate.config import Config, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.connections import Declared
 from tidegate.engines.registry import check_run_as, engine_of
 from tidegate.engines.url import require_file

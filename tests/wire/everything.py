@@ -19,7 +19,7 @@ import uvicorn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tidegate.actors import Actor, Scope
-from tidegate.config import BridgeSettings
+from tidegate.config.model import BridgeSettings
 from tidegate.edges import stdio
 from tidegate.edges.bridge.handshake import Place
 from tidegate.edges.bridge.keeper import Keeper

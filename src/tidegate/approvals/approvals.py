@@ -18,7 +18,7 @@ from msgspec import structs
 from tidegate.approvals.petition import Petition
 from tidegate.calls import Call
 from tidegate.cancellation import Cancellation
-from tidegate.config import ApprovalSettings
+from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, GateError
 from tidegate.statements import Rehearsal
 from tidegate.store.approvals import ApprovalBook, Bounds, Question

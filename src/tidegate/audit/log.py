@@ -25,7 +25,7 @@ from tidegate.audit.notary import Notary
 from tidegate.audit.segment import Claim, Tail, begin, claim, number_of
 from tidegate.audit.sync import GroupSync, unavailable
 from tidegate.audit.writer import Writer
-from tidegate.config import AuditSettings
+from tidegate.config.model import AuditSettings
 from tidegate.errors import GateError
 
 MEND_S = 1.0

@@ -21,7 +21,7 @@ from tidegate.audit.marks import Checkpoint, Witness, encode_mark
 from tidegate.audit.segment import Claim, hold, number_of, segments, sync_directory, tail_of
 from tidegate.audit.sync import GroupSync
 from tidegate.audit.writer import Writer
-from tidegate.config import AuditSettings
+from tidegate.config.model import AuditSettings
 
 _DAY_S = 86_400.0
 

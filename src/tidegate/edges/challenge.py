@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tidegate.actors import Actor, Scope
-from tidegate.config import OAuthSettings, resource_url
+from tidegate.config.oauth import OAuthSettings, resource_url
 from tidegate.edges.pages import Page, Serve, Visit, wrong_method
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import OAUTH

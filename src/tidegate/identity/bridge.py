@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from tidegate.actors import Actor, Scope
-from tidegate.config import LOOPBACK, BridgeSettings
+from tidegate.config.addresses import LOOPBACK
+from tidegate.config.model import BridgeSettings
 from tidegate.errors import Code, GateError
 
 NAME = "bridge"

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from tidegate.config import LOOPBACK, OAuthSettings, check_issuer_url
+from tidegate.config.addresses import LOOPBACK, check_issuer_url
+from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, GateError
 
 MOST_BYTES = 262_144

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from tidegate.actors import Actor, Scope
-from tidegate.config import OAuthSettings
+from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, GateError
 from tidegate.identity.actors import OAUTH
 from tidegate.identity.jwks import Fetch, Keys

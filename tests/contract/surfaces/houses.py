@@ -17,7 +17,7 @@ import postgres_server
 from surface_gate import SHOP_ID, SqliteGate
 from surface_peer import WRITER, Peer
 from tidegate.actors import Actor
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.engines.registry import engine_of
 from tidegate.sources import Source
 from tidegate.surfaces import workbench

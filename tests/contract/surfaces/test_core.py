@@ -14,7 +14,7 @@ import pytest
 from surface_gate import SqliteGate, sqlite_source
 from surface_peer import Peer
 from surface_shop import build_shop
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.surfaces import core, workbench
 from tidegate.surfaces.surface import Surface
 

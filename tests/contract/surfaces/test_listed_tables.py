@@ -13,7 +13,7 @@ from contract.surfaces.houses import HOUSES, House
 from surface_gate import SHOP_ID
 from surface_peer import WRITER, Peer
 from tidegate.actors import Actor, Scope
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.surfaces import core
 
 LISTED = Actor(

@@ -16,7 +16,7 @@ import pytest
 from contract.surfaces.houses import HOUSES, House
 from surface_gate import SHOP_ID
 from surface_peer import READER
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.errors import Code, GateError
 from tidegate.surfaces.workbench.downloads import Downloads, NewFile
 

@@ -16,7 +16,7 @@ from surface_shop import build_shop
 from tidegate.actors import Actor
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.calls import Call
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.errors import FATES, Code, GateError
 from tidegate.replies import Reply
 from tidegate.surfaces import workbench

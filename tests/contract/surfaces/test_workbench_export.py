@@ -13,7 +13,7 @@ import pytest
 from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import READER, WRITER, Peer
-from tidegate.config import Config, LimitSettings
+from tidegate.config.model import Config, LimitSettings
 from tidegate.sources import Mask
 
 AWKWARD = ("", "NULL", "it's", 'say "so"', "back\\slash\\", "a,b;c", "two\nlines\r\nhere", "x\ty",

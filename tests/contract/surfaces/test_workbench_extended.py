@@ -11,7 +11,7 @@ from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import READER, WRITER, Peer
 from tidegate.actors import Actor
-from tidegate.config import Config
+from tidegate.config.model import Config
 
 EXTENDED = Config(extended=True)
 NAMES = ["search_schema", "list_indexes", "list_foreign_keys", "browse_table", "count_rows",

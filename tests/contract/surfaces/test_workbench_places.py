@@ -11,7 +11,7 @@ from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import READER, Peer
 from tidegate.actors import Actor, Scope
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.surfaces import workbench
 
 OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)

@@ -35,7 +35,8 @@ from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.audit.verify import verify
 from tidegate.calls import Call, Query
-from tidegate.config import AuditSettings, Config, SourceSettings
+from tidegate.config.model import AuditSettings, Config
+from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, GateError
 from tidegate.statements import Statement
 

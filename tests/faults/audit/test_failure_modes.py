@@ -20,7 +20,8 @@ from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
 from tidegate.calls import Call, Query
-from tidegate.config import AuditSettings, Config, SourceSettings
+from tidegate.config.model import AuditSettings, Config
+from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, GateError
 from tidegate.statements import Statement
 

@@ -12,7 +12,7 @@ from tidegate.audit import chain
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
-from tidegate.config import AuditSettings
+from tidegate.config.model import AuditSettings
 
 THOROUGH = settings(
     database=None,

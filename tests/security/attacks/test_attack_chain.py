@@ -13,7 +13,7 @@ import pytest
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
-from tidegate.config import AuditSettings
+from tidegate.config.model import AuditSettings
 from tidegate.errors import Code, GateError
 
 SMALL = AuditSettings(segment_bytes=1_500)

@@ -163,7 +163,7 @@ def test_a_port_where_nobody_listens_is_refused(state: Path, tmp_path: Path) -> 
 
 
 def test_the_token_is_worth_nothing_from_another_address(state: Path, server: Serving) -> None:
-    from tidegate.config import BridgeSettings
+    from tidegate.config.model import BridgeSettings
     from tidegate.errors import Code, GateError
     from tidegate.identity.bridge import BridgePass
 
@@ -204,7 +204,7 @@ def test_no_secret_is_in_the_list_of_processes(state: Path) -> None:
 
 
 def test_an_older_token_ends_at_its_own_time() -> None:
-    from tidegate.config import BridgeSettings
+    from tidegate.config.model import BridgeSettings
     from tidegate.errors import Code, GateError
     from tidegate.identity.bridge import LIFE_S, BridgePass
 

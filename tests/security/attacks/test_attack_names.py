@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tidegate.actors import Scope
-from tidegate.config import OAuthSettings
+from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, GateError
 from tidegate.identity.oauth import OAuth
 from tidegate.identity.tokens import Tokens

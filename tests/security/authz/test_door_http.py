@@ -13,11 +13,12 @@ import pytest
 from asgi import Answer, ask
 from tidegate.actors import Scope
 from tidegate.app import App
-from tidegate.config import Config, SourceSettings
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.edges.challenge import Challenge
 from tidegate.edges.http import HttpEdge
 from tidegate.errors import Code, GateError
-from tidegate.loading import load
 from tidegate.protocol.kernel import Kernel
 
 GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}

@@ -13,7 +13,7 @@ import pytest
 from asgi import Answer, ask
 from tidegate.actors import Scope
 from tidegate.app import App
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.edges.http import HttpEdge
 from tidegate.edges.pairing import ASK, EXCHANGE, pages
 from tidegate.identity.pairing import challenge_of

@@ -11,7 +11,7 @@ from authz_house import ACTORS, House, play
 from authz_rows import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
 from authz_shops import ENGINES, SETTINGS
 from tidegate.app import SURFACES
-from tidegate.config import SourceSettings
+from tidegate.config.sources import SourceSettings
 
 Names = set[tuple[str, str]]
 

@@ -11,8 +11,8 @@ from typing import Any
 from surface_peer import WRITER, Peer
 from surface_shop import build_shop
 from tidegate.app import App
-from tidegate.following import Following
-from tidegate.loading import load
+from tidegate.config.following import Following
+from tidegate.config.loading import load
 
 INSERT = "INSERT INTO customers (email, full_name) VALUES ('new@example.org', 'New')"
 

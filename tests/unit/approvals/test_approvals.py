@@ -23,7 +23,7 @@ from tidegate.approvals.approvals import (
     Approvals,
 )
 from tidegate.approvals.petition import Petition
-from tidegate.config import ApprovalSettings
+from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, GateError
 from tidegate.permits import Verdict
 from tidegate.sources import Source

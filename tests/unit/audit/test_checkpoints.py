@@ -14,7 +14,7 @@ from tidegate.audit.keys import Keys, fingerprint, is_signed, parse_public
 from tidegate.audit.log import AuditLog
 from tidegate.audit.marks import parse_checkpoint
 from tidegate.audit.verify import read_anchors, verify
-from tidegate.config import AuditSettings
+from tidegate.config.model import AuditSettings
 from tidegate.errors import Code, GateError
 
 

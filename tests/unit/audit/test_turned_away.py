@@ -5,7 +5,7 @@ import json
 from types import SimpleNamespace
 
 from tidegate.app import App
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.identity.actors import stdio
 from tidegate.protocol.model import Info, RpcError
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.config.loading import load
 from tidegate.custody import refuse_foreign_hands
 from tidegate.errors import Code, GateError
-from tidegate.loading import load
 
 NOBODY = "nobody"
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away, which root alone may")

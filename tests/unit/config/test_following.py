@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.config import Config
+from tidegate.config.following import Following
+from tidegate.config.loading import load
+from tidegate.config.model import Config
 from tidegate.errors import Code, GateError
-from tidegate.following import Following
-from tidegate.loading import load
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidegate.config.loading import load
 from tidegate.errors import Code, GateError
-from tidegate.loading import load
 from tidegate.secrets import redact, refuse_literal, resolve
 
 

@@ -6,9 +6,12 @@ import stat
 import msgspec
 import pytest
 
-from tidegate.config import Config, check_source_name, http_address
+from tidegate.config.addresses import http_address
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.sources import check_source_name
+from tidegate.config.state import state_directory
 from tidegate.errors import Code, GateError
-from tidegate.loading import load, state_directory
 
 TOML = """
 surfaces = ["workbench", "core"]

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tidegate.actors import Scope
-from tidegate.config import OAuthSettings
+from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, GateError
 from tidegate.identity.jwks import AGAIN_S, FRESH_S, MOST_BYTES, STALE_S, Keys, metadata_urls
 from tidegate.identity.oauth import LEEWAY_S, OAuth

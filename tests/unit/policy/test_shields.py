@@ -4,8 +4,8 @@ import pytest
 from msgspec import structs
 
 from tidegate.actors import Actor, Scope
+from tidegate.config.loading import load
 from tidegate.errors import Code, GateError
-from tidegate.loading import load
 from tidegate.metadata import Catalog, Counts, ForeignKey, Table
 from tidegate.policy.shields import concealed, dressed, shield_of, uses_table
 from tidegate.sources import Mask, RowFilter, Source

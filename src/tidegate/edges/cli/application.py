@@ -10,7 +10,8 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
 
     from tidegate.approvals.approvals import Approvals
     from tidegate.calls import Call
-    from tidegate.config import Config, SourceSettings
+    from tidegate.config.model import Config
+    from tidegate.config.sources import SourceSettings
     from tidegate.identity.pairing import Pairer
     from tidegate.identity.tokens import Tokens
     from tidegate.policy.explain import Explanation

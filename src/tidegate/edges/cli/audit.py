@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from tidegate.audit.tail import Record, Tail, Wanted
+from tidegate.config.state import state_directory
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import of_state
 from tidegate.edges.cli.terminal import paint, say, show, show_json
 from tidegate.errors import Code, GateError
-from tidegate.loading import state_directory
 
 CHANGED = 1
 """The exit status of `verify` when the record is not as it was written."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
+from tidegate.config.state import state_directory
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import chosen, of_state
 from tidegate.errors import Code, GateError
-from tidegate.loading import state_directory
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

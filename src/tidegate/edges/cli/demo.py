@@ -16,7 +16,8 @@ from pathlib import Path
 from types import FrameType
 
 from tidegate.actors import Scope
-from tidegate.config import Config, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.conversation import Conversation
 from tidegate.edges.cli.entries import entries

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from tidegate.config import check_issuer_url
+from tidegate.config.addresses import check_issuer_url
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
 from tidegate.edges.cli.jsonc import Text, Unreadable, put, take

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from msgspec import structs
 
 from tidegate.actors import Scope
-from tidegate.config import LOOPBACK
+from tidegate.config.addresses import LOOPBACK
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
 from tidegate.edges.cli.settings import of_state

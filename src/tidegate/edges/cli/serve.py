@@ -6,10 +6,10 @@ import argparse
 import os
 from pathlib import Path
 
-from tidegate.config import LOOPBACK, http_address
+from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.following import Following
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import chosen, of_serve
-from tidegate.following import Following
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:

@@ -7,9 +7,11 @@ import os
 
 import msgspec
 
-from tidegate.config import LOOPBACK, Config, SourceSettings, http_address
+from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, GateError
-from tidegate.loading import load
 
 
 def chosen(arguments: argparse.Namespace) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from tidegate.calls import Browse, Connect, Query
-from tidegate.config import Config, RunAsSettings, SourceSettings
+from tidegate.config.model import Config
+from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import ask, with_app
 from tidegate.edges.cli.settings import of_gate, of_state

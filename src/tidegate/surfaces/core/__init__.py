@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate import __version__
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools

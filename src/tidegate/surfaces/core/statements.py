@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tidegate.calls import Explain, More, Query
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.errors import GateError
 from tidegate.pages import Limits, Page, Truncation
 from tidegate.protocol.model import Annotations, ToolResult

@@ -7,7 +7,7 @@ may do is the gate's business.
 from __future__ import annotations
 
 from tidegate import __version__
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.turn import Gate

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from tidegate.actors import Scope
 from tidegate.calls import Query
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, GateError
 from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.actors import Scope
 from tidegate.calls import Query, Switch
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
 from tidegate.replies import ConnectionState

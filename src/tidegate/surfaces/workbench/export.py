@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.calls import Query
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.errors import Code, GateError
 from tidegate.pages import Column, Limits, Page, RowWriter
 from tidegate.protocol.model import ToolResult

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.workbench.extended import dashboard, keys, search
 from tidegate.surfaces.workbench.extended.browse import browsing_tools

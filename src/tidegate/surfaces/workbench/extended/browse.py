@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.calls import Query
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.pages import Limits, Page
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tidegate.calls import Explain
-from tidegate.config import LimitSettings
+from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, GateError
 from tidegate.pages import Page
 from tidegate.protocol.model import ToolResult

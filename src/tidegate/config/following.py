@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tidegate.config import Config
+from tidegate.config.model import Config
 from tidegate.errors import Code, GateError
 
 

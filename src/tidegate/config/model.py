@@ -1,0 +1,136 @@
+"""One strict model of all settings, which `loading.py` fills. Applies none of them.
+
+Flags of the command line are laid over a loaded `Config` with `msgspec.structs.replace`, so that
+both pass the same checks. Engines and surfaces named here are checked where they are known.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.faults import invalid
+from tidegate.config.oauth import OAuthSettings
+from tidegate.config.sources import SourceSettings, check_rules
+from tidegate.sources import Mask, RowFilter
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Budgets of a call: what it gets unasked, and the most it may ask for."""
+
+    default_rows: Count = 500
+    max_rows: Count = 10_000
+    timeout_s: Seconds = 30.0
+    max_timeout_s: Seconds = 300.0
+    max_bytes: Count = 4_194_304
+
+    def __post_init__(self) -> None:
+        if self.default_rows > self.max_rows:
+            raise invalid("`limits.default_rows` is above `limits.max_rows`.")
+        if self.timeout_s > self.max_timeout_s:
+            raise invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
+
+
+class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How calls are put on record, and what happens to one that cannot be.
+
+    `failure_mode`: while the log cannot be written, `strict` runs nothing that could change data
+    and answers no read; `strict_mutations` answers reads and refuses the rest; `best_effort` goes
+    on. How many events are missing is put on record when the log can be written again.
+    A checkpoint is signed after `checkpoint_lines`, after `checkpoint_s`, and at the end. `anchor`
+    is a file, best on another disk, that gets each of them as well. A segment is full at
+    `segment_bytes` or at `segment_age_s`; one whose last line is older than `keep_days` is
+    removed, if that is set.
+    """
+
+    failure_mode: Literal["strict", "strict_mutations", "best_effort"] = "strict"
+    checkpoint_lines: Count = 10_000
+    checkpoint_s: Seconds = 10.0
+    anchor: str | None = None
+    segment_bytes: Count = 67_108_864
+    segment_age_s: Seconds = 604_800.0
+    keep_days: Count | None = None
+
+
+class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a person is asked about a call.
+
+    `grant_ttl_s` is how long an approval may lie unused. A call that asks in the inbox waits
+    `wait_s` for the answer before it is told that it needs one. `dry_run`: where it can be done
+    without harm, the person sees what would change.
+    """
+
+    grant_ttl_s: Seconds = 86_400.0
+    wait_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    dry_run: bool = True
+
+
+class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `tidegate bridge` may do at a server on HTTP that listens on loopback.
+
+    `scope` is of its own token, which is renewed within each hour; with `sources`, `tags` or both
+    it sees only those sources. A server that a bridge has started ends after `idle_s` without a
+    request. Without `enabled` no bridge finds the server.
+    """
+
+    enabled: bool = True
+    scope: Literal["readOnly", "readWrite", "fullAccess"] = "readOnly"
+    sources: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    idle_s: Seconds = 900.0
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
+    With `pairing` a client may ask for a token over HTTP, which a person then approves.
+
+    `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
+    `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
+    write the settings or the state. `export_directory` None means the user's Downloads; `extended`
+    offers the workbench's newer tools beside the 19 of its document. `masks` and `filters` here
+    bind every source, or those of their `tag`.
+    """
+
+    sources: tuple[SourceSettings, ...] = ()
+    surfaces: tuple[str, ...] = ("workbench",)
+    http: str | None = None
+    auth: bool = True
+    pairing: bool = True
+    oauth: OAuthSettings | None = None
+    allow_writes: bool = False
+    state: str | None = None
+    limits: LimitSettings = LimitSettings()
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    http_error_status: Literal["auto", "seed", "compat"] = "auto"
+    agent_accounts: tuple[str, ...] = ()
+    export_directory: str | None = None
+    extended: bool = False
+    body_limit_bytes: Count = 10_485_760
+    audit: AuditSettings = AuditSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
+    bridge: BridgeSettings = BridgeSettings()
+    masks: tuple[Mask, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_rules(self.masks, self.filters)
+        names: set[str] = set()
+        for source in self.sources:
+            if source.name in names:
+                raise invalid(f"Two sources are named `{source.name}`.")
+            names.add(source.name)
+        if self.oauth is not None and not self.auth:
+            raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
+        if self.http is not None:
+            host, _ = http_address(self.http)
+            if not self.auth and host not in LOOPBACK:
+                raise invalid(
+                    f"Without authentication the server listens on loopback only, not `{host}`.",
+                    hint="Use 127.0.0.1, or leave authentication on.",
+                )
