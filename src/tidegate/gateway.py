@@ -32,18 +32,17 @@ from tidegate.errors import Code, GateError
 from tidegate.history import History
 from tidegate.pages import Limits
 from tidegate.permits import Permit, Verdict
-from tidegate.policy.decide import decide
-from tidegate.policy.explain import Explanation, explain, under_shield
+from tidegate.policy.explain import Explanation
 from tidegate.policy.identities import identity_of
 from tidegate.policy.requests import JUDGEMENTS, METADATA
 from tidegate.policy.shields import shield_of, verdict_of
 from tidegate.replies import HistoryFound, Payload, Reply, Tabs
 from tidegate.runs import Runs, report
 from tidegate.sources import Source
-from tidegate.sql.judge import judge
 from tidegate.sql.shield.model import Shield
 from tidegate.statements import Effect, Judgement
 from tidegate.trail import Trail
+from tidegate.weighing import Preview, inspected, judged, weighed
 
 Keeper = Callable[[Call, tuple[Source, ...]], Awaitable[Payload]]
 """Answers a request about state of our own, within the sources it is given."""
@@ -73,6 +72,7 @@ class Gateway:
         self._keepers = keepers or {}
         self._runs = Runs()
         self._curtain = Curtain(self._runs, key)
+        self._preview = Preview(connections, self._curtain, _names)
         self._clock = clock
         self._calls = 0
         self._run_id = f"{int(clock()):x}"
@@ -104,35 +104,11 @@ class Gateway:
         await self._consent.settle(needed, call, allow)
 
     async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
-        """What the gate would say to a call and every rule it looks at, with the database's
-        opinion of a query that is not refused before. Runs nothing and records nothing.
+        """What the gate would say to a call, and why. Runs nothing and records nothing.
 
         Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
         """
-        connection = self._connections.find(call.source, call.actor)
-        judgement = self._judge(call, connection.source)
-        explanation = _explain(call, connection.source, judgement)
-        if explanation.verdict.kind != "deny" and isinstance(call.request, Query):
-            engine = await self._connections.engine(connection)
-            judgement = await _inspect(engine, call.request, judgement)
-            explanation = _explain(call, connection.source, judgement)
-            explanation = await self._explain_shield(call, call.request, connection, explanation)
-        return judgement, explanation
-
-    async def _explain_shield(
-        self, call: Call, request: Query, connection: Connection, explanation: Explanation
-    ) -> Explanation:
-        """The explanation with what the shield says, if the caller is under one."""
-        shield = shield_of(call.actor, connection.source)
-        if shield is None or explanation.verdict.kind == "deny":
-            return explanation
-        engine = await self._connections.engine(connection)
-        names = _names(call, connection.source, request, "explain")
-        try:
-            await self._curtain.drawn(call, request, shield, names, engine, connection)
-        except GateError as refusal:
-            return under_shield(explanation, verdict_of(refusal))
-        return under_shield(explanation, None)
+        return await self._preview.of(call)
 
     def _trail(self, call: Call, call_id: str, kind: str = "") -> Trail:
         return Trail(self._audit, self._history, self._clock, call, call_id, kind=kind)
@@ -150,7 +126,7 @@ class Gateway:
             return await self._keep(call, tuple(entry.source for entry in entries), trail)
         connection = self._connections.find(call.source, call.actor)
         trail.source = source = connection.source
-        judgement = self._judge(call, source)
+        judgement = judged(call, source)
         verdict = self._decide(call, source, judgement, trail)
         if not isinstance(request, (Query, Explain, Browse)):
             return await self._serve(call, connection, trail)
@@ -182,7 +158,7 @@ class Gateway:
             # Before the database has a say: it could tell of what is hidden.
             request = await self._conceal(call, request, shield, connection, trail, engine)
         if isinstance(wanted, Query):
-            opinion = await _inspect(engine, wanted, judgement)
+            opinion = await inspected(engine, wanted, judgement)
             if opinion is not judgement:
                 judgement = opinion
                 verdict = self._decide(call, source, judgement, trail)
@@ -247,22 +223,12 @@ class Gateway:
         report(call, 1.0, "Done")
         return payload
 
-    def _judge(self, call: Call, source: Source) -> Judgement:
-        """What the request would do, as far as its text tells."""
-        request = call.request
-        if isinstance(request, Query):
-            return judge(request.statement.text, source.dialect)
-        if isinstance(request, Explain):
-            # Judged as what will run: what follows could turn an EXPLAIN into an execution.
-            return judge(f"EXPLAIN {request.statement.text}", source.dialect)
-        return JUDGEMENTS[type(request)]
-
     def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> Verdict:
         """The verdict, if it is allow or ask.
 
         Raises: GateError with the code and the rule of any other.
         """
-        verdict = _weigh(call, source, judgement)
+        verdict = weighed(call, source, judgement)
         trail.judgement, trail.verdict = judgement, verdict
         if verdict.kind in ("deny", "confirm"):
             code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED
@@ -314,34 +280,6 @@ def _names(call: Call, source: Source, request: Query | Explain | Browse, call_i
     browse = Browse("catalog", database=request.database)
     identity = identity_of(call.actor, source)
     return Permit(call_id, call.actor, source, browse, Effect.READ, _METADATA_LIMITS, identity)
-
-
-def _weigh(call: Call, source: Source, judgement: Judgement) -> Verdict:
-    return decide(
-        call.actor,
-        source,
-        call.scope,
-        judgement,
-        confirmed=call.confirmed,
-        reads_only=call.reads_only,
-    )
-
-
-def _explain(call: Call, source: Source, judgement: Judgement) -> Explanation:
-    return explain(
-        call.actor,
-        source,
-        call.scope,
-        judgement,
-        confirmed=call.confirmed,
-        reads_only=call.reads_only,
-    )
-
-
-async def _inspect(engine: Engine, request: Query, judgement: Judgement) -> Judgement:
-    """The judgement, or the database's own if that is the graver."""
-    opinion = await engine.inspect(request.statement)
-    return judgement if opinion is None or opinion.effect <= judgement.effect else opinion
 
 
 def _size(payload: Payload) -> int | None:
