@@ -36,8 +36,9 @@ def test_the_operator_narrows_and_approves_and_the_client_prints_its_token(
         assert (waiting["id"], waiting["client"]) == (id, "laptop")
         assert (waiting["wanted"]["scope"], waiting["wanted"]["tags"]) == ("readWrite", "eu")
         assert "#eu" in run("pair", "list").out
-        approved = run("pair", "approve", id, "--scope", "readOnly", "--source", "shop")
-        assert approved.status == 0
+        words = ("pair", "approve", id, "--scope", "readOnly", "--source", "shop")
+        assert run(*words).status == 66
+        assert run(*words, "--allow-unknown").status == 0
         ended = client.ended()
     assert ended.status == 0
     assert re.fullmatch(r"tg_[\w-]{43}\n", ended.out)

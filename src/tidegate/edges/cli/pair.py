@@ -12,11 +12,11 @@ from msgspec import structs
 
 from tidegate.actors import Scope
 from tidegate.config.addresses import LOOPBACK
+from tidegate.edges.cli.allowlist import Allowlist, refuse_unknown
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
-from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.settings import of_gate, of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
-from tidegate.edges.cli.token import allowlist_words
 from tidegate.errors import Code, GateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
 from tidegate.identity.tokens import check_tables, parse_expiry
@@ -35,16 +35,17 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     action = actions[arguments.action]
 
     async def work(app: Application) -> None:
-        action(app, arguments)
+        await action(app, arguments)
 
-    with_app(open_app(of_state(arguments)), work)
+    settings = of_gate if arguments.action == "approve" else of_state
+    with_app(open_app(settings(arguments)), work)
     return 0
 
 
 # The person
 
 
-def _list(app: Application, arguments: argparse.Namespace) -> None:
+async def _list(app: Application, arguments: argparse.Namespace) -> None:
     now = time.time()
     waiting = app.pairer.waiting()
     if arguments.json:
@@ -68,11 +69,11 @@ def _row(pairing: Pairing, now: float) -> list[Any]:
     wanted = pairing.wanted
     lasts = "good" if wanted.lasts_s is None else f"{wanted.lasts_s / _DAY_S:g} days"
     within = f"{round(pairing.expires_at - now)} s"
-    sees = allowlist_words(wanted.sources, wanted.tags, wanted.tables)
+    sees = Allowlist(wanted.sources, wanted.tags, wanted.tables).words()
     return [pairing.id, pairing.client, pairing.address, wanted.scope.value, sees, lasts, within]
 
 
-def _approve(app: Application, arguments: argparse.Namespace) -> None:
+async def _approve(app: Application, arguments: argparse.Namespace) -> None:
     asked = app.pairer.find(arguments.id)
     granted = asked.wanted
     if arguments.scope:
@@ -88,13 +89,15 @@ def _approve(app: Application, arguments: argparse.Namespace) -> None:
         granted = structs.replace(granted, tables=frozenset(arguments.table))
     if arguments.expires:
         granted = structs.replace(granted, lasts_s=parse_expiry(arguments.expires, 0.0))
+    listed = Allowlist(granted.sources, granted.tags, granted.tables)
+    if not arguments.allow_unknown:
+        await refuse_unknown(app, "pair approve", listed)
     approved = app.pairer.approve(arguments.id, granted, arguments.name)
-    sees = allowlist_words(granted.sources, granted.tags, granted.tables)
-    say(f"approved {approved.id} for {approved.client}: {granted.scope.value}, {sees}")
+    say(f"approved {approved.id} for {approved.client}: {granted.scope.value}, {listed.words()}")
     say(f"its token will be listed as {approved.token_name}; it must be fetched within 5 minutes")
 
 
-def _deny(app: Application, arguments: argparse.Namespace) -> None:
+async def _deny(app: Application, arguments: argparse.Namespace) -> None:
     denied = app.pairer.deny(arguments.id)
     say(f"denied {denied.id} for {denied.client}")
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.actors import Scope
+from tidegate.edges.cli.allowlist import Allowlist, given, refuse_unknown
 from tidegate.edges.cli.application import Application, OpenApp
 from tidegate.edges.cli.person import with_app
-from tidegate.edges.cli.settings import of_state
+from tidegate.edges.cli.settings import of_gate, of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.identity.tokens import parse_expiry
 from tidegate.store.api import TokenEntry
@@ -22,33 +23,32 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     action = actions[arguments.action]
 
     async def work(app: Application) -> None:
-        action(app, arguments)
+        await action(app, arguments)
 
-    with_app(open_app(of_state(arguments)), work)
+    settings = of_gate if arguments.action == "create" else of_state
+    with_app(open_app(settings(arguments)), work)
     return 0
 
 
-def _create(app: Application, arguments: argparse.Namespace) -> None:
-    known = {source.name for source in app.store.sources()}
+async def _create(app: Application, arguments: argparse.Namespace) -> None:
     expires_at = parse_expiry(arguments.expires, time.time())
-    sources = frozenset(arguments.source) or None
-    tags = frozenset(arguments.tag) or None
+    listed = given(arguments)
+    if not arguments.allow_unknown:
+        await refuse_unknown(app, "token create", listed)
     plaintext, entry = app.tokens.create(
         arguments.name,
         Scope(arguments.scope),
-        sources,
+        listed.sources,
         expires_at,
-        tags,
-        frozenset(arguments.table) or None,
+        listed.tags,
+        listed.tables,
     )
     print(plaintext)
-    sees = allowlist_words(entry.sources, entry.tags, entry.tables)
-    say(f"token {entry.name}: {entry.scope.value}, {sees}, {_until(entry.expires_at)}")
-    for name in sorted((sources or frozenset()) - known):
-        say(f"note: no source {name} is saved yet")
+    until = _until(entry.expires_at)
+    say(f"token {entry.name}: {entry.scope.value}, {listed.words()}, {until}")
 
 
-def _list(app: Application, arguments: argparse.Namespace) -> None:
+async def _list(app: Application, arguments: argparse.Namespace) -> None:
     now = time.time()
     entries = app.tokens.list()
     rows = [_described(entry, now) for entry in entries]
@@ -57,12 +57,12 @@ def _list(app: Application, arguments: argparse.Namespace) -> None:
         return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
     for row, entry in zip(rows, entries, strict=True):
-        row["sources"] = allowlist_words(entry.sources, entry.tags, entry.tables)
+        row["sources"] = Allowlist(entry.sources, entry.tags, entry.tables).words()
         row["expires_at"] = row["expires_at"] or "never"
     show_table(columns, [[row[name] for name in columns] for row in rows])
 
 
-def _revoke(app: Application, arguments: argparse.Namespace) -> None:
+async def _revoke(app: Application, arguments: argparse.Namespace) -> None:
     app.tokens.revoke(arguments.name)
     say(f"revoked {arguments.name}")
 
@@ -93,21 +93,6 @@ def _moment(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def allowlist_words(
-    sources: frozenset[str] | None,
-    tags: frozenset[str] | None,
-    tables: frozenset[str] | None = None,
-) -> str:
-    """An allowlist for people: names first, then tags with a `#`, then the tables there."""
-    words = [*sorted(sources or ()), *(f"#{tag}" for tag in sorted(tags or ()))]
-    places = ", ".join(words) or "no source"
-    if sources is None and tags is None:
-        places = "every source"
-    if tables is None:
-        return places
-    return f"{places} (only {', '.join(sorted(tables)) or 'no table'})"
 
 
 def _until(expires_at: float | None) -> str:

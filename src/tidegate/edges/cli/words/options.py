@@ -31,5 +31,13 @@ def home_options(parser: argparse.ArgumentParser) -> None:
     config_option(parser)
 
 
+def ahead_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-unknown",
+        action="store_true",
+        help="let it name sources, tags and tables that are not there yet",
+    )
+
+
 def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

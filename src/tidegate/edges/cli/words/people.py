@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.edges.cli.words.options import SCOPES, Commands, home_options, json_option
+from tidegate.edges.cli.words.options import (
+    SCOPES,
+    Commands,
+    ahead_option,
+    home_options,
+    json_option,
+)
 
 
 def add_token(commands: Commands) -> None:
@@ -35,6 +41,7 @@ def add_token(commands: Commands) -> None:
         help="a table it may use there, as table, schema.table or source:table (default: every "
         "table); may be repeated",
     )
+    ahead_option(create)
     create.add_argument(
         "--expires",
         default="never",
@@ -76,6 +83,7 @@ def add_pair(commands: Commands) -> None:
         metavar="TABLE",
         help="let it use this table alone, and others given likewise",
     )
+    ahead_option(approve)
     deny = actions.add_parser("deny", help="refuse a request")
     for action in (approve, deny):
         action.add_argument("id", metavar="ID", help="as shown by both sides, such as 7F3K-92QM")
