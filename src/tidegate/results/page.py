@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tidegate.pages import Column, Limits, Page, Truncation
-from tidegate.results.types import Rows, encode, encode_rows
+from tidegate.results.types import Rows, append_rows, encode, encode_rows
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
@@ -27,6 +27,8 @@ CHUNK_BYTES = 131_072
 MAX_CHUNK_ROWS = 512
 """More rows at once are slower: they fall out of the processor's cache between the passes."""
 
+_COMMA = ord(",")
+
 decode = msgspec.json.decode
 
 
@@ -36,13 +38,13 @@ class PageBuilder:
 
     __slots__ = (
         "_as_text",
+        "_buffer",
         "_bytes",
         "_columns",
         "_count",
         "_ended",
         "_full",
         "_limits",
-        "_parts",
         "_truncations",
         "rest",
     )
@@ -53,7 +55,7 @@ class PageBuilder:
         self._columns = columns
         self._limits = limits
         self._as_text = cells == "text"
-        self._parts: list[bytes] = []
+        self._buffer = bytearray()  # the array of rows, without the bracket that ends it
         self._bytes = 2  # the brackets
         self._count = 0
         self._ended = False
@@ -65,7 +67,7 @@ class PageBuilder:
     @property
     def empty(self) -> bool:
         """Whether nothing has been added yet."""
-        return not self._parts and not self._ended
+        return not self._buffer and not self._ended
 
     @property
     def limits(self) -> Limits:
@@ -77,7 +79,7 @@ class PageBuilder:
 
     def adopt(self, page: Page, rest: Rows) -> None:
         """Be what another builder, with these limits and cells, has built in another process."""
-        self._parts = [page.rows]
+        self._buffer[:] = page.rows[:-1]
         self._bytes = len(page.rows)
         self._count = page.row_count
         self._truncations = page.truncations
@@ -117,12 +119,23 @@ class PageBuilder:
 
     def _take(self, rows: Rows) -> bool:
         """Take the rows if they fit; else what fits of them, and say False."""
-        whole = encode_rows(rows, as_text=self._as_text)
-        size = self._bytes + len(whole) - 2 + (self._count > 0)
+        if self._append(rows):
+            return True
+        self._fill(rows)
+        return False
+
+    def _append(self, rows: Rows) -> bool:
+        """Take all of the rows, or say False and take none."""
+        buffer = self._buffer
+        start = len(buffer)
+        append_rows(buffer, rows, as_text=self._as_text)
+        size = len(buffer)
         if size > self._limits.max_bytes:
-            self._fill(rows)
+            del buffer[start:]
             return False
-        self._parts.append(whole)
+        if start:
+            buffer[start] = _COMMA  # where these rows' own bracket opened
+        del buffer[-1:]
         self._bytes = size
         self._count += len(rows)
         return True
@@ -136,14 +149,9 @@ class PageBuilder:
         status: str | None = None,
     ) -> Page:
         """The page of what was added."""
-        parts = self._parts
-        if len(parts) == 1:
-            rows = parts[0]
-        else:
-            rows = b"[" + b",".join([part[1:-1] for part in parts]) + b"]"
         return Page(
             columns=self._columns,
-            rows=rows,
+            rows=b"".join((self._buffer or b"[", b"]")),
             row_count=self._count,
             affected=affected,
             truncations=self._truncations,
@@ -155,13 +163,8 @@ class PageBuilder:
     def _fill(self, rows: Rows) -> None:
         """Take the rows that still fit; cut the first one to fit if none does."""
         for row in rows:
-            one = encode_rows([row], as_text=self._as_text)
-            size = self._bytes + len(one) - 2 + (self._count > 0)
-            if size > self._limits.max_bytes:
+            if not self._append([row]):
                 break
-            self._parts.append(one)
-            self._bytes = size
-            self._count += 1
         if self._count == 0 and self._take_cut(rows[0]) and len(rows) == 1:
             self._full = True  # whether a row is missing, only the next fetch can tell
         else:
@@ -181,9 +184,8 @@ class PageBuilder:
                 step = 4 if isinstance(row[place], bytes) else 1  # base64 comes in fours
                 values[place] = _shortened(values[place], share, step)
                 cut += 1
-        one = b"[" + encode(values) + b"]"
-        self._parts.append(one)
-        self._bytes = len(one)
+        self._buffer += b"[" + encode(values)
+        self._bytes = len(self._buffer) + 1
         self._count = 1
         self._truncations += (Truncation("value", share, cut),)
         return True

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import datetime
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from math import isfinite, isnan
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import msgspec
@@ -39,7 +40,9 @@ MAX_SAFE_INTEGER = 2**53 - 1
 COLUMNWISE_ROWS = 8
 """From this many rows on, looking at whole columns is cheaper than at single values."""
 
-encode = msgspec.json.Encoder().encode
+_ENCODER = msgspec.json.Encoder()
+
+encode = _ENCODER.encode
 
 _PLAIN: frozenset[type] = frozenset(
     {
@@ -58,6 +61,12 @@ _PLAIN: frozenset[type] = frozenset(
 )
 """Types that msgspec writes as this module says."""
 
+_SafeInteger = Annotated[int, msgspec.Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
+_Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+_OrdinaryRows = list[tuple[_SafeInteger | _Finite | str | bool | None, ...]]
+"""Rows that can be told to be plain in one pass of C, which is how most are."""
+
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 
 _SMALL_EXPONENTS = bytes([*range(0x43), *range(0x80, 0xC3)])
@@ -69,14 +78,23 @@ _SMALL_SEVENTHS = bytes(range(0x20))
 
 def encode_rows(rows: Rows, *, as_text: bool = False) -> bytes:
     """Rows as a JSON array of arrays."""
+    buffer = bytearray()
+    append_rows(buffer, rows, as_text=as_text)
+    return bytes(buffer)
+
+
+def append_rows(buffer: bytearray, rows: Rows, *, as_text: bool = False) -> None:
+    """Write rows as a JSON array of arrays behind what the buffer holds."""
     if as_text:
         rows = text_rows(rows)
     elif not _all_plain(rows):
         rows = [[plain(value) for value in row] for row in rows]
+    start = len(buffer)
     try:
-        return encode(rows)
+        _ENCODER.encode_into(rows, buffer, start)
     except (UnicodeError, TypeError, ValueError):
-        return encode([[_repaired(plain(value)) for value in row] for row in rows])
+        repaired = [[_repaired(plain(value)) for value in row] for row in rows]
+        _ENCODER.encode_into(repaired, buffer, start)
 
 
 def text_rows(rows: Rows) -> Rows:
@@ -126,6 +144,11 @@ def text(value: Any) -> str | None:
 
 def _all_plain(rows: Rows) -> bool:
     """Whether msgspec writes every value of the rows rightly as it is."""
+    try:
+        msgspec.convert(rows, _OrdinaryRows)
+        return True
+    except msgspec.ValidationError:
+        pass  # there is something else among them
     if len(rows) >= COLUMNWISE_ROWS:
         return all(map(_column_is_plain, zip(*rows, strict=True)))
     for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +25,10 @@ BATCH_BYTES = 1_000_000
 LARGE_ROW_S = 0.000_02
 """What comes sooner holds less than some 100 kB, whatever it is made of."""
 
+GROUP_ROWS = 4
+"""How many rows are read between two looks at the clock, behind a batch that came soon. Each may
+hold `program.ROW_BYTES`, and so this is few."""
+
 PLAN_COLUMNS = (Column("id", "INTEGER"), Column("parent", "INTEGER"), Column("detail", "TEXT"))
 """What EXPLAIN QUERY PLAN tells, without the column that SQLite names `notused`."""
 
@@ -38,7 +42,9 @@ class Execution:
         "_cursor",
         "_explain",
         "_given",
+        "_held",
         "_plan",
+        "_quick",
         "_session",
         "_statement",
         "columns",
@@ -62,6 +68,8 @@ class Execution:
         self._plan = plan
         self._statement = statement
         self._given = 0
+        self._quick = False
+        self._held: Rows = []
         self._cursor: Cursor | LenientCursor
         self.writes = writes
         self._explain = explain
@@ -126,18 +134,28 @@ class Execution:
         return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
 
     def _gather(self, rows: Rows, max_rows: int) -> None:
-        append = rows.append
+        if self._held:
+            rows.append(self._held.pop(0))
+            return
+        source = islice(self._cursor, max_rows - len(rows))
+        group = GROUP_ROWS if self._quick else 1
+        self._quick = True
         size = 0
         before = perf_counter()
-        for row in islice(self._cursor, max_rows - len(rows)):
-            append(row)
+        for few in zip_longest(*[source] * group, fillvalue=()):
             # Weighing costs more than reading, and a large row is one that takes its time.
             now = perf_counter()
             if now - before > LARGE_ROW_S:
-                size += _weight(row)
+                self._quick = False
+                size += sum([_weight(row) for row in few if row])
                 if size > BATCH_BYTES:
+                    rows.append(few[0])
+                    self._held = [row for row in few[1:] if row]  # each is handed over alone
                     return
+            rows += few
             before = now
+        while rows and not rows[-1]:
+            rows.pop()
         if len(rows) < max_rows:
             self._end_change("COMMIT")
             self.done = True
