@@ -60,7 +60,8 @@ async def test_text_that_is_not_utf8_is_shown_with_replacements_and_fails_no_row
 async def test_large_rows_among_small_ones_come_once_each_and_in_order(shop):
     text = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1400)"
-        " SELECT i, CASE WHEN i BETWEEN 1001 AND 1007 OR i = 1400 THEN zeroblob(700000) ELSE x'' END"
+        " SELECT i, CASE WHEN i BETWEEN 1001 AND 1007 OR i = 1400"
+        " THEN zeroblob(700000) ELSE x'' END"
         " FROM n"
     )
     wanted = [(i, 700_000 if 1001 <= i <= 1007 or i == 1400 else 0) for i in range(1, 1401)]
