@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from tidegate.actors import Actor
 from tidegate.approvals.approvals import Approvals
-from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
 from tidegate.calls import FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
-from tidegate.config.addresses import LOOPBACK
 from tidegate.config.model import Config
-from tidegate.config.oauth import OAuthSettings, resource_url
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
 from tidegate.connections import Connections, Declared
@@ -40,8 +33,8 @@ from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
 from tidegate.identity.vigil import Vigil
+from tidegate.journal import Journal
 from tidegate.protocol.kernel import Kernel
-from tidegate.protocol.model import Context
 from tidegate.sources import Source
 from tidegate.store.approvals import ApprovalBook
 from tidegate.store.desk import DeskFile
@@ -51,17 +44,7 @@ from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.surface import Surface
 
-if TYPE_CHECKING:  # the HTTP edge is loaded by who serves HTTP
-    import socket
-
-    from tidegate.edges.bridge.keeper import Keeper
-    from tidegate.edges.challenge import Challenge
-    from tidegate.edges.pages import Serve
-    from tidegate.identity.bridge import BridgePass
-
 SURFACES = ("core", "workbench")
-REALMS = {"workbench": "TablePro MCP"}
-"""What a surface's document calls itself in challenges, where it does."""
 
 
 class App:
@@ -70,24 +53,22 @@ class App:
     def __init__(self, config: Config, directory: Path) -> None:
         self.config = config
         self.directory = directory
-        self._doer = "cli"
         self.store = SqliteStore(directory / "state.db")
         self.history = History(self.store)
         self.audit = AuditLog(
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
-        self.tokens = Tokens(self.store, note=self.note)
-        self.door = Door(self.tokens, self.tell)
+        self.journal = Journal(self.audit)
+        self.tokens = Tokens(self.store, note=self.journal.note)
+        self.door = Door(self.tokens, self.journal.tell)
         self._file = StateFile(directory / "state.db")
-        self.pairer = Pairer(Pairings(self._file), self.tokens, note=self.note, tell=self.tell)
-        self.connections = Connections(
-            self.store,
-            open_engine,
-            *declared(config),
+        self.pairer = Pairer(
+            Pairings(self._file), self.tokens, note=self.journal.note, tell=self.journal.tell
         )
+        self.connections = Connections(self.store, open_engine, *declared(config))
         self.desk = Desk(DeskFile(self._file))
         self.approvals = Approvals(
-            ApprovalBook(self._file), config.approvals, note=self._note_approval
+            ApprovalBook(self._file), config.approvals, note=self.journal.note_by
         )
         self.gateway = Gateway(
             self.connections,
@@ -121,8 +102,7 @@ class App:
             config = changed()
             if config is None:
                 return None
-            details = {"settings": digest_of(config)}
-            self.audit.note(Happening(name="settings.changed", actor="server", details=details))
+            self.journal.note_change(config)
             return declared(config)
 
         self.connections.follow(look)
@@ -135,7 +115,7 @@ class App:
         """A surface by name, imported now."""
         module: Any = importlib.import_module(f"tidegate.surfaces.{name}")
         surface: Surface = module.surface(self.gateway, config=self.config)
-        surface.turned_away = self._record_turned_away
+        surface.turned_away = self.journal.tell_turned_away
         return surface
 
     def run_stdio(self) -> None:
@@ -160,11 +140,11 @@ class App:
         surfaces = [self.surface(name) for name in self.config.surfaces]
         server = surfaces[0] if len(surfaces) == 1 else Several(surfaces)
         kernel = Kernel(server, server.settings)
-        self._record_start("stdio")
+        self.journal.note_start(self.config, "stdio")
         try:
             await serve(kernel, stdio(self.config.allow_writes), stop=_stop_on_signal())
         finally:
-            self._record_stop()
+            self.journal.tell_stop()
             await self.close()
 
     async def serve_http(
@@ -177,34 +157,30 @@ class App:
         found: Callable[[], None] | None = None,
     ) -> None:
         """Serve until `stop` is set, or without one until SIGTERM or SIGINT."""
+        # Loaded by who serves HTTP.
+        from tidegate import hosting
         from tidegate.edges.bridge.idleness import Idleness
         from tidegate.edges.guards import Guard
         from tidegate.edges.http import HttpEdge
         from tidegate.edges.listen import address_of, bind, listen
-        from tidegate.edges.pairing import pages as pairing_pages
 
         config = self.config
         listener = bind(host, port)
-        hosts = {*config.allowed_hosts, host}
-        keeper, admission = self._keep_for_bridges(listener)
-        self._open_to(config.oauth, admission)
-        kernels = self._kernels()
-        pages = pairing_pages(self.pairer) if config.auth and config.pairing else {}
+        keeper, admission = hosting.keeper_of(config, self.directory, listener, self.journal.note)
+        verifier = hosting.verifier_of(config)
+        self.door = Door(self.tokens, self.journal.tell, verifier=verifier, bridge=admission)
+        kernels = hosting.kernels_of(config, self.surface)
         edge = HttpEdge(
             kernels,
             self.door.identify if config.auth else _identify_nobody,
-            guard=Guard(hosts, config.allowed_origins),
+            guard=Guard({*config.allowed_hosts, host}, config.allowed_origins),
             body_limit=config.body_limit_bytes,
-            pages={
-                **pages,
-                **self._resource_pages(kernels),
-                **({} if keeper is None else keeper.pages()),
-            },
-            challenges=self._challenges(kernels),
+            pages=hosting.pages_of(config, kernels, self.pairer, keeper),
+            challenges=hosting.challenges_of(config, kernels),
         )
-        self._doer = "server"
+        self.journal.doer = "server"
         address = address_of(listener)
-        self._record_start(address)
+        self.journal.note_start(config, address)
         stop = stop or _stop_on_signal()
         idleness = Idleness(edge)
         tasks = [asyncio.ensure_future(Vigil(self.tokens, edge).keep())]
@@ -232,46 +208,12 @@ class App:
                 task.cancel()
             if keeper is not None:
                 keeper.close()
-            self._record_stop()
+            self.journal.tell_stop()
             await self.close()
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
         """Put on record what is about to be done. Raises: GateError AUDIT_UNAVAILABLE."""
-        self.audit.note(Happening(name=name, actor=self._doer, details=dict(details)))
-
-    def _note_approval(self, name: str, actor: str, details: Mapping[str, str]) -> None:
-        self.audit.note(Happening(name=name, actor=actor or self._doer, details=dict(details)))
-
-    def tell(self, name: str, details: Mapping[str, str]) -> None:
-        """Put on record what callers without a token cause."""
-        self.audit.tally(Happening(name=name, details=dict(details)))
-
-    def _record_turned_away(self, context: Context, tool: str, reason: str) -> None:
-        actor, client = context.actor, context.client
-        self.audit.tally(
-            Happening(
-                name="call.turned_away",
-                actor=actor.id,
-                actor_name=actor.name,
-                client=f"{client.name}/{client.version}",
-                details={"tool": tool, "reason": reason},
-            )
-        )
-
-    def _record_start(self, edge: str) -> None:
-        """Put on record who serves what under which settings. Raises: GateError."""
-        details = {
-            "edge": edge,
-            "surfaces": " ".join(self.config.surfaces),
-            "auth": str(self.config.auth).lower(),
-            "writes": str(self.config.allow_writes).lower(),
-            "failure_mode": self.config.audit.failure_mode,
-            "settings": digest_of(self.config),
-        }
-        self.audit.note(Happening(name="server.started", actor="server", details=details))
-
-    def _record_stop(self) -> None:
-        self.audit.tally(Happening(name="server.stopped", actor="server"))
+        self.journal.note(name, details)
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""
@@ -279,63 +221,8 @@ class App:
         self.tokens.close()
         self._file.close()
         self.history.close()
-        self.desk.close()
         self.audit.close()
         self.store.close()
-
-    def _open_to(self, settings: OAuthSettings | None, bridge: BridgePass | None) -> None:
-        """Take tokens of an authorization server and those of bridges too."""
-        verifier = None
-        if settings is not None:
-            from tidegate.identity.oauth import OAuth
-
-            names = {resource_url(settings, path) for path in self._paths()} | {*settings.audience}
-            verifier = OAuth(settings, frozenset(names))
-        self.door = Door(self.tokens, self.tell, verifier=verifier, bridge=bridge)
-
-    def _keep_for_bridges(self, listener: socket.socket) -> tuple[Keeper | None, BridgePass | None]:
-        """What lets bridges find this server, if they may and could."""
-        host, port = listener.getsockname()[:2]
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
-        if not self.config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
-            return None, None
-        from tidegate.edges.bridge.handshake import Place
-        from tidegate.edges.bridge.keeper import Keeper
-        from tidegate.identity.bridge import BridgePass
-
-        admission = BridgePass(self.config.bridge, self.note)
-        patience_s = self.config.limits.max_timeout_s + self.config.approvals.wait_s
-        place, paths = Place(self.directory), tuple(self._paths())
-        return Keeper(place, admission, host, port, paths, patience_s), admission
-
-    def _resource_pages(self, paths: Iterable[str]) -> dict[str, Serve]:
-        from tidegate.edges.challenge import resource_pages
-
-        return {} if self.config.oauth is None else resource_pages(self.config.oauth, paths)
-
-    def _challenges(self, paths: Iterable[str]) -> dict[str, Challenge]:
-        """What callers of each path are told who hold no token."""
-        from tidegate.edges.challenge import Challenge, challenge_of
-
-        first, oauth = self.config.surfaces[0], self.config.oauth
-        made: dict[str, Challenge] = {}
-        for path in paths:
-            realm = REALMS.get(path.removeprefix("/mcp").strip("/") or first, "tidegate")
-            made[path] = Challenge(realm) if oauth is None else challenge_of(oauth, path, realm)
-        return made
-
-    def _paths(self) -> list[str]:
-        """Where MCP is served: `/mcp` and one path for each surface."""
-        return ["/mcp", *(f"/mcp/{name}" for name in self.config.surfaces)]
-
-    def _kernels(self) -> dict[str, Kernel]:
-        """One kernel for each surface, on its own path; `/mcp` is the first of them."""
-        kernels: dict[str, Kernel] = {}
-        for name in self.config.surfaces:
-            surface = self.surface(name)
-            kernels[f"/mcp/{name}"] = Kernel(surface, surface.settings)
-        kernels["/mcp"] = kernels[f"/mcp/{self.config.surfaces[0]}"]
-        return kernels
 
 
 def check_surface(name: str) -> None:
@@ -346,11 +233,6 @@ def check_surface(name: str) -> None:
             f"There is no surface {name!r}",
             hint=f"Choose from {', '.join(SURFACES)}.",
         )
-
-
-def digest_of(config: Config) -> str:
-    """What tells two settings apart in the record, without their content."""
-    return f"sha256:{sha256(msgspec.json.encode(config)).hexdigest()}"
 
 
 def _identify_nobody(bearer: str | None, address: str) -> Actor:

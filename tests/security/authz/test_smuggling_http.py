@@ -15,6 +15,7 @@ from authz_house import House, play
 from authz_rows import LISTINGS, ROWS
 from tidegate.actors import Scope
 from tidegate.edges.http import HttpEdge
+from tidegate.hosting import challenges_of, kernels_of
 
 OLD, MODERN = "2025-11-25", "2026-07-28"
 WRITE = "UPDATE orders SET total = total + 1 WHERE id = 1"
@@ -25,9 +26,10 @@ class Line:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        kernels = house.app._kernels()
+        config = house.app.config
+        kernels = kernels_of(config, house.app.surface)
         self.edge = HttpEdge(
-            kernels, house.app.door.identify, challenges=house.app._challenges(kernels)
+            kernels, house.app.door.identify, challenges=challenges_of(config, kernels)
         )
 
     def token(self, name: str, scope: Scope, **more: Any) -> str:
