@@ -183,3 +183,68 @@ def test_callers_are_mapped_only_where_the_database_knows_roles(run: Run, databa
     assert entry["name"] == "shop"
     bad = run("source", "add", "more", "mysql://gate@db.example/shop", "--run-as-variable", "x")
     assert bad.status == 2 and "NAME=VALUE" in bad.err
+
+
+SHOP = ("shop", "postgresql://gate@db.example/shop")
+
+
+def mapping(run: Run) -> dict[str, object]:
+    (entry,) = run("source", "list", "--json").json["sources"]
+    return entry["run_as"]
+
+
+def test_callers_are_mapped_to_roles_one_by_one(run: Run) -> None:
+    run("token", "create", "alice", "--scope", "readOnly")
+    added = run("source", "add", *SHOP, "--run-as", "alice=reader", "--run-as", "alise=b=c")
+    assert added.status == 0
+    assert "no active token is named alise; did you mean alice?" in added.err
+    assert mapping(run) == {
+        "role": None, "roles": [["alice", "reader"], ["alise", "b=c"]], "variables": [],
+    }  # fmt: skip
+    words = ("--run-as", "alise=", "--run-as", "cli=me", "--run-as-variable", "app.actor=x")
+    changed = run("source", "update", "shop", *words)
+    assert (changed.status, changed.err.count("\n")) == (0, 1)
+    assert mapping(run) == {
+        "role": None, "roles": [["alice", "reader"], ["cli", "me"]],
+        "variables": [["app.actor", "x"]],
+    }  # fmt: skip
+    assert run("source", "update", "shop", "--run-as-role", "{actor.name}").status == 0
+    assert mapping(run)["role"] == "{actor.name}"
+    assert mapping(run)["variables"] == [["app.actor", "x"]]
+
+
+def test_what_was_said_of_a_source_can_be_taken_away(run: Run) -> None:
+    words = ("--run-as", "cli=me", "--tag", "eu", "--mask", "a.b", "--filter", "t: x = 1")
+    run("source", "add", *SHOP, *words)
+    assert run("source", "update", "shop", "--clear", "masks", "--clear", "filters").status == 0
+    (entry,) = run("source", "list", "--json").json["sources"]
+    assert (entry["masks"], entry["filters"], entry["tags"]) == ([], [], ["eu"])
+    words = ("--clear", "run-as", "--run-as", "stdio=you", "--clear", "tags")
+    assert run("source", "update", "shop", *words).status == 0
+    assert mapping(run) == {"role": None, "roles": [["stdio", "you"]], "variables": []}
+    assert run("source", "update", "shop", "--clear", "run-as").status == 0
+    assert mapping(run) is None
+    assert run("source", "list", "--json").json["sources"][0]["tags"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("--run-as", "alice"), 2),
+        (("--run-as", "=reader"), 2),
+        (("--run-as-role", "{actor.nmae}"), 78),
+        (("--run-as", "alice={actor.role}"), 78),
+        (("--run-as-variable", "app.actor={actor}"), 78),
+        (("--filter", "orders: owner = {actor.nmae}"), 78),
+        (("--run-as-role", ""), 78),
+        (("--clear", "mask"), 2),
+    ],
+)
+def test_a_mapping_that_means_nothing_changes_nothing(
+    run: Run, words: tuple[str, ...], status: int
+) -> None:
+    run("source", "add", *SHOP)
+    before = run("source", "list", "--json").json
+    ended = run("source", "update", "shop", *words)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (status, "", 1)
+    assert run("source", "list", "--json").json == before

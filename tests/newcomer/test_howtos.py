@@ -82,7 +82,7 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
         )
     finally:
         database.close()
-    assert len(outcomes) == 4
+    assert len(outcomes) == 6
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
 

@@ -13,6 +13,9 @@ from tidegate.config.faults import invalid
 from tidegate.secrets import refuse_literal
 from tidegate.sources import Mask, RowFilter, RunAs
 
+BLANKS = ("{actor.name}", "{actor.id}")
+"""What stands for the caller in `run_as` and in the `where` of a filter."""
+_BLANK = re.compile(r"\{actor\b[^{}]*\}")
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -26,6 +29,8 @@ class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.role is None and not self.roles and not self.variables:
             raise invalid("`run_as` names no role and no variable.")
+        for text in (self.role or "", *self.roles.values(), *self.variables.values()):
+            check_blanks(text, "run_as")
 
     @property
     def run_as(self) -> RunAs:
@@ -80,6 +85,17 @@ def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None
             )
         if not rule.where.strip():
             raise invalid(f"The row filter on `{rule.table}` has no condition.")
+        check_blanks(rule.where, "where")
+
+
+def check_blanks(text: str, setting: str) -> None:
+    """Raises: GateError CONFIG_INVALID for a blank like `{actor.nmae}` that nothing fills."""
+    for blank in _BLANK.findall(text):
+        if blank not in BLANKS:
+            raise invalid(
+                f"`{setting}` has the blank `{blank[:80]}`, which nothing fills.",
+                hint=f"There are {' and '.join(BLANKS)}.",
+            )
 
 
 def check_source_name(name: str) -> None:

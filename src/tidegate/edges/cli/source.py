@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from tidegate.edges.cli.settings import of_gate, of_state
 from tidegate.edges.cli.terminal import say, show_json, show_table
 from tidegate.edges.cli.words.sources import SOURCE_RULES
 from tidegate.errors import Code, GateError
+from tidegate.identity.actors import ANONYMOUS, cli, stdio
+from tidegate.identity.bridge import NAME as BRIDGE
 from tidegate.metadata import Catalog
 from tidegate.pages import Page
 from tidegate.replies import ConnectionState
-from tidegate.sources import Mask, RowFilter, Source
+from tidegate.sources import Mask, RowFilter, RunAs, Source
 from tidegate.statements import Statement
 
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
@@ -54,39 +56,59 @@ def _settings(arguments: argparse.Namespace) -> Config:
     return msgspec.structs.replace(config, sources=(source,))
 
 
-def _rules(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What is given of a source's settings, by the setting's name."""
+def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
+    """What is given of a source's settings, by the setting's name; `before` is what it was."""
     given: dict[str, Any] = {name: getattr(arguments, name) for name in SOURCE_RULES}
     given["tags"] = tuple(dict.fromkeys(arguments.tag)) or None
-    given["run_as"] = _run_as(arguments)
     given["masks"] = tuple(Mask(column, show) for column, show in arguments.mask) or None
     given["filters"] = (
         tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
     )
-    return {name: value for name, value in given.items() if value is not None}
+    rules = {name: value for name, value in given.items() if value is not None}
+    for name in getattr(arguments, "clear", ()):
+        rules.setdefault(name.replace("-", "_"), None if name == "run-as" else ())
+    run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
+    return rules if run_as is None else {**rules, "run_as": run_as}
 
 
-def _run_as(arguments: argparse.Namespace) -> RunAsSettings | None:
-    """Who callers are to the database. Raises: GateError ARGUMENT_INVALID."""
-    variables: dict[str, str] = {}
-    for given in arguments.run_as_variable:
-        name, equals, value = given.partition("=")
+def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:
+    """Who callers are to the database; None if nothing is said of it.
+
+    Roles and variables that were there stay, unless they are given anew, or empty to take them
+    away. Raises: GateError ARGUMENT_INVALID, CONFIG_INVALID.
+    """
+    if arguments.run_as_role is None and not (arguments.run_as or arguments.run_as_variable):
+        return None
+    before = before or RunAs()
+    role = before.role if arguments.run_as_role is None else arguments.run_as_role or None
+    roles = _pairs("--run-as", "CALLER=ROLE", arguments.run_as, before.roles)
+    given = arguments.run_as_variable
+    return RunAsSettings(
+        role, roles, _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
+    )
+
+
+def _pairs(
+    option: str, form: str, given: Sequence[str], before: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    pairs = dict(before)
+    for text in given:
+        name, equals, value = text.partition("=")
         if not name or not equals:
             raise GateError(
                 Code.ARGUMENT_INVALID,
-                f"`--run-as-variable {given}` is not NAME=VALUE.",
-                hint="Write app.actor={actor.name}.",
+                f"`{option} {text}` is not {form}.",
+                hint="`tidegate source update --help` has examples.",
             )
-        variables[name] = value
-    if arguments.run_as_role is None and not variables:
-        return None
-    return RunAsSettings(arguments.run_as_role, variables=variables)
+        pairs[name] = value
+    return {name: value for name, value in pairs.items() if value}
 
 
 async def _add(app: Application, arguments: argparse.Namespace) -> None:
     source = _given(app, arguments.name)
     app.note("source.added", _noted(source))
     app.store.add_source(source)
+    _warn_of_callers(app, arguments)
     say(f"added {source.name} ({source.engine}, {source.external_access})")
 
 
@@ -94,7 +116,7 @@ async def _update(app: Application, arguments: argparse.Namespace) -> None:
     source = app.store.source(arguments.name)
     if source is None:
         raise _unknown(app, arguments.name)
-    rules = _rules(arguments)
+    rules = _rules(arguments, source)
     if arguments.url is not None:
         rules["url"] = _fixed(arguments.url)
     if not rules:
@@ -114,7 +136,20 @@ async def _update(app: Application, arguments: argparse.Namespace) -> None:
     )
     app.note("source.changed", _noted(changed) | {"settings": " ".join(sorted(rules))})
     app.store.change_source(changed)
+    _warn_of_callers(app, arguments)
     say(f"changed {changed.name} ({changed.engine}, {changed.external_access})")
+
+
+def _warn_of_callers(app: Application, arguments: argparse.Namespace) -> None:
+    """Say which callers of `--run-as` nobody is so far: their tokens may come later."""
+    known = {entry.name for entry in app.tokens.list() if entry.revoked_at is None}
+    known |= {cli().name, stdio().name, ANONYMOUS.name, BRIDGE}
+    pairs = [str(text).partition("=") for text in arguments.run_as]
+    callers = {name for name, _, role in pairs if role}
+    for name in sorted(callers - known):
+        near = difflib.get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        say(f"note: no active token is named {name}{meant}")
 
 
 def save(app: Application, name: str) -> None:

@@ -35,6 +35,7 @@ SOURCE_RULES = {
     "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
 }
 """Settings of a source that are flags of `source add` and `update`, with what they mean."""
+CLEARABLE = ("tags", "masks", "filters", "run-as")
 
 
 def _source_rules(action: argparse.ArgumentParser) -> None:
@@ -48,6 +49,14 @@ def _source_rules(action: argparse.ArgumentParser) -> None:
         "--run-as-role",
         metavar="ROLE",
         help="the database's role that callers run as; {actor.name} is the name of their token",
+    )
+    action.add_argument(
+        "--run-as",
+        metavar="CALLER=ROLE",
+        action="append",
+        default=[],
+        help="the role of one caller, by the name of its token, such as alice=reader; without "
+        "--run-as-role nobody else gets in; repeatable",
     )
     action.add_argument(
         "--run-as-variable",
@@ -93,12 +102,21 @@ def add_source(commands: Commands) -> None:
     update = actions.add_parser(
         "update",
         help="change a source's settings",
-        description="Change what is given and leave the rest. It holds from the next call, also in"
-        " servers that run.",
+        description="Change what is given and leave the rest. Tags, masks and filters that are "
+        "given replace those that were there; of --run-as and --run-as-variable each replaces its "
+        "own, and an empty one (alice=) takes it away. It holds from the next call, also in "
+        "servers that run.",
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="where it is now")
     _source_rules(update)
+    update.add_argument(
+        "--clear",
+        action="append",
+        default=[],
+        choices=CLEARABLE,
+        help="take all of these away, before what is given anew; may be repeated",
+    )
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="forget a source; its data stays as it is")
     remove.add_argument("name", metavar="NAME", help="a saved source")
