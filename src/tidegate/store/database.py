@@ -89,6 +89,27 @@ def reading(connection: apsw.Connection) -> Generator[None, None, None]:
             connection.execute("ROLLBACK")
 
 
+@contextmanager
+def failures() -> Generator[None, None, None]:
+    """Tell what SQLite and the file system say as STATE_FAILED."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        raise failed(error) from error
+
+
+def failed(error: Exception) -> GateError:
+    """The coded error of what SQLite or the file system says."""
+    if isinstance(error, apsw.BusyError):
+        return GateError(
+            Code.STATE_FAILED,
+            "Another process holds the state store.",
+            hint="Retry in a moment.",
+            retry_after_s=1.0,
+        )
+    return GateError(Code.STATE_FAILED, f"The state store failed: {error}.")
+
+
 def _migrate(connection: apsw.Connection, path: Path) -> None:
     _use_wal(connection)
     with transaction(connection):

@@ -9,18 +9,19 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Literal
 
 import apsw
 
-from tidegate.errors import Code, GateError
-from tidegate.store.database import connect, transaction
+from tidegate.store.database import connect, failures, transaction
 
 
 class StateFile:
     """The state file at `path`, which a store has prepared. Safe to use from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> None:
         self._path = path
+        self._synchronous: Literal["FULL", "NORMAL"] = synchronous
         self._lock = Lock()
         self._connection: apsw.Connection | None = None
 
@@ -30,14 +31,11 @@ class StateFile:
 
         Raises: GateError STATE_FAILED.
         """
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = connect(self._path)
-                    self._connection.execute("PRAGMA foreign_keys = ON")
-                yield self._connection
-            except (apsw.Error, OSError) as error:
-                raise GateError(Code.STATE_FAILED, f"The state store failed: {error}.") from error
+        with self._lock, failures():
+            if self._connection is None:
+                self._connection = connect(self._path, self._synchronous)
+                self._connection.execute("PRAGMA foreign_keys = ON")
+            yield self._connection
 
     @contextmanager
     def changing(self) -> Generator[apsw.Connection, None, None]:
