@@ -33,6 +33,12 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
     anything that runs code or grants a right administration."""
     keys = list(_words(tokens))
     subject = next((key for key in keys if key not in _MODIFIERS), "")
+    if subject in ("ALGORITHM", "SQL") and dialect.name == "mysql":
+        subject = _view(keys) or subject
+    if subject == "VIRTUAL" and not dialect.modules.isdisjoint(_module(keys)):
+        name = next((token.text for token in tokens[3:] if token.key not in _MODIFIERS), "")
+        opinion = Opinion(Effect.WRITE, "create", "Creates a virtual table")
+        return Reading([opinion], {name: None}, returns_rows=False)
     if subject not in _DATA:
         return _administers("create", subject)
     if subject == "TABLE" and "REPLACE" in keys[: keys.index(subject)]:
@@ -58,6 +64,21 @@ def drop(tokens: list[Token], dialect: Dialect) -> Reading:
     if subject in _GOVERNING:
         return _administers("drop", subject)
     return _defines(tokens, dialect, Effect.DESTRUCTIVE, "drop", f"Drops a {subject.lower()}")
+
+
+def _view(keys: list[str]) -> str:
+    """VIEW, if words that say how MariaDB makes one lead to it; whose rights it has is not one."""
+    rest = [key for key in keys if key not in _MODIFIERS]
+    if rest[:2] == ["ALGORITHM", "="]:
+        rest = rest[3:]
+    if rest[:3] == ["SQL", "SECURITY", "INVOKER"]:
+        rest = rest[3:]
+    return "VIEW" if rest[:1] == ["VIEW"] else ""
+
+
+def _module(keys: list[str]) -> list[str]:
+    """The name of the module of SQLite's virtual table, which follows the first USING."""
+    return keys[keys.index("USING") + 1 :][:1] if "USING" in keys else []
 
 
 def _words(tokens: list[Token]) -> Iterator[str]:

@@ -22,6 +22,8 @@ _PLACED = frozenset({"create", "create.replace", "node.Into"})
 _SELECT_ALL = tuple(
     Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
 )
+_PIVOTS = frozenset({"PIVOT", "UNPIVOT"})
+_TAILS = frozenset({"ORDER", "LIMIT", "OFFSET"})
 _SAYS = {
     Effect.SESSION: "changes the session or its transaction",
     Effect.WRITE: "changes the database",
@@ -51,7 +53,21 @@ def read(tokens: list[Token], dialect: Dialect) -> Reading:
 def _query(tokens: list[Token], dialect: Dialect) -> Reading:
     if tokens[0].key == "TABLE":
         tokens = [*_SELECT_ALL, *tokens[1:]]
+    elif tokens[0].key in _PIVOTS:
+        tokens = _enclosed(tokens)
     return sentence(tokens, dialect, reading=True)
+
+
+def _enclosed(tokens: list[Token]) -> list[Token]:
+    """DuckDB's PIVOT as a nested query, if an order or a limit follows it: the parser knows these
+    behind a SELECT alone."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += (token.key == "(") - (token.key == ")")
+        if not depth and token.key in _TAILS:
+            opening, closing = (Token(OP, key, key, token.at) for key in "()")
+            return [*_SELECT_ALL, opening, *tokens[:at], closing, *tokens[at:]]
+    return tokens
 
 
 def _change(tokens: list[Token], dialect: Dialect) -> Reading:

@@ -40,7 +40,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _AS_WRITTEN = frozenset({NUMBER, PARAM})
 _NAMING = frozenset({"quotes", "backtick", "bracket"})
-_CONTINUING = frozenset({"string", "escape", "prefixed"})
+_CONTINUING = frozenset({"string", "escape", "escaped", "prefixed"})
 _MARKS = words("( ) [ ] { } . , ; : :: := =>")
 _SIGNS_NEED_ONE_OF = frozenset("~!@#%^&|`?")
 
@@ -107,7 +107,7 @@ def _quoted(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
         raise Refusal(
             Code.SQL_UNREADABLE,
             "text.unicode_escape",
-            "Names and strings with Unicode escapes (U&) are not read",
+            "Names with Unicode escapes (U&) are not read",
             "Write the characters themselves.",
         )
     return _string(raw, at, kind, lexis)
@@ -149,6 +149,9 @@ def _name(raw: str, at: int, lexis: Lexis) -> Token:
 
 def _string(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
     content = raw[raw.index("'") + 1 : -1]
+    if kind == "escaped":
+        # UESCAPE may make an escape of any character, so whatever it says is no plain text.
+        return Token(STRING, "", f"\\{content}", at)
     if "\\" in content:
         if lexis.backslashes == "ambiguous" and (content[-1] == "\\" or "\\'" in content):
             raise Refusal(

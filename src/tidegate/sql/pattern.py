@@ -36,6 +36,7 @@ def pattern(lexis: Lexis) -> re.Pattern[str]:
     parts.append(r"(?P<block>/\*)")
     if lexis.escape_strings:
         parts.append(rf"(?P<escape>[eE]{escape})")
+        parts.append(rf"(?P<escaped>[uU]&{plain})")
         parts.append(r"(?P<unicode>[uU]&['\"])")
     if lexis.string_prefixes:
         parts.append(rf"(?P<prefixed>[{lexis.string_prefixes}]{quoted})")

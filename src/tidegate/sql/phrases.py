@@ -75,6 +75,8 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
             return
         if token.key == "SECOND" and before.key == "TO" and tokens[index - 3].key in _FIELDS:
             return
+        if token.key == "COLUMNS" and index > 3 and tokens[index - 3].key == "AS":
+            return  # of JSON_TABLE, after the name of its path or of what is passed
         if token.key == "CONFLICT" and _is_conflict_target(tokens, index):
             return
         places = AFTER.get(token.key)

@@ -55,17 +55,23 @@ def defined(tokens: list[Token], dialect: Dialect) -> set[int]:
 
 
 def inserted(tokens: list[Token]) -> set[int]:
-    """The numbers of the brackets of `THEN INSERT (columns) VALUES` in MERGE: no calls."""
-    if not any(token.key == "MERGE" for token in tokens):
-        return set()
-    return {
-        at
-        for at, token in enumerate(tokens)
-        if token.key == "("
-        and (tokens[at - 2].key, tokens[at - 1].key) == ("THEN", "INSERT")
-        and tokens[_closing(tokens, at) + 1 :][:1]
-        and tokens[_closing(tokens, at) + 1].key == "VALUES"
-    }
+    """The numbers of the brackets behind the table of `INSERT INTO table (...)`, and of `THEN
+    INSERT (columns) VALUES` in MERGE: no calls."""
+    merges = any(token.key == "MERGE" for token in tokens)
+    found: set[int] = set()
+    for at, token in enumerate(tokens):
+        if token.key == "INTO" and at and tokens[at - 1].key == "INSERT":
+            end = at + 1
+            while end + 2 < len(tokens) and tokens[end + 1].key == ".":
+                end += 2
+            found.add(end + 1)
+        elif merges and token.key == "(" and at > 1:
+            if (tokens[at - 2].key, tokens[at - 1].key) != ("THEN", "INSERT"):
+                continue
+            end = _closing(tokens, at) + 1
+            if end < len(tokens) and tokens[end].key in ("VALUES", "OVERRIDING"):
+                found.add(at)
+    return found
 
 
 def _begins_query(tokens: list[Token], at: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tidegate.errors import Code
+from tidegate.sql.arguments import plainer
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.effects import Grammar, study
 from tidegate.sql.growth import can_grow, overgrown
@@ -21,6 +22,7 @@ _ROOTS = frozenset(
     {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}
     | {"Insert", "Update", "Delete", "Merge"}
 )
+_SEQUENCES = frozenset({"nextval", "setval"})
 _ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
 
 
@@ -53,7 +55,8 @@ def sentence(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading
         # Of the parser's dialects this one alone does not know VALUES as a statement.
         parser = ""
         tokens = [token for token in tokens if token.key != "ROW"]
-    text, names = plain(respell(shorten(tokens), dialect), dialect)
+    shorter = plainer(shorten(tokens), dialect.worded)
+    text, names = plain(respell(shorter, dialect), dialect)
     tree = parse(text, parser, len(tokens))
     kind = type(tree).__name__
     if kind not in _ROOTS:
@@ -82,8 +85,8 @@ def unlisted(
     """Opinions on the names with a bracket that are neither listed nor declared in the tree.
 
     `places` are the brackets before which a change has no call, None in what changes nothing:
-    there a function that is `changing` is refused, in a change it adds a write. That is an
-    opinion of its own, because an EXPLAIN does away with that of the change itself.
+    there what moves a sequence is a write, and any other function that is `changing` refused. In
+    a change a call of one adds a write: an EXPLAIN does away with the opinion on the change itself.
     """
     found: list[Opinion] = []
     for name, at in words.unlisted.items():
@@ -92,7 +95,7 @@ def unlisted(
             continue
         if len(at) <= placed:
             found.append(Opinion(Effect.WRITE, f"function.{name}", f"Defines or fills {name}"))
-        elif places is not None and name in changing:
+        elif name in changing and (places is not None or name in _SEQUENCES):
             found.append(Opinion(Effect.WRITE, f"function.{name}", f"Calls {name}, which changes"))
         else:
             found.append(function_refused(name))

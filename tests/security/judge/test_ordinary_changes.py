@@ -11,7 +11,7 @@ from tidegate.statements import Effect
 CHANGES = (Effect.WRITE, Effect.DESTRUCTIVE)
 
 
-@pytest.mark.parametrize("case", load("writes"), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", load("writes", "ordinary_changes"), ids=lambda case: case.id)
 def test_an_ordinary_change_is_told_as_one(case: Case) -> None:
     judgement = judge(case.sql, case.dialect)
     assert judgement.effect in CHANGES, judgement

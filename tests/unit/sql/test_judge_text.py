@@ -114,7 +114,7 @@ def test_a_trigger_with_its_body_is_one_statement() -> None:
         ("mysql", "SELECT 1 /*!50000 INTO OUTFILE 'x' */", "text.executable_comment"),
         ("mysql", "/*M! DROP TABLE t */", "text.executable_comment"),
         ("mysql", "SELECT /*+ SET_VAR(sql_mode='') */ 1", "text.executable_comment"),
-        ("postgres", "SELECT U&'\\0041'", "text.unicode_escape"),
+        ("postgres", 'SELECT U&"\\0041"', "text.unicode_escape"),
         ("postgres", 'SELECT U&"pg\\005fread_file"(1)', "text.unicode_escape"),
         ("postgres", "SELECT E'a'\n'b'", "text.continued_string"),
         ("oracle", "SELECT 1 /* /* */", "text.nested_comment"),

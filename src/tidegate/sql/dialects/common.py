@@ -21,13 +21,16 @@ AFTER: dict[str, frozenset[str]] = {
     "EXCLUDE": frozenset({"*"}),
     "FILTER": frozenset({")"}),
     "FIRST": frozenset({"FETCH"}),
+    "FOR": frozenset({"COLLATION"}),
     "GROUP": frozenset({"WITHIN"}),
     "INDEX": frozenset({"USE", "FORCE", "IGNORE"}),
     "KEY": frozenset({"USE", "USING", "FORCE", "IGNORE", "PRIMARY", "FOREIGN"}),
     "MATERIALIZED": frozenset({"AS", "NOT"}),
-    "OF": frozenset({"MEMBER"}),
+    "NULLS": frozenset({"INCLUDE"}),
+    "OF": frozenset({"AS", "MEMBER"}),
     "ONLY": frozenset({"FROM", "JOIN", ","}),
     "OVER": frozenset({")", "NULLS"}),
+    "PASSING": frozenset({""}),
     "PERCENT": frozenset({""}),
     "PIVOT": frozenset({"", ")"}),
     "RECURSIVE": frozenset({"WITH"}),
@@ -40,6 +43,7 @@ AFTER: dict[str, frozenset[str]] = {
     "SYSTEM": frozenset({"TABLESAMPLE", "SAMPLE"}),
     "TO": frozenset({"SIMILAR"}),
     "UNPIVOT": frozenset({"", ")"}),
+    "VALUE": frozenset({""}),
 }
 """Words that may be names as well: they are keywords before a bracket only after one of these
 ("" stands for anything that is quoted or a literal)."""

@@ -8,31 +8,33 @@ from tidegate.sql.dialects.common import JSON_HANDLING, PREDICATES, STANDARD, TY
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 _FUNCTIONS = words("""
-    adddate addtime aes_decrypt aes_encrypt ascii benchmark bin bin_to_uuid bit_and bit_count bit_or
-    bit_xor char charset chr coercibility collation compress connection_id conv convert convert_tz
-    crc32 crc32c curdate current_role curtime database date_add date_format date_sub datediff day
-    dayname dayofmonth dayofweek dayofyear default elt export_set extractvalue field find_in_set
-    format format_bytes format_pico_time found_rows from_base64 from_days from_unixtime geomfromtext
-    get_format gtid_subset gtid_subtract hex hour if ifnull inet6_aton inet6_ntoa inet_aton
-    inet_ntoa insert instr interval is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid isnull
-    json_array_append json_array_insert json_compact json_contains json_contains_path json_depth
-    json_detailed json_equals json_extract json_insert json_key_value json_keys json_length
-    json_loose json_merge json_merge_patch json_merge_preserve json_normalize json_object_to_array
-    json_overlaps json_pretty json_quote json_remove json_replace json_schema_valid json_search
-    json_set json_storage_size json_table json_type json_unquote json_valid kdf last_day lastval
-    lcase length lengthb locate log2 make_set makedate maketime match md5 median microsecond mid
-    minute month monthname name_const natural_sort_key now nvl nvl2 oct old_password ord password
-    percentile_cont period_add period_diff point pow quarter quote rand random_bytes regexp_instr
-    regexp_replace regexp_substr repeat reverse row_count rownum schema sec_to_time second
-    session_user sformat sha sha1 sha2 sleep soundex space st_area st_asgeojson st_astext st_buffer
-    st_centroid st_contains st_distance st_distance_sphere st_geomfromtext st_intersects st_latitude
-    st_length st_longitude st_pointfromtext st_srid st_within st_x st_y statement_digest
-    statement_digest_text std str_to_date strcmp subdate substring_index subtime sysdate system_user
-    time_format time_to_sec timediff timestampadd timestampdiff to_base64 to_char to_days to_seconds
-    truncate ucase uncompress uncompressed_length unhex unix_timestamp updatexml user utc_date
-    utc_time utc_timestamp uuid uuid_to_bin validate_password_strength values
-    vec_distance vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext version week
-    weekday weekofyear weight_string year yearweek
+    add_months adddate addtime aes_decrypt aes_encrypt ascii benchmark bin bin_to_uuid bit_and
+    bit_count bit_or bit_xor char charset chr coercibility collation column_add column_check
+    column_create column_delete column_exists column_get column_json column_list compress
+    connection_id conv convert convert_tz crc32 crc32c curdate current_role curtime database
+    date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear decode default
+    elt encrypt export_set extractvalue field find_in_set format format_bytes format_pico_time
+    found_rows from_base64 from_days from_unixtime geomfromtext get_format gtid_subset gtid_subtract
+    hex hour if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa insert instr interval is_ipv4
+    is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid isnull json_array_append json_array_insert
+    json_compact json_contains json_contains_path json_depth json_detailed json_equals json_extract
+    json_insert json_key_value json_keys json_length json_loose json_merge json_merge_patch
+    json_merge_preserve json_normalize json_object_to_array json_overlaps json_pretty json_quote
+    json_remove json_replace json_schema_valid json_search json_set json_storage_size json_table
+    json_type json_unquote json_valid kdf last_day lastval lcase length lengthb locate log2 make_set
+    makedate maketime match md5 median microsecond mid minute month monthname name_const
+    natural_sort_key now nvl nvl2 oct old_password ord password percentile_cont period_add
+    period_diff point pow quarter quote rand random_bytes regexp_instr regexp_replace regexp_substr
+    repeat reverse row_count rownum schema sec_to_time second session_user sformat sha sha1 sha2
+    sleep soundex space st_area st_asgeojson st_astext st_buffer st_centroid st_contains st_distance
+    st_distance_sphere st_geomfromtext st_intersects st_latitude st_length st_longitude
+    st_pointfromtext st_srid st_within st_x st_y statement_digest statement_digest_text std
+    str_to_date strcmp subdate substring_index subtime sys_guid sysdate system_user time_format
+    time_to_sec timediff timestampadd timestampdiff to_base64 to_char to_days to_seconds truncate
+    ucase uncompress uncompressed_length unhex unix_timestamp updatexml user utc_date utc_time
+    utc_timestamp uuid uuid_to_bin validate_password_strength values vec_distance
+    vec_distance_cosine vec_distance_euclidean vec_fromtext vec_totext version week weekday
+    weekofyear weight_string year yearweek
     """)
 
 _ROOTS = {
@@ -117,6 +119,13 @@ DIALECT = Dialect(
         ("SEPARATOR ' LIMIT #", "0 1"),
         ("SEPARATOR ' LIMIT # , #", "0 1"),
         ("{ @ ' }", "2"),
+        ("{ OJ", ""),
+        ("{ FN", ""),
+        ("}", ""),
+        ("ROWS EXAMINED #", ""),
+        ("CYCLE @ RESTRICT", ""),
+        ("CYCLE @ , @ RESTRICT", ""),
+        ("NEXT VALUE FOR @", "NEXTVAL ( 3 )"),
     ),
     assigns=True,
 )

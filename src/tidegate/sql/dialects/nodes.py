@@ -8,19 +8,19 @@ from __future__ import annotations
 from tidegate.sql.dialects.model import words
 
 _STRUCTURE = words("""
-    Alias Aliases All Any AtTimeZone Boolean Bracket CharacterSet Column ColumnConstraint ColumnDef
-    Columns Comprehension ConnectByRoot CTE Cube DataType DataTypeParam DefaultColumnConstraint
-    Describe Distinct Dot Except Fetch Filter ForIn FormatJson From Group GroupingSets Having
-    HavingMax HexString Identifier IgnoreNulls IndexTableHint Intersect Interval IntervalSpan
-    Introducer Join JSON JSONColumnDef JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter
-    JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice
-    JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema JSONValue Kwarg Lambda Lateral Limit
-    LimitOptions Literal National Null ObjectIdentifier Offset OnCondition Order Ordered Parameter
-    Paren Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PropertyEQ PseudoType
-    Qualify RecursiveWithSearch RespectNulls Returning Rollup Schema Select Slice Star Subquery
-    Summarize Table TableAlias TableColumn TableFromRows TableSample TranslateCharacters Tuple Union
-    UnpivotColumns Values Var Variadic Version Where Window WindowSpec With WithinGroup
-    XMLKeyValueOption XMLNamespace
+    Alias Aliases All Any AtTimeZone Boolean Bracket CharacterSet CollateColumnConstraint Column
+    ColumnConstraint ColumnDef Columns Comprehension ConnectByRoot CTE Cube DataType DataTypeParam
+    DefaultColumnConstraint Describe Distinct Dot Except Fetch Filter ForIn FormatJson From Group
+    GroupingSets Having HavingMax HexString Identifier IgnoreNulls IndexTableHint Intersect Interval
+    IntervalSpan Introducer Join JSON JSONColumnDef JSONExtractQuote JSONKeyValue JSONPath
+    JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript JSONPathSelector
+    JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema JSONValue Kwarg Lambda
+    Lateral Limit LimitOptions Literal National NotNullColumnConstraint Null ObjectIdentifier Offset
+    OnCondition Order Ordered Parameter Paren Partition Pivot PivotAlias PivotAny Placeholder
+    PositionalColumn PropertyEQ PseudoType Qualify RecursiveWithSearch RespectNulls Returning Rollup
+    Schema Select Slice Star Subquery Summarize Table TableAlias TableColumn TableFromRows
+    TableSample TranslateCharacters Tuple Union UnpivotColumns Values Var Variadic Version Where
+    Window WindowSpec With WithinGroup XMLKeyValueOption XMLNamespace
     """)
 
 _OPERATORS = words("""

@@ -7,59 +7,63 @@ extensions.
 
 from __future__ import annotations
 
-from tidegate.sql.dialects.common import JSON_HANDLING, TYPES
+from tidegate.sql.dialects.common import TYPES
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 _FUNCTIONS = words("""
-    _pg_expandarray current_time current_timestamp localtime localtimestamp abbrev abs acldefault
-    aclexplode acos acosd acosh age akeys any_value area array_agg array_append array_cat array_dims
-    array_fill array_length array_lower array_ndims array_position array_positions array_prepend
-    array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json
-    array_to_string array_to_tsvector array_upper ascii asin asind asinh atan atan2 atan2d atand
-    atanh avals avg binary_quantize bit bit_and bit_count bit_length bit_or bit_xor bool bool_and
-    bool_or box bpchar btrim cardinality casefold cash_words cast cbrt ceil ceiling center char
-    char_length character_length chr cidr circle clock_timestamp coalesce col_description collation
-    concat concat_ws convert convert_from convert_to corr cos cosd cosh cosine_distance cot cotd
-    count covar_pop covar_samp crc32 crc32c crypt cube cume_dist current_database current_query
-    current_schema current_schemas current_setting current_user currval date date_add date_bin
+    _pg_expandarray abbrev abs acldefault aclexplode acos acosd acosh age akeys any_value area
+    array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims
+    array_position array_positions array_prepend array_remove array_replace array_reverse
+    array_sample array_shuffle array_sort array_to_json array_to_string array_to_tsvector
+    array_upper ascii asin asind asinh atan atan2 atan2d atand atanh avals avg binary_quantize bit
+    bit_and bit_count bit_length bit_or bit_xor bool bool_and bool_or box bpchar btrim cardinality
+    casefold cash_words cast cbrt ceil ceiling center char char_length character_length chr cidr
+    circle clock_timestamp coalesce col_description collation concat concat_ws convert convert_from
+    convert_to corr cos cosd cosh cosine_distance cot cotd count covar_pop covar_samp crc32 crc32c
+    crypt cube cume_dist current_database current_query current_schema current_schemas
+    current_setting current_time current_timestamp current_user currval date date_add date_bin
     date_part date_subtract date_trunc datemultirange daterange decode degrees dense_rank diagonal
     diameter difference digest div dmetaphone dmetaphone_alt each encode enum_first enum_last
-    enum_range erf erfc every exp extract factorial first_value float4 float8 floor format
+    enum_range erf erfc every exp extract factorial family first_value float4 float8 floor format
     format_type gamma gcd gen_random_bytes gen_random_uuid gen_salt generate_series
     generate_subscripts get_bit get_byte get_current_ts_config getdatabaseencoding getpgusername
     greatest grouping hamming_distance has_any_column_privilege has_column_privilege
     has_database_privilege has_foreign_data_wrapper_privilege has_function_privilege
-    has_language_privilege has_parameter_privilege has_schema_privilege has_sequence_privilege
-    has_server_privilege has_table_privilege has_tablespace_privilege has_type_privilege height hmac
-    host hostmask hstore hstore_to_json hstore_to_jsonb icu_unicode_version inet_client_addr
-    inet_client_port inet_server_addr inet_server_port initcap inner_product int2 int4
-    int4multirange int4range int8 int8multirange int8range interval is_normalized isclosed isempty
-    isfinite ishorizontal isnull isopen isparallel isperp isvertical jaccard_distance json_agg
-    json_array json_array_element json_array_elements json_array_elements_text json_array_length
-    json_arrayagg json_build_array json_build_object json_each json_each_text json_exists
-    json_extract_path json_extract_path_text json_object json_object_agg json_object_field
-    json_object_keys json_objectagg json_populate_record json_populate_recordset json_query
-    json_scalar json_serialize json_strip_nulls json_table json_to_record json_to_recordset
-    json_to_tsvector json_typeof json_value jsonb_agg jsonb_array_elements jsonb_array_elements_text
-    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_concat jsonb_contained
-    jsonb_contains jsonb_delete jsonb_delete_path jsonb_each jsonb_each_text jsonb_exists
-    jsonb_exists_all jsonb_exists_any jsonb_extract_path jsonb_extract_path_text jsonb_insert
-    jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz
-    jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array
-    jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz jsonb_path_query_tz
-    jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax
-    jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_days
-    justify_hours justify_interval l1_distance l2_distance l2_norm l2_normalize lag last_value
-    lastval lcm lead least left length levenshtein levenshtein_less_equal lgamma like line ln log
-    log10 lower lower_inc lower_inf lpad lseg ltrim macaddr macaddr8 macaddr8_set7bit make_date
-    make_interval make_time make_timestamp make_timestamptz masklen max md5 metaphone min min_scale
-    mod mode money multirange mxid_age name netmask network normalize notnull now npoints nth_value
-    ntile nullif num_nonnulls num_nulls numeric nummultirange numnode numrange obj_description
-    octet_length oid overlaps overlay parse_ident path pclose percent_rank percentile_cont
-    percentile_disc pg_available_extensions pg_backend_pid pg_basetype pg_blocking_pids
-    pg_char_to_encoding pg_client_encoding pg_collation_actual_version pg_collation_for
-    pg_collation_is_visible pg_column_compression pg_column_is_updatable pg_column_size
-    pg_conf_load_time pg_conversion_is_visible pg_current_snapshot pg_current_wal_lsn
+    has_language_privilege has_largeobject_privilege has_parameter_privilege has_schema_privilege
+    has_sequence_privilege has_server_privilege has_table_privilege has_tablespace_privilege
+    has_type_privilege hash_array hash_numeric hash_record hashint2 hashint4 hashint8 hashtext
+    hashtextextended height hmac host hostmask hstore hstore_to_json hstore_to_jsonb
+    icu_unicode_version inet_client_addr inet_client_port inet_server_addr inet_server_port initcap
+    inner_product int2 int4 int4multirange int4range int8 int8multirange int8range interval
+    is_normalized isclosed isempty isfinite ishorizontal isnull isopen isparallel isperp isvertical
+    jaccard_distance json_agg json_agg_strict json_array json_array_element json_array_elements
+    json_array_elements_text json_array_length json_arrayagg json_build_array json_build_object
+    json_each json_each_text json_exists json_extract_path json_extract_path_text json_object
+    json_object_agg json_object_agg_strict json_object_agg_unique json_object_agg_unique_strict
+    json_object_field json_object_keys json_objectagg json_populate_record json_populate_recordset
+    json_query json_scalar json_serialize json_strip_nulls json_table json_to_record
+    json_to_recordset json_to_tsvector json_typeof json_value jsonb_agg jsonb_agg_strict
+    jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array
+    jsonb_build_object jsonb_concat jsonb_contained jsonb_contains jsonb_delete jsonb_delete_path
+    jsonb_each jsonb_each_text jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_extract_path
+    jsonb_extract_path_text jsonb_hash jsonb_insert jsonb_object jsonb_object_agg
+    jsonb_object_agg_strict jsonb_object_agg_unique jsonb_object_agg_unique_strict jsonb_object_keys
+    jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query
+    jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first
+    jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record jsonb_populate_record_valid
+    jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record
+    jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_days justify_hours justify_interval
+    l1_distance l2_distance l2_norm l2_normalize lag last_value lastval lcm lead least left length
+    levenshtein levenshtein_less_equal lgamma like line ln localtime localtimestamp log log10 lower
+    lower_inc lower_inf lpad lseg ltrim macaddr macaddr8 macaddr8_set7bit make_date make_interval
+    make_time make_timestamp make_timestamptz masklen max md5 metaphone min min_scale mod mode money
+    multirange mxid_age name netmask network normalize notnull now npoints nth_value ntile nullif
+    num_nonnulls num_nulls numeric nummultirange numnode numrange obj_description octet_length oid
+    oidvectortypes overlaps overlay parse_ident path pclose percent_rank percentile_cont
+    percentile_disc pg_available_extension_versions pg_available_extensions pg_backend_pid
+    pg_basetype pg_blocking_pids pg_char_to_encoding pg_client_encoding pg_collation_actual_version
+    pg_collation_for pg_collation_is_visible pg_column_compression pg_column_is_updatable
+    pg_column_size pg_conf_load_time pg_conversion_is_visible pg_current_snapshot pg_current_wal_lsn
     pg_current_xact_id_if_assigned pg_database_size pg_describe_object pg_encoding_max_length
     pg_encoding_to_char pg_extension_update_paths pg_filenode_relation pg_function_is_visible
     pg_get_acl pg_get_catalog_foreign_keys pg_get_constraintdef pg_get_expr
@@ -73,11 +77,12 @@ _FUNCTIONS = words("""
     pg_indexam_has_property pg_indexam_progress_phasename pg_indexes_size pg_input_error_info
     pg_input_is_valid pg_is_in_recovery pg_is_other_temp_schema pg_jit_available
     pg_last_wal_receive_lsn pg_last_wal_replay_lsn pg_last_xact_replay_timestamp pg_lsn
-    pg_my_temp_schema pg_opclass_is_visible pg_operator_is_visible pg_opfamily_is_visible
-    pg_partition_ancestors pg_partition_root pg_partition_tree pg_postmaster_start_time
-    pg_relation_filenode pg_relation_is_publishable pg_relation_is_updatable pg_relation_size
-    pg_sequence_last_value pg_sequence_parameters pg_settings_get_flags pg_size_bytes pg_size_pretty
-    pg_sleep pg_sleep_for pg_sleep_until pg_snapshot_xip pg_snapshot_xmax pg_snapshot_xmin
+    pg_my_temp_schema pg_numa_available pg_opclass_is_visible pg_operator_is_visible
+    pg_opfamily_is_visible pg_options_to_table pg_partition_ancestors pg_partition_root
+    pg_partition_tree pg_postmaster_start_time pg_relation_filenode pg_relation_is_publishable
+    pg_relation_is_updatable pg_relation_size pg_sequence_last_value pg_sequence_parameters
+    pg_settings_get_flags pg_show_all_settings pg_size_bytes pg_size_pretty pg_sleep pg_sleep_for
+    pg_sleep_until pg_snapshot_xip pg_snapshot_xmax pg_snapshot_xmin pg_split_walfile_name
     pg_stat_get_analyze_count pg_stat_get_archiver pg_stat_get_autoanalyze_count
     pg_stat_get_autovacuum_count pg_stat_get_backend_activity_start pg_stat_get_backend_client_addr
     pg_stat_get_backend_client_port pg_stat_get_backend_dbid pg_stat_get_backend_idset
@@ -88,54 +93,59 @@ _FUNCTIONS = words("""
     pg_stat_get_bgwriter_requested_checkpoints pg_stat_get_bgwriter_stat_reset_time
     pg_stat_get_bgwriter_timed_checkpoints pg_stat_get_blocks_fetched pg_stat_get_blocks_hit
     pg_stat_get_buf_alloc pg_stat_get_buf_fsync_backend pg_stat_get_buf_written_backend
-    pg_stat_get_checkpoint_sync_time pg_stat_get_checkpoint_write_time pg_stat_get_db_active_time
-    pg_stat_get_db_blk_read_time pg_stat_get_db_blk_write_time pg_stat_get_db_blocks_fetched
-    pg_stat_get_db_blocks_hit pg_stat_get_db_checksum_failures pg_stat_get_db_checksum_last_failure
-    pg_stat_get_db_conflict_all pg_stat_get_db_conflict_bufferpin pg_stat_get_db_conflict_lock
-    pg_stat_get_db_conflict_snapshot pg_stat_get_db_conflict_startup_deadlock
-    pg_stat_get_db_conflict_tablespace pg_stat_get_db_deadlocks
-    pg_stat_get_db_idle_in_transaction_time pg_stat_get_db_numbackends pg_stat_get_db_session_time
-    pg_stat_get_db_sessions pg_stat_get_db_sessions_abandoned pg_stat_get_db_sessions_fatal
-    pg_stat_get_db_sessions_killed pg_stat_get_db_stat_reset_time pg_stat_get_db_temp_bytes
-    pg_stat_get_db_temp_files pg_stat_get_db_tuples_deleted pg_stat_get_db_tuples_fetched
-    pg_stat_get_db_tuples_inserted pg_stat_get_db_tuples_returned pg_stat_get_db_tuples_updated
-    pg_stat_get_db_xact_commit pg_stat_get_db_xact_rollback pg_stat_get_dead_tuples
-    pg_stat_get_function_calls pg_stat_get_function_self_time pg_stat_get_function_total_time
-    pg_stat_get_ins_since_vacuum pg_stat_get_last_analyze_time pg_stat_get_last_autoanalyze_time
-    pg_stat_get_last_autovacuum_time pg_stat_get_last_vacuum_time pg_stat_get_live_tuples
-    pg_stat_get_mod_since_analyze pg_stat_get_numscans pg_stat_get_progress_info
-    pg_stat_get_replication_slot pg_stat_get_slru pg_stat_get_snapshot_timestamp
-    pg_stat_get_subscription pg_stat_get_subscription_stats pg_stat_get_tuples_deleted
-    pg_stat_get_tuples_fetched pg_stat_get_tuples_hot_updated pg_stat_get_tuples_inserted
-    pg_stat_get_tuples_returned pg_stat_get_tuples_updated pg_stat_get_vacuum_count pg_stat_get_wal
-    pg_stat_get_wal_senders pg_statistics_obj_is_visible pg_table_is_visible pg_table_size
-    pg_tablespace_databases pg_tablespace_size pg_timezone_abbrevs pg_timezone_names
-    pg_total_relation_size pg_trigger_depth pg_ts_config_is_visible pg_ts_dict_is_visible
-    pg_ts_parser_is_visible pg_ts_template_is_visible pg_type_is_visible pg_typeof
-    pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name pg_walfile_name_offset pg_xact_status
-    phraseto_tsquery pi plainto_tsquery point point_distance polygon popen position pow power
-    quote_ident quote_literal quote_nullable radians radius random random_normal range_adjacent
-    range_agg range_contains range_intersect range_lower range_merge range_overlaps rank regclass
-    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace
-    regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rollup
-    round row_number row_security_active row_to_json rpad rtrim scale session_user set_bit set_byte
-    set_masklen setweight sha224 sha256 sha384 sha512 shobj_description show_trgm sign
-    similar_to_escape similarity sin sind sinh skeys slope soundex split_part sqrt starts_with
-    statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg
-    string_to_array string_to_table strip strpos substr substring subvector sum svals system_user
-    tan tand tanh text time timeofday timestamp timestamptz timetz timezone to_ascii to_bin to_char
-    to_date to_hex to_json to_jsonb to_number to_oct to_regclass to_regcollation to_regnamespace
-    to_regoper to_regoperator to_regproc to_regprocedure to_regrole to_regtype to_regtypemod
-    to_timestamp to_tsquery to_tsvector transaction_timestamp translate treat trim trim_array
-    trim_scale trunc ts_debug ts_delete ts_filter ts_headline ts_lexize ts_parse ts_rank ts_rank_cd
-    ts_token_type tsmultirange tsrange tstzmultirange tstzrange tsvector_to_array
-    txid_current_if_assigned txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax
-    txid_snapshot_xmin txid_visible_in_snapshot unaccent unicode_assigned unicode_version unistr
-    unnest upper upper_inc upper_inf uuid_extract_timestamp uuid_extract_version uuid_generate_v1
-    uuid_generate_v1mc uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuidv4 uuidv7 var_pop
-    var_samp varbit varchar variance vector_dims vector_norm version websearch_to_tsquery width
-    width_bucket word_similarity xid xml xml_is_well_formed xml_is_well_formed_content
+    pg_stat_get_checkpoint_sync_time pg_stat_get_checkpoint_write_time
+    pg_stat_get_checkpointer_buffers_written pg_stat_get_checkpointer_num_requested
+    pg_stat_get_checkpointer_num_timed pg_stat_get_checkpointer_stat_reset_time
+    pg_stat_get_checkpointer_sync_time pg_stat_get_checkpointer_write_time
+    pg_stat_get_db_active_time pg_stat_get_db_blk_read_time pg_stat_get_db_blk_write_time
+    pg_stat_get_db_blocks_fetched pg_stat_get_db_blocks_hit pg_stat_get_db_checksum_failures
+    pg_stat_get_db_checksum_last_failure pg_stat_get_db_conflict_all
+    pg_stat_get_db_conflict_bufferpin pg_stat_get_db_conflict_lock pg_stat_get_db_conflict_snapshot
+    pg_stat_get_db_conflict_startup_deadlock pg_stat_get_db_conflict_tablespace
+    pg_stat_get_db_deadlocks pg_stat_get_db_idle_in_transaction_time pg_stat_get_db_numbackends
+    pg_stat_get_db_session_time pg_stat_get_db_sessions pg_stat_get_db_sessions_abandoned
+    pg_stat_get_db_sessions_fatal pg_stat_get_db_sessions_killed pg_stat_get_db_stat_reset_time
+    pg_stat_get_db_temp_bytes pg_stat_get_db_temp_files pg_stat_get_db_tuples_deleted
+    pg_stat_get_db_tuples_fetched pg_stat_get_db_tuples_inserted pg_stat_get_db_tuples_returned
+    pg_stat_get_db_tuples_updated pg_stat_get_db_xact_commit pg_stat_get_db_xact_rollback
+    pg_stat_get_dead_tuples pg_stat_get_function_calls pg_stat_get_function_self_time
+    pg_stat_get_function_total_time pg_stat_get_ins_since_vacuum pg_stat_get_last_analyze_time
+    pg_stat_get_last_autoanalyze_time pg_stat_get_last_autovacuum_time pg_stat_get_last_vacuum_time
+    pg_stat_get_lastscan pg_stat_get_live_tuples pg_stat_get_mod_since_analyze pg_stat_get_numscans
+    pg_stat_get_progress_info pg_stat_get_replication_slot pg_stat_get_slru
+    pg_stat_get_snapshot_timestamp pg_stat_get_subscription pg_stat_get_subscription_stats
+    pg_stat_get_tuples_deleted pg_stat_get_tuples_fetched pg_stat_get_tuples_hot_updated
+    pg_stat_get_tuples_inserted pg_stat_get_tuples_newpage_updated pg_stat_get_tuples_returned
+    pg_stat_get_tuples_updated pg_stat_get_vacuum_count pg_stat_get_wal pg_stat_get_wal_senders
+    pg_statistics_obj_is_visible pg_table_is_visible pg_table_size pg_tablespace_databases
+    pg_tablespace_location pg_tablespace_size pg_timezone_abbrevs pg_timezone_abbrevs_abbrevs
+    pg_timezone_abbrevs_zone pg_timezone_names pg_total_relation_size pg_trigger_depth
+    pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible pg_ts_template_is_visible
+    pg_type_is_visible pg_typeof pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name
+    pg_walfile_name_offset pg_xact_status phraseto_tsquery pi plainto_tsquery point point_distance
+    polygon popen position pow power querytree quote_ident quote_literal quote_nullable radians
+    radius random random_normal range_adjacent range_agg range_contains range_intersect
+    range_intersect_agg range_lower range_merge range_overlaps rank regclass regexp_count
+    regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
+    regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2
+    regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rollup round row_number
+    row_security_active row_to_json rpad rtrim scale session_user set_bit set_byte set_masklen
+    setweight sha224 sha256 sha384 sha512 shobj_description show_trgm sign similar_to_escape
+    similarity sin sind sinh skeys slope soundex split_part sqrt starts_with statement_timestamp
+    stddev stddev_pop stddev_samp strict_word_similarity string_agg string_to_array string_to_table
+    strip strpos substr substring subvector sum svals system_user tan tand tanh text textlen time
+    timeofday timestamp timestamptz timetz timezone to_ascii to_bin to_char to_date to_hex to_json
+    to_jsonb to_number to_oct to_regclass to_regcollation to_regnamespace to_regoper to_regoperator
+    to_regproc to_regprocedure to_regrole to_regtype to_regtypemod to_timestamp to_tsquery
+    to_tsvector transaction_timestamp translate treat trim trim_array trim_scale trunc ts_debug
+    ts_delete ts_filter ts_headline ts_lexize ts_parse ts_rank ts_rank_cd ts_token_type tsmultirange
+    tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array txid_current_if_assigned
+    txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin
+    txid_visible_in_snapshot unaccent unicode_assigned unicode_version unistr unnest upper upper_inc
+    upper_inf uuid_extract_timestamp uuid_extract_version uuid_generate_v1 uuid_generate_v1mc
+    uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuid_hash uuidv4 uuidv7 var_pop var_samp
+    varbit varchar variance vector_dims vector_norm version websearch_to_tsquery width width_bucket
+    word_similarity xid xml xml_is_well_formed xml_is_well_formed_content
     xml_is_well_formed_document xmlagg xmlattributes xmlcomment xmlconcat xmlelement xmlexists
     xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable xmltext xpath xpath_exists
     """)
@@ -189,7 +199,7 @@ _ATTRIBUTES = words("""
     pg_stat_get_xact_tuples_updated pg_stat_have_stats pg_stat_reset pg_stat_reset_replication_slot
     pg_stat_reset_shared pg_stat_reset_single_function_counters pg_stat_reset_single_table_counters
     pg_stat_reset_slru pg_stat_reset_subscription_stats pg_stop_making_pinned_objects pg_switch_wal
-    pg_tablespace_location pg_terminate_backend pg_try_advisory_lock pg_try_advisory_lock_shared
+    pg_terminate_backend pg_try_advisory_lock pg_try_advisory_lock_shared
     pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared pg_wal_replay_pause
     pg_wal_replay_resume pg_xact_commit_timestamp pg_xact_commit_timestamp_origin query_to_xml
     query_to_xml_and_xmlschema query_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema
@@ -212,20 +222,15 @@ _KNOWN_TO_PARSER = words("""
     """)
 
 _LITERAL_TYPES = (
-    "BOX CIDR CIRCLE INET JSONPATH LINE LSEG MACADDR MACADDR8 MONEY PG_LSN POINT POLYGON"
-    " TSQUERY TSVECTOR"
+    "BOX CIDR CIRCLE INET JSONPATH LINE LSEG MACADDR MACADDR8 MONEY PATH PG_LSN POINT POLYGON"
+    " TID TSQUERY TSVECTOR TXID_SNAPSHOT"
 )
 """Types whose name may stand before a string."""
 
 _RESPELLINGS = (
-    *JSON_HANDLING,
     *((f"{name} '", "1") for name in _LITERAL_TYPES.split()),
+    ("BIT VARYING '", "2"),
     ("AT LOCAL", "AT TIME ZONE '"),
-    ("NULL ON NULL", ""),
-    ("WITH WRAPPER", ""),
-    ("WITH @ WRAPPER", ""),
-    ("WITH @ ARRAY WRAPPER", ""),
-    ("WITHOUT ARRAY WRAPPER", ""),
     ("TO SECOND ( # )", "0 1"),
     ("SECOND ( # )", "0"),
     ("NUMERIC ( # , - # )", "0"),
@@ -233,11 +238,27 @@ _RESPELLINGS = (
     ("USING >", ""),
     ("USING <", ""),
     ("USING ( * ) AS @", "ON TRUE"),
-    ("XMLPARSE ( @ '", "0 1 3"),
-    ("XMLPARSE ( @ @", "0 1 3"),
-    ("XMLSERIALIZE ( @ '", "CAST ( 3"),
-    ("XMLSERIALIZE ( @ @", "CAST ( 3"),
+    ("COLLATION FOR (", "PG_COLLATION_FOR ("),
+    ("SIMILAR ' ESCAPE '", ", 1 , 3"),
+    *(
+        (f"{word} @{n * ' , @'} SET", f"{word} 1 SET")
+        for word in ("BY", "CYCLE")
+        for n in (1, 2, 3)
+    ),
+    ("UESCAPE '", ""),
+    ("OVERRIDING SYSTEM VALUE", ""),
+    ("OVERRIDING USER VALUE", ""),
+    ("INTO ONLY @", "0 2"),
+    ("RETURNING WITH ( * )", "0"),
 )
+
+_WORDED = dict.fromkeys(
+    words("""
+    JSON JSON_ARRAY JSON_ARRAYAGG JSON_EXISTS JSON_OBJECT JSON_OBJECTAGG JSON_QUERY JSON_SCALAR
+    JSON_SERIALIZE JSON_VALUE XMLEXISTS XMLNAMESPACES XMLPARSE XMLPI XMLROOT XMLSERIALIZE
+    """),
+    "JSON_BUILD_ARRAY",
+) | dict.fromkeys(("JSON_TABLE", "XMLTABLE"), "JSON_ARRAY_ELEMENTS")
 
 _ROOTS = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), "query"),
@@ -279,7 +300,7 @@ DIALECT = Dialect(
     ),
     roots=_ROOTS,
     functions=_FUNCTIONS | _GEOMETRY | TYPES,
-    changing_functions=frozenset({"nextval", "setval"}),
+    changing_functions=frozenset({"merge_action", "nextval", "setval"}),
     function_schemas=frozenset({"pg_catalog", "information_schema"}),
     attributes=_ATTRIBUTES,
     secrets=(
@@ -302,4 +323,5 @@ DIALECT = Dialect(
     compound=frozenset({"FUNCTION", "PROCEDURE"}),
     explain_words=frozenset({"ANALYZE", "ANALYSE", "VERBOSE"}),
     respellings=_RESPELLINGS,
+    worded=_WORDED,
 )

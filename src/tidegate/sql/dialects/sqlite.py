@@ -8,12 +8,15 @@ from tidegate.sql.dialects.common import PREDICATES, TYPES
 from tidegate.sql.dialects.model import Dialect, Lexis, words
 
 PRAGMAS = words("""
-    application_id auto_vacuum busy_timeout cache_size collation_list compile_options data_version
-    database_list encoding foreign_key_check foreign_key_list foreign_keys freelist_count
-    function_list index_info index_list index_xinfo integrity_check journal_mode journal_size_limit
-    locking_mode max_page_count mmap_size module_list page_count page_size pragma_list quick_check
-    recursive_triggers schema_version synchronous table_info table_list table_xinfo temp_store
-    user_version wal_autocheckpoint
+    analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill
+    cell_size_check checkpoint_fullfsync collation_list compile_options data_version database_list
+    defer_foreign_keys encoding foreign_key_check foreign_key_list foreign_keys freelist_count
+    fullfsync function_list hard_heap_limit ignore_check_constraints index_info index_list
+    index_xinfo integrity_check journal_mode journal_size_limit legacy_alter_table locking_mode
+    max_page_count mmap_size module_list page_count page_size pragma_list quick_check
+    read_uncommitted recursive_triggers reverse_unordered_selects schema_version secure_delete
+    soft_heap_limit stats synchronous table_info table_list table_xinfo temp_store threads
+    trusted_schema user_version wal_autocheckpoint
     """)
 """Pragmas that only read when no value is given."""
 
@@ -75,6 +78,7 @@ DIALECT = Dialect(
     admitted=frozenset(f"pragma_{name}" for name in PRAGMAS),
     pragmas=PRAGMAS,
     argument_pragmas=ARGUMENT_PRAGMAS,
+    modules=words("FTS3 FTS4 FTS5 FTS5VOCAB GEOPOLY RTREE RTREE_I32"),
     stand_ins={},
     compound=frozenset({"TRIGGER"}),
     explain_words=frozenset({"QUERY", "PLAN"}),
