@@ -29,6 +29,8 @@ from tidegate.errors import Code, GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.identity.actors import ANONYMOUS, stdio
+from tidegate.identity.bridge import PREFIX as BRIDGE_PREFIX
+from tidegate.identity.bridge import SEPARATOR, narrowed
 from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
@@ -166,7 +168,9 @@ class App:
 
         config = self.config
         listener = bind(host, port)
-        keeper, admission = hosting.keeper_of(config, self.directory, listener, self.journal.note)
+        keeper, admission = hosting.keeper_of(
+            config, self.directory, listener, self.journal.note, self.connections.sources
+        )
         verifier = hosting.verifier_of(config)
         self.door = Door(self.tokens, self.journal.tell, verifier=verifier, bridge=admission)
         kernels = hosting.kernels_of(config, self.surface)
@@ -236,7 +240,10 @@ def check_surface(name: str) -> None:
 
 
 def _identify_nobody(bearer: str | None, address: str) -> Actor:
-    return ANONYMOUS
+    """Nobody in particular, with no more than a bridge asks for."""
+    if bearer is None or not bearer.startswith(BRIDGE_PREFIX):
+        return ANONYMOUS
+    return narrowed(ANONYMOUS, bearer.partition(SEPARATOR)[2], tuple)
 
 
 def _stop_on_signal() -> asyncio.Event:

@@ -21,6 +21,7 @@ from tidegate.identity.bridge import BridgePass, Note
 from tidegate.identity.door import Verifier
 from tidegate.identity.pairing import Pairer
 from tidegate.protocol.kernel import Kernel
+from tidegate.sources import Source
 from tidegate.surfaces.surface import Surface
 
 REALMS = {"workbench": "TablePro MCP"}
@@ -73,14 +74,18 @@ def verifier_of(config: Config) -> Verifier | None:
 
 
 def keeper_of(
-    config: Config, directory: Path, listener: socket.socket, note: Note
+    config: Config,
+    directory: Path,
+    listener: socket.socket,
+    note: Note,
+    sources: Callable[[], Iterable[Source]],
 ) -> tuple[Keeper | None, BridgePass | None]:
     """What lets bridges find this server, if they may and could, and the token that it gives."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
     if not config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
         return None, None
-    admission = BridgePass(config.bridge, note)
+    admission = BridgePass(config.bridge, note, sources=sources)
     patience_s = config.limits.max_timeout_s + config.approvals.wait_s
     paths = tuple(_paths(config))
     return Keeper(Place(directory), admission, host, port, paths, patience_s), admission

@@ -300,3 +300,70 @@ def test_an_input_that_is_nothing_is_at_its_end(state: Path, words: tuple[str, .
         check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (0, b"")
+
+
+def refused(host: Host, id: int, sql: str) -> str:
+    """The code of a refusal."""
+    result = host.call(id, "query", sql=sql, source="towns")["result"]
+    assert result["isError"], result
+    return result["content"][0]["text"].partition(":")[0]
+
+
+@pytest.mark.parametrize("auth", [True, False])
+def test_a_bridge_that_asks_for_less_gets_no_more(
+    towns: Path, state: Path, run: Run, tmp_path: Path, auth: bool
+) -> None:
+    run("source", "add", "other", f"sqlite:///{towns}")
+    words = HTTP if auth else (*HTTP, "--no-auth")
+    with serving(words, state) as server:
+        server.until("serving")
+        with (
+            bridged(state, *CORE, "--source", "towns", "--table", "visits") as less,
+            bridged(state, *CORE) as all_of_it,
+        ):
+            less.open()
+            all_of_it.open()
+            listed = less.call(1, "sources")["result"]["content"][0]["text"]
+            assert listed.split(":")[0] == "towns" and "other" not in listed
+            assert not less.call(2, "query", sql="SELECT id FROM visits")["result"].get("isError")
+            assert refused(less, 3, "SELECT name FROM towns") == "policy.table"
+            assert refused(less, 4, "SELECT name FROM visited") == "policy.table"
+            assert "other" in json.dumps(all_of_it.call(5, "sources"))
+            words = {"sql": "SELECT name FROM towns", "source": "other"}
+            assert not all_of_it.call(6, "query", **words)["result"].get("isError")
+
+
+def test_a_bridge_cannot_ask_for_more(
+    towns: Path, state: Path, run: Run, contents: Contents, tmp_path: Path
+) -> None:
+    run("source", "update", "towns", "--external-access", "readWrite")
+    settings = tmp_path / "tidegate.toml"
+    settings.write_text('[bridge]\nsources = ["towns"]\ntables = ["visits"]\n')
+    settings.chmod(0o600)
+    words = (*CORE, "--config", str(settings), "--scope", "fullAccess", "--table", "towns")
+    before = contents()
+    with bridged(state, *words, "--table", "visits") as host:
+        host.open()
+        assert refused(host, 1, "UPDATE towns SET people = 1 WHERE id = 1") == "policy.scope"
+        assert refused(host, 2, "SELECT name FROM towns") == "policy.table"
+        assert not host.call(3, "query", sql="SELECT id FROM visits")["result"].get("isError")
+    assert contents() == before
+
+
+def test_the_scope_of_a_bridge_can_be_less(
+    towns: Path, state: Path, run: Run, contents: Contents, tmp_path: Path
+) -> None:
+    run("source", "update", "towns", "--external-access", "readWrite")
+    settings = tmp_path / "tidegate.toml"
+    settings.write_text('[bridge]\nscope = "readWrite"\n')
+    settings.chmod(0o600)
+    before = contents()
+    with bridged(state, *CORE, "--config", str(settings), "--scope", "readOnly") as host:
+        host.open()
+        assert refused(host, 1, "UPDATE towns SET people = 1 WHERE id = 1") == "policy.scope"
+    assert contents() == before
+
+
+def test_a_table_that_cannot_be_one_starts_no_bridge(run: Run) -> None:
+    ended = run("bridge", "--table", "a.b.c.d")
+    assert (ended.status, ended.err.count("\n")) == (2, 1)

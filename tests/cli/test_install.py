@@ -289,3 +289,32 @@ def test_a_comment_stays_with_what_it_is_about() -> None:
     assert '"a": 1, // about a\n    "b": 2\n    // the end' in filled
     assert take(filled, ("servers", "b")) == text
     assert "the end" in take(filled, ("servers", "a"))
+
+
+def test_the_bridge_of_an_entry_may_be_given_less(
+    install: Install, home: Path, state: Path, run: Callable[..., Ended], towns: Path
+) -> None:
+    words = ("--bridge-scope", "readOnly", "--source", "towns", "--table", "visits")
+    assert install("cursor", *words).status == 0
+    entry = entry_in(home / ".cursor" / "mcp.json")
+    assert entry["args"] == [
+        "bridge", "--scope", "readOnly", "--source", "towns", "--table", "visits",
+        "--state", str(state),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("--source", "town"), 66),
+        (("--table", "visit"), 66),
+        (("--stdio", "--table", "visits"), 2),
+        (("--http", "http://127.0.0.1:1/mcp", "--bridge-scope", "readOnly"), 2),
+    ],
+)
+def test_an_entry_for_what_is_not_there_is_not_written(
+    install: Install, home: Path, towns: Path, words: tuple[str, ...], status: int
+) -> None:
+    ended = install("cursor", *words)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (status, "", 1)
+    assert not (home / ".cursor").exists()

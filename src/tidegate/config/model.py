@@ -74,7 +74,8 @@ class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `tidegate bridge` may do at a server on HTTP that listens on loopback.
 
     `scope` is of its own token, which is renewed within each hour; with `sources`, `tags` or both
-    it sees only those sources. A server that a bridge has started ends after `idle_s` without a
+    it sees only those sources, and with `tables` only these tables there. A bridge may ask for
+    less. A server that a bridge has started ends after `idle_s` without a
     request. Without `enabled` no bridge finds the server.
     """
 
@@ -82,6 +83,7 @@ class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Literal["readOnly", "readWrite", "fullAccess"] = "readOnly"
     sources: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
+    tables: tuple[str, ...] | None = None
     idle_s: Seconds = 900.0
 
 

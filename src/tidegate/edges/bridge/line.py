@@ -15,7 +15,9 @@ from tidegate.edges.bridge.frames import Frame, id_of, marks_of, result_of
 from tidegate.edges.bridge.handshake import Handshake
 from tidegate.edges.bridge.wire import Answer, WireError, ask
 from tidegate.errors import Code, GateError
+from tidegate.identity.bridge import Share, bearer_for
 
+EVERYTHING = Share()
 MARGIN_S = 60.0
 FRESH_S = 600.0
 """A token that ends sooner is looked up again: the server renews it earlier than that."""
@@ -26,10 +28,11 @@ _JSON = ("Content-Type", "application/json")
 
 
 class Line:
-    """To the server that `finder` finds, on the path of `surface`."""
+    """To the server that `finder` finds, on the path of `surface`, for a share of its rights."""
 
-    def __init__(self, finder: Finder, surface: str | None) -> None:
+    def __init__(self, finder: Finder, surface: str | None, share: Share = EVERYTHING) -> None:
         self._finder = finder
+        self._share = share
         self._path = "/mcp" if surface is None else f"/mcp/{surface}"
         self._server: Handshake | None = None
         self._opening: Frame | None = None
@@ -156,7 +159,7 @@ class Line:
 
     async def _ask(self, method: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
         server = self._refresh()
-        bearer = ("Authorization", f"Bearer {server.token}")
+        bearer = ("Authorization", f"Bearer {bearer_for(server.token, self._share)}")
         return await ask(
             server.host, server.port, method, self._path, [bearer, *headers], body, self.patience_s
         )

@@ -14,13 +14,14 @@ from tidegate.edges.bridge.line import Line
 from tidegate.edges.bridge.relay import Relay
 from tidegate.edges.pipes import Output, feed
 from tidegate.errors import GateError
+from tidegate.identity.bridge import Share
 
 
-async def serve(finder: Finder, surface: str | None) -> None:
+async def serve(finder: Finder, surface: str | None, share: Share) -> None:
     """Carry messages until the end of the input. Raises: GateError if there is no server at the
     start; the host is told then, too."""
     output = Output(sys.stdout.fileno())
-    line = Line(finder, surface)
+    line = Line(finder, surface, share)
     relay = Relay(line, output.write)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

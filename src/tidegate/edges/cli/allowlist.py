@@ -52,7 +52,7 @@ def given(arguments: argparse.Namespace) -> Allowlist:
     check_tables(arguments.table)
     return Allowlist(
         frozenset(arguments.source) or None,
-        frozenset(arguments.tag) or None,
+        frozenset(getattr(arguments, "tag", ())) or None,
         frozenset(arguments.table) or None,
     )
 

@@ -9,6 +9,7 @@ from tidegate.config.state import state_directory
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import chosen, of_state
 from tidegate.errors import Code, GateError
+from tidegate.identity.bridge import Share
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
@@ -32,5 +33,14 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         words += ["--config", settings]
     if arguments.surface:
         words += ["--surface", arguments.surface]
-    asyncio.run(serve(Finder(Place(state), words), arguments.surface))
+    asyncio.run(serve(Finder(Place(state), words), arguments.surface, _share(arguments)))
     return 0
+
+
+def _share(arguments: argparse.Namespace) -> Share:
+    """What the bridge asks for. Raises: GateError ARGUMENT_INVALID."""
+    if arguments.table:
+        from tidegate.identity.tokens import check_tables
+
+        check_tables(arguments.table)
+    return Share(arguments.scope, tuple(arguments.source) or None, tuple(arguments.table) or None)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from tidegate.config.addresses import check_issuer_url
+from tidegate.edges.cli.allowlist import given, refuse_unknown
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
 from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
-from tidegate.edges.cli.settings import chosen, chosen_state
+from tidegate.edges.cli.person import with_app
+from tidegate.edges.cli.settings import chosen, chosen_state, of_gate
 from tidegate.edges.cli.settings_file import SettingsFile
 from tidegate.edges.cli.terminal import say, show
 from tidegate.errors import Code, GateError
@@ -37,6 +39,8 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         _remove(SettingsFile(path), client, arguments.name)
         return 0
     entry = _entry(client, arguments)
+    if not arguments.allow_unknown and (arguments.source or arguments.table):
+        _refuse_unknown(arguments, open_app)
     if arguments.print:
         say(f"tidegate: for {path}")
         show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
@@ -47,7 +51,21 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     return 0
 
 
+def _refuse_unknown(arguments: argparse.Namespace, open_app: OpenApp) -> None:
+    """Raises: GateError if the bridge would ask for what is not there."""
+    listed = given(arguments)
+    with_app(open_app(of_gate(arguments)), lambda app: refuse_unknown(app, "install", listed))
+
+
 def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
+    if (arguments.http or arguments.stdio) and (
+        arguments.bridge_scope or arguments.source or arguments.table
+    ):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "--bridge-scope, --source and --table are for an entry with a bridge.",
+            hint="Give a server on HTTP a token that is for them alone.",
+        )
     if arguments.http:
         check_issuer_url(arguments.http, "--http")
         if not _VARIABLE.fullmatch(arguments.token_env):
@@ -60,6 +78,10 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
     words = [_program(), "serve" if arguments.stdio else "bridge"]
     if arguments.surface:
         words += ["--surface", arguments.surface]
+    if arguments.bridge_scope:
+        words += ["--scope", arguments.bridge_scope]
+    words += [word for name in arguments.source for word in ("--source", name)]
+    words += [word for name in arguments.table for word in ("--table", name)]
     # A client's environment is not that of a shell: what is set here is not set there.
     for option, path in (("config", chosen(arguments)), ("state", chosen_state(arguments))):
         if path:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from tidegate.edges.cli.words.options import Commands, config_option, state_option
+from tidegate.edges.cli.words.options import (
+    SCOPES,
+    Commands,
+    ahead_option,
+    config_option,
+    state_option,
+)
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -74,16 +80,38 @@ def add_bridge(commands: Commands) -> None:
         help="speak MCP on stdio by way of the server on HTTP, which is started if none runs",
         description="Speak MCP on stdio by way of the server on HTTP of the same state directory. "
         "If none runs, one is started, which ends by itself when it is idle for long. No token is "
-        "needed; what the bridge may do is set under `bridge` in the settings of the server.",
+        "needed. What bridges may do is set under `bridge` in the settings of the server; --scope, "
+        "--source and --table ask for less.",
     )
     bridge.set_defaults(module="bridge")
     bridge.add_argument(
         "--surface", metavar="NAME", help="a catalogue of tools (default: the server's first)"
     )
+    bridge.add_argument("--scope", choices=SCOPES, help="what it may do at most")
+    _share_options(bridge)
     config_option(
         bridge, "the settings of a server that is started here (default: $TIDEGATE_CONFIG)"
     )
     state_option(bridge)
+
+
+def _share_options(parser: argparse.ArgumentParser) -> None:
+    """What a bridge may see, of what the settings of the server let bridges see."""
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a source that the bridge may see (default: those of the settings); may be repeated",
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="a table that it may use there, as table, schema.table or source:table (default: "
+        "those of the settings); may be repeated",
+    )
 
 
 def add_install(commands: Commands) -> None:
@@ -118,6 +146,11 @@ def add_install(commands: Commands) -> None:
     )
     install.add_argument("--surface", metavar="NAME", help="a catalogue of tools to ask for")
     config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
+    install.add_argument(
+        "--bridge-scope", choices=SCOPES, help="what the bridge may do at most: its own --scope"
+    )
+    _share_options(install)
+    ahead_option(install)
     install.add_argument("--print", action="store_true", help="show the entry and write nothing")
     install.add_argument("--remove", action="store_true", help="take the entry away again")
     install.add_argument("--force", action="store_true", help="replace another entry of that name")
