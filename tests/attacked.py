@@ -10,20 +10,19 @@ import hashlib
 import json
 import socket
 import sqlite3
-import time
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from command_line import Serving, serving, tidegate
+from patience import PATIENCE_S, wait_until
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-PATIENCE_S = 30.0
 RUNAWAY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 """A statement that never ends by itself."""
 
@@ -135,28 +134,45 @@ class Target:
         status = Path(f"/proc/{self.server.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
-    def processor_s(self) -> float:
-        """Processor time that the server has taken."""
-        fields = (
-            Path(f"/proc/{self.server.process.pid}/stat").read_text().rpartition(")")[2].split()
-        )
-        return (int(fields[11]) + int(fields[12])) / 100
-
     def computes(self, seconds: float) -> None:
         """Wait until the server has computed for so long."""
-        before = self.processor_s()
-        while self.processor_s() - before < seconds:
-            time.sleep(0.05)
+        computes(self.server.process.pid, seconds)
 
-    def rests(self) -> bool:
-        """Whether the server stops computing soon."""
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            before = self.processor_s()
-            time.sleep(0.4)
-            if self.processor_s() - before < 0.1:
+    def rests(self) -> None:
+        """Wait until the server's workers do nothing, at many looks one after another.
+
+        By their states, not by the time they get: on a busy machine who computes may get none.
+        """
+        looks = 0
+
+        def all_sleep() -> bool:
+            nonlocal looks
+            looks = 0 if _at_work(self.server.process.pid) else looks + 1
+            return looks == 30
+
+        wait_until(all_sleep, "the end of all work in the server")
+
+
+def computes(pid: int, seconds: float) -> None:
+    """Wait until a process has computed for so long."""
+    enough = _processor_s(pid) + seconds
+    wait_until(lambda: _processor_s(pid) >= enough, "the server at work")
+
+
+def _processor_s(pid: int) -> float:
+    """Processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def _at_work(pid: int) -> bool:
+    """Whether a thread other than the event loop's has something to do."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            if state != "S" and int(task.name) != pid:
                 return True
-        return False
+    return False
 
 
 def tool_call(tool: str, id: Any = 1, **arguments: Any) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command_line import Serving, serving
+from patience import PATIENCE_S
 from tidegate.config.model import BridgeSettings
 from tidegate.edges.bridge.handshake import Handshake, Place
 from tidegate.identity.bridge import BridgePass
 
-PATIENCE_S = 30.0
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": "open",

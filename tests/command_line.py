@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-TIMEOUT_S = 60
+from patience import HANG_S
 
 
 class Ended(NamedTuple):
@@ -42,7 +42,7 @@ def tidegate(
     ended = subprocess.run(
         [sys.executable, "-m", "tidegate", *words],
         input=stdin, capture_output=True, text=True, encoding="utf-8", cwd=cwd,
-        timeout=TIMEOUT_S, env=environment(state), check=False,
+        timeout=HANG_S, env=environment(state), check=False,
     )  # fmt: skip
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
@@ -89,21 +89,26 @@ class Serving:
     def tell(self, number: signal.Signals) -> Ended:
         """Send a signal and wait for the end, its stdin open all the while."""
         self.process.send_signal(number)
-        self.process.wait(TIMEOUT_S)
+        self.process.wait(HANG_S)
         return self.ended()
 
     def ended(self) -> Ended:
         """Wait for the end; closes its stdin."""
-        out, err = self.process.communicate(timeout=TIMEOUT_S)
+        out, err = self.process.communicate(timeout=HANG_S)
         return Ended(self.process.returncode, out, err)
 
 
 @contextmanager
-def serving(words: Sequence[str], state: Path, cwd: Path | None = None) -> Generator[Serving]:
-    """`tidegate WORDS` in a process with pipes."""
+def serving(
+    words: Sequence[str],
+    state: Path,
+    cwd: Path | None = None,
+    program: Sequence[str] = ("-m", "tidegate"),
+) -> Generator[Serving]:
+    """`tidegate WORDS`, or what Python finds in `program`, in a process with pipes."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidegate", *words],
+        [sys.executable, *program, *words],
         stdin=pipe, stdout=pipe, stderr=pipe, text=True, encoding="utf-8",
         env=environment(state), cwd=cwd,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,15 @@ class Server(KeptServer):
         thread.start()
         thread.join()
         return future.result()
+
+    def end_connections(self, condition: str) -> None:
+        """End those that the process list shows under `condition`."""
+        from asyncmy.errors import OperationalError
+
+        listed = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()"
+        for (thread,) in self.script(f"{listed} AND {condition}"):
+            with suppress(OperationalError):  # it has ended meanwhile
+                self.script(f"KILL {thread}")
 
     def new_database(self) -> str:
         """A database of its own for one test."""

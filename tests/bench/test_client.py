@@ -9,6 +9,8 @@ from itertools import count
 import pytest
 from bench.client import Shot, WrongAnswerError, dechunk, volley
 
+from patience import PATIENCE_S
+
 Answer = Callable[[bytes], list[bytes]]
 
 
@@ -39,13 +41,13 @@ def serving(answer: Answer) -> Iterator[int]:
     # asyncio.run ends what the connections still do, so that nothing is left pending.
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE_S)
     loop, stop, port = opened[0]
     try:
         yield port
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def shots(times: int = 0) -> Iterator[Shot]:
@@ -64,7 +66,7 @@ def chunked(*parts: bytes) -> bytes:
 
 def test_right_answers_are_counted_once_each() -> None:
     with serving(lambda number: [plain(b"row <%b>" % number)]) as port:
-        fired = volley(port, shots(), clients=4, calls=40, seconds=20)
+        fired = volley(port, shots(), clients=4, calls=40, seconds=PATIENCE_S)
     assert fired.calls == 40
     assert fired.wall > 0
     assert fired.client_cpu > 0
@@ -77,7 +79,7 @@ def test_an_answer_in_pieces_is_put_together(cut: int) -> None:
         return [whole[:cut], whole[cut : cut + 100], whole[cut + 100 :]]
 
     with serving(answer) as port:
-        fired = volley(port, shots(), clients=1, calls=3, seconds=20)
+        fired = volley(port, shots(), clients=1, calls=3, seconds=PATIENCE_S)
     assert fired.calls == 3
     assert fired.answer_bytes == 9007
 
@@ -89,7 +91,7 @@ def test_a_chunked_answer_is_put_together(cut: int) -> None:
         return [whole[:cut], whole[cut:-3], whole[-3:]]
 
     with serving(answer) as port:
-        fired = volley(port, shots(times=2), clients=1, calls=3, seconds=20)
+        fired = volley(port, shots(times=2), clients=1, calls=3, seconds=PATIENCE_S)
     assert fired.calls == 3
 
 
@@ -115,7 +117,7 @@ def test_a_wrong_answer_ends_the_volley(reply: bytes) -> None:
         serving(lambda number: [reply]) as port,
         pytest.raises(WrongAnswerError),
     ):
-        volley(port, shots(), clients=1, calls=1, seconds=20)
+        volley(port, shots(), clients=1, calls=1, seconds=PATIENCE_S)
 
 
 def test_a_marker_too_many_ends_the_volley() -> None:
@@ -123,9 +125,9 @@ def test_a_marker_too_many_ends_the_volley() -> None:
         serving(lambda number: [plain(b"row row row <%b>" % number)]) as port,
         pytest.raises(WrongAnswerError),
     ):
-        volley(port, shots(times=2), clients=1, calls=1, seconds=20)
+        volley(port, shots(times=2), clients=1, calls=1, seconds=PATIENCE_S)
 
 
 def test_a_lost_connection_ends_the_volley() -> None:
     with serving(lambda number: []) as port, pytest.raises(WrongAnswerError):
-        volley(port, iter([Shot(b"\n", b"row", b"")]), clients=1, calls=1, seconds=20)
+        volley(port, iter([Shot(b"\n", b"row", b"")]), clients=1, calls=1, seconds=PATIENCE_S)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
+
 
 @pytest.fixture
 def record(run: Callable[..., Any], towns: Path, state: Path) -> Path:
@@ -137,7 +139,7 @@ def test_following_shows_what_comes(run, record, state):
             assert b"the next one" in following.stdout.readline()
         finally:
             following.send_signal(signal.SIGINT)
-        assert following.wait(30) == 130
+        assert following.wait(PATIENCE_S) == 130
 
 
 def test_before_anything_was_signed_there_is_no_checkpoint(run):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from bridged import Host, bridged, end_server, told, wait_for_end
-from command_line import TIMEOUT_S, Ended, environment, serving
+from command_line import Ended, environment, serving
+from patience import HANG_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -296,7 +297,7 @@ def test_what_was_asked_before_the_end_of_the_input_is_answered(
 def test_an_input_that_is_nothing_is_at_its_end(state: Path, words: tuple[str, ...]) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tidegate", *words],
-        stdin=subprocess.DEVNULL, capture_output=True, env=environment(state), timeout=TIMEOUT_S,
+        stdin=subprocess.DEVNULL, capture_output=True, env=environment(state), timeout=HANG_S,
         check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (0, b"")

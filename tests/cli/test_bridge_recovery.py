@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bridged import INITIALIZE, Asked, Scripted, bridged, refused, replied, result
+from patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -81,7 +82,7 @@ def test_failures_at_the_same_time_open_one_session(
     state: Path, server: Scripted, sessions: Sessions
 ) -> None:
     # All are told of the loss before the first of them comes back.
-    together = threading.Barrier(5, timeout=30)
+    together = threading.Barrier(5, timeout=PATIENCE_S)
     gone = {"s1"}
 
     def call(asked: Asked) -> bytes:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import TIMEOUT_S, Ended, environment
+from command_line import Ended, environment
+from patience import HANG_S
 from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
 
 Install = Callable[..., Ended]
@@ -55,7 +56,7 @@ def install(home: Path, project: Path, state: Path) -> Install:
         ended = subprocess.run(
             [sys.executable, "-m", "tidegate", "install", *words],
             capture_output=True, text=True, encoding="utf-8", cwd=project, check=False,
-            timeout=TIMEOUT_S, env={**kept, "HOME": str(home)},
+            timeout=HANG_S, env={**kept, "HOME": str(home)},
         )  # fmt: skip
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
@@ -96,7 +97,7 @@ def test_what_the_entry_starts_answers(install: Install, home: Path, state: Path
     ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     ended = subprocess.run(
         [entry["command"], *entry["args"]],
-        input=ping, capture_output=True, text=True, env=environment(state), timeout=TIMEOUT_S,
+        input=ping, capture_output=True, text=True, env=environment(state), timeout=HANG_S,
         check=False,
     )  # fmt: skip
     assert json.loads(ended.stdout)["id"] == 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from command_line import Ended, Serving, serving, tidegate
+from patience import PATIENCE_S
 
 Run = Callable[..., Ended]
 Contents = Callable[[], list[tuple[object, ...]]]
@@ -42,7 +43,7 @@ def post(address: str, tool: str, token: str | None = None, **arguments: Any) ->
         headers["Authorization"] = f"Bearer {token}"
     params = {"name": tool, "arguments": arguments, "_meta": META}
     frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    connection = HTTPConnection(address.removeprefix("http://"), timeout=30)
+    connection = HTTPConnection(address.removeprefix("http://"), timeout=PATIENCE_S)
     try:
         connection.request("POST", "/mcp/core", json.dumps(frame), headers)
         response = connection.getresponse()
@@ -223,7 +224,7 @@ def test_an_address_that_is_taken_is_said(state: Path) -> None:
 def test_two_surfaces_have_their_own_paths(state: Path) -> None:
     words = ("serve", "--surface", "core", "--surface", "workbench")
     with serving((*words, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
-        where = HTTPConnection(address(server).removeprefix("http://"), timeout=30)
+        where = HTTPConnection(address(server).removeprefix("http://"), timeout=PATIENCE_S)
         for path, status in (("/mcp/core", 400), ("/mcp/workbench", 400), ("/mcp/jdbc", 404)):
             where.request("POST", path, "{}", {"Content-Type": "application/json"})
             answer = where.getresponse()

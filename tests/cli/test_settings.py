@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from command_line import TIMEOUT_S, Ended, environment
+from command_line import Ended, environment
+from patience import HANG_S
 
 Run = Callable[..., Ended]
 NAMES = "SELECT name FROM towns ORDER BY id"
@@ -42,7 +43,7 @@ def test_the_settings_of_the_environment_bind_as_well(
 ) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tidegate", "query", "towns", NAMES, "--json"],
-        capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False,
+        capture_output=True, text=True, encoding="utf-8", timeout=HANG_S, check=False,
         env={**environment(state), "TIDEGATE_CONFIG": settings(**MASKED)},
     )  # fmt: skip
     assert json.loads(ended.stdout)["rows"] == [[None], [None], [None]]

@@ -134,7 +134,7 @@ def test_an_empty_database_is_tested_with_a_warning(run: Run, tmp_path: Path) ->
     run("source", "add", "empty", f"sqlite:///{tmp_path / 'empty.db'}")
     report = run("source", "test", "empty", "--json").json
     assert report["tables"] == 0
-    assert "no table" in report["warnings"][0]
+    assert any("no table" in warning for warning in report["warnings"])
 
 
 def test_a_missing_file_is_named_not_made_and_not_saved(run: Run, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import postgres_server
 import ssh_server
 from command_line import environment
 from documents import ROOT, is_as_shown, play, report
+from ports import claim_port
 
 
 @pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
@@ -97,9 +97,7 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
     ],
 )
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = claim_port()
     text = (ROOT / "docs" / "howto" / f"{guide}.md").read_text("utf-8")
     copy = tmp_path / "guide.md"
     copy.write_text(text.replace("127.0.0.1:7878", f"127.0.0.1:{port}"), "utf-8")

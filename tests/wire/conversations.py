@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outside.install import node, node_environment, node_modules, python_of
+from patience import HANG_S
 from wire.fixture_tools import FIXTURES
 from wire.raw_http import http_request
 from wire.served import EVERYTHING
@@ -17,7 +18,6 @@ from wire.wires import MODERN
 
 PEERS = Path(__file__).with_name("peers")
 STDIO = {"command": [sys.executable, str(EVERYTHING), "--stdio"]}
-PATIENCE_S = 90
 
 
 def python_sdk(generation: int, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _run(command: list[str]) -> dict[str, Any]:
         command,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=HANG_S,
         check=False,
         env=node_environment(),
     )

@@ -437,7 +437,7 @@ async def whoami(server: Counters, context: Context, given: dict[str, Any]):
     return ToolResult(body=json.dumps(known).encode())
 
 
-@tool("Waits until it is cancelled, or a minute")
+@tool("Waits until it is cancelled, or five minutes")
 async def wait(server: Counters, context: Context, given: dict[str, Any]):
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     server.waiting += 1
@@ -449,7 +449,7 @@ async def wait(server: Counters, context: Context, given: dict[str, Any]):
     context.cancellation.listen(stop)
     context.progress(0, 1, "waiting")
     try:
-        await asyncio.wait_for(over, 60)
+        await asyncio.wait_for(over, 300)
     finally:
         server.waiting -= 1
         server.cancelled += context.cancellation.cancelled

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-PATIENCE_S = 20.0
+from patience import PATIENCE_S
 
 
 class Event(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,19 +10,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from patience import LOOK_S, PATIENCE_S
+from ports import claim_port
+
 EVERYTHING = Path(__file__).with_name("everything.py")
-PATIENCE_S = 20.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def everything(*options: str) -> Served:
     """The fixture server over HTTP."""
-    port = free_port()
+    port = claim_port()
     return Served([sys.executable, str(EVERYTHING), "--http", str(port), *options], port)
 
 
@@ -42,7 +37,7 @@ class Served:
                 said = self.diagnostics
                 self.close()
                 raise AssertionError(f"no server on port {port}: {said}")
-            time.sleep(0.02)
+            time.sleep(LOOK_S)
 
     @property
     def diagnostics(self) -> str:
@@ -61,7 +56,7 @@ class Served:
 
 
 def _answers(port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", path)
         connection.getresponse().read()

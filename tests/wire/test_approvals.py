@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from command_line import Ended, serving, tidegate
+from patience import HANG_S, wait_until
+from trails import records
 from wire.conversations import python_sdk
 from wire.wires import MODERN, HttpPeer, Outcome, Peer, StdioPeer
 
@@ -53,8 +55,7 @@ class House:
         return self.run("approvals", "list", "--json", *more).json["approvals"]
 
     def records(self) -> list[dict[str, Any]]:
-        files = sorted((self.state / "audit").glob("*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return records(self.state)
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ def test_a_grant_belongs_to_its_token(house: House) -> None:
 def _waits(house: House) -> str:
     """A file of settings with which a call waits for the inbox."""
     path = house.database.with_name("settings.json")
-    path.write_text(json.dumps({"approvals": {"wait_s": 30}, "allow_writes": True}))
+    path.write_text(json.dumps({"approvals": {"wait_s": HANG_S}, "allow_writes": True}))
     return str(path)
 
 
@@ -297,8 +298,7 @@ def test_a_call_may_wait_for_the_inbox(house: House, decision: str) -> None:
         peer = HttpPeer(port, MODERN, capabilities={})
         peer.token = made.out.strip()
         response = _begin(peer, "waits")
-        while not (asked := house.waiting()):
-            pass
+        asked = wait_until(house.waiting, "the question in the inbox")
         assert house.run("approvals", decision, asked[0]["id"]).status == 0
         told = json.dumps(list(response.messages()))
         response.close()

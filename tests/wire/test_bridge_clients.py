@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from ports import claim_port
 from wire.conversations import check_conversation, python_sdk, typescript_sdk
-from wire.served import EVERYTHING, Served, free_port
+from wire.served import EVERYTHING, Served
 from wire.wires import HANDSHAKE, MODERN
 
 
@@ -19,7 +20,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     """How to start a bridge to a server with one of everything."""
     state: Path = tmp_path_factory.mktemp("state")
     state.chmod(0o700)
-    port = free_port()
+    port = claim_port()
     options = ["--http", str(port), "--bridge", str(state)]
     server = Served([sys.executable, str(EVERYTHING), *options], port)
     yield {"command": [sys.executable, "-m", "tidegate", "bridge", "--state", str(state)]}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from outside.install import node, node_environment, node_modules
+from patience import HANG_S
 from wire.served import everything
 
 SUITE = "@modelcontextprotocol/conformance"
@@ -71,7 +72,7 @@ def _run_suite(options: tuple[str, ...], port: int, out: Path) -> tuple[int, str
         env=node_environment(),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=HANG_S,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

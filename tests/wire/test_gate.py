@@ -6,7 +6,6 @@ import json
 import signal
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from command_line import Serving, serving, tidegate
+from patience import PATIENCE_S, wait_until
+from trails import records
 from wire.conversations import python_sdk, typescript_sdk
 from wire.published import published
 from wire.wires import MODERN, REVISIONS, HttpPeer, Peer, StdioPeer
@@ -51,10 +52,13 @@ class Place(NamedTuple):
     def command(self, surface: str) -> list[str]:
         return [sys.executable, "-m", "tidegate", *self.words(surface)]
 
-    def records(self) -> list[dict[str, Any]]:
-        """The audit records so far."""
-        files = sorted((self.state / "audit").glob("*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    def records(self, **wanted: str) -> list[dict[str, Any]]:
+        """The audit records so far, those with these values."""
+        return [
+            record
+            for record in records(self.state)
+            if all(record.get(name) == value for name, value in wanted.items())
+        ]
 
 
 @pytest.fixture
@@ -175,20 +179,17 @@ def _running(peer: Peer) -> Any:
 def _half_open(peer: HttpPeer, message: Mapping[str, Any]) -> Any:
     import http.client
 
-    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
     connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
     return connection
 
 
-def _ended_by(place: Place, patience_s: float = 10.0) -> dict[str, Any]:
+def _ended_by(place: Place) -> dict[str, Any]:
     """The record of the endless statement, once it is there."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        for record in place.records():
-            if record.get("statement") == ENDLESS and record["phase"] == "outcome":
-                return record
-        assert time.monotonic() < deadline, "the statement still runs"
-        time.sleep(0.02)
+    (record,) = wait_until(
+        lambda: place.records(statement=ENDLESS, phase="outcome"), "the statement's end"
+    )
+    return record
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", MODERN])

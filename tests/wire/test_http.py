@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from wire.conftest import Connect
 from wire.raw_http import Response, http_request
 from wire.served import Served
@@ -445,7 +446,7 @@ def test_a_client_that_takes_no_stream_cannot_be_asked(connect: Connect) -> None
 
 def test_one_connection_serves_many_requests(connect: Connect) -> None:
     peer: HttpPeer = connect("http", "2025-06-18")
-    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
     frames = [
         (200, b'{"jsonrpc":"2.0","id":1,"method":"ping"}'),
         (202, b'{"jsonrpc":"2.0","method":"notifications/unheard_of"}'),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from outside.install import node, node_environment, node_modules
+from patience import HANG_S
 from wire.fixture_tools import FIXTURES
 from wire.served import EVERYTHING, Served
 
@@ -39,7 +40,7 @@ def _inspect(
         env={**node_environment(), "HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     said = done.stdout if done.returncode == 0 else done.stderr

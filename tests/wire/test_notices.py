@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S, wait_until
 from wire.conftest import Connect
 from wire.raw_http import Response
 from wire.wires import HANDSHAKE, META, MODERN, REVISIONS, HttpPeer, Peer, StdioPeer
@@ -17,14 +16,6 @@ both = pytest.mark.parametrize("transport", TRANSPORTS)
 every = pytest.mark.parametrize("revision", REVISIONS)
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 SUBSCRIPTION = f"{META}subscriptionId"
-
-
-def _until(condition: Callable[[], bool], patience_s: float = 10.0) -> None:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def _seen(peer: Peer) -> dict[str, int]:
@@ -150,7 +141,7 @@ def test_a_cancelled_call_ends_and_is_not_answered_on_stdio(
     _start_waiting(peer, id)
     peer.notify("notifications/cancelled", {"requestId": id, "reason": "no longer needed"})
     outcome = peer.request("tools/list")
-    _until(lambda: _count(peer) == 1)
+    wait_until(lambda: _count(peer) == 1, "the call's end")
     assert all(message.get("id") != id for message in outcome.before)
     assert all(heard.message.get("id") != id for heard in peer.heard)
 
@@ -167,7 +158,7 @@ def test_a_cancelled_call_ends_on_http(connect: Connect, revision: str) -> None:
     before = _count(peer)
     response = _start_waiting(peer, 8)
     peer.notify("notifications/cancelled", {"requestId": 8})
-    _until(lambda: _count(peer) == before + 1)
+    wait_until(lambda: _count(peer) == before + 1, "the call's end")
     assert [m for m in response.messages() if m.get("id") == 8 and "result" in m] == []
     response.close()
 
@@ -177,7 +168,7 @@ def test_a_client_that_leaves_ends_its_call(connect: Connect, revision: str) -> 
     peer: HttpPeer = connect("http", revision)
     before = _count(peer)
     _start_waiting(peer, 9).close()
-    _until(lambda: _count(peer) == before + 1)
+    wait_until(lambda: _count(peer) == before + 1, "the call's end")
 
 
 @every
@@ -187,7 +178,7 @@ def test_a_client_that_leaves_a_silent_call_ends_it(connect: Connect, revision: 
     params = peer.dress({"name": "wait", "arguments": {}})
     message = {"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": params}
     peer_left = _leave(peer, message)
-    _until(lambda: _count(peer) == before + 1)
+    wait_until(lambda: _count(peer) == before + 1, "the call's end")
     assert peer_left
 
 
@@ -196,10 +187,10 @@ def _leave(peer: HttpPeer, message: dict[str, Any]) -> bool:
     import http.client
     import json
 
-    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
     running = _waiting(peer)
     connection.request("POST", "/mcp", json.dumps(message), peer.headers(message))
-    _until(lambda: _waiting(peer) == running + 1)
+    wait_until(lambda: _waiting(peer) == running + 1, "the call's beginning")
     connection.close()
     return True
 
@@ -218,7 +209,7 @@ def test_a_call_cannot_be_cancelled_from_another_session(connect: Connect) -> No
     assert other.request("ping").result == {}
     assert _count(other) == before
     owner.notify("notifications/cancelled", {"requestId": 11})
-    _until(lambda: _count(other) == before + 1)
+    wait_until(lambda: _count(other) == before + 1, "the call's end")
     response.close()
 
 

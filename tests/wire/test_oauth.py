@@ -16,9 +16,12 @@ import pytest
 
 from command_line import serving, tidegate
 from outside.install import python_of
+from patience import PATIENCE_S
+from ports import claim_port
+from trails import records
 from wire.conversations import PEERS, _run
 from wire.raw_http import http_request
-from wire.served import Served, free_port
+from wire.served import Served
 from wire.wires import BOTH, MODERN
 
 SERVER = Path(__file__).parents[1] / "outside" / "authorization_server.py"
@@ -30,7 +33,7 @@ CORE = "/mcp/core"
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    port = free_port()
+    port = claim_port()
     interpreter = python_of("authorization-server")
     served = Served([str(interpreter), str(SERVER), str(port)], port, "/jwks")
     yield Issuer(port)
@@ -56,7 +59,8 @@ class Issuer:
         self.basic = f"Basic {b64encode(pair.encode()).decode()}"
 
     def post(self, path: str, body: str, kind: str, **headers: str) -> Any:
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        with closing(connection):
             connection.request("POST", path, body, {"Content-Type": kind, **headers})
             return json.loads(connection.getresponse().read())
 
@@ -124,7 +128,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def gate(issuer: Issuer, tmp_path: Path) -> Iterator[Gate]:
-    gate = Gate(free_port(), tmp_path / "state", tmp_path / "towns.db")
+    gate = Gate(claim_port(), tmp_path / "state", tmp_path / "towns.db")
     with closing(sqlite3.connect(gate.database)) as connection, connection:
         connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
         connection.execute("INSERT INTO towns VALUES (1, 'Paris')")
@@ -165,12 +169,7 @@ def test_a_token_for_this_server_reads_and_one_of_tidegate_s_own_does_too(
 
 def test_the_record_names_who_came_with_a_token(gate: Gate, issuer: Issuer) -> None:
     gate.query(issuer.token(gate.resource))
-    lines = [
-        json.loads(line)
-        for file in sorted((gate.state / "audit").glob("*.jsonl"))
-        for line in file.read_text().splitlines()
-    ]
-    (record,) = [line for line in lines if line.get("statement") == SELECT]
+    (record,) = [line for line in records(gate.state) if line.get("statement") == SELECT]
     assert record["actor"].startswith(f"oauth:{issuer.url}#")
     assert record["actor_name"] == f"oauth:{issuer.client}"
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command_line import serving, tidegate
+from patience import PATIENCE_S, wait_until
 from wire.test_gate import ENDLESS, SELECT, Place, _port, place  # noqa: F401
 from wire.wires import MODERN, HttpPeer
-
-PATIENCE_S = 10.0
 
 
 class TokenPeer(HttpPeer):
@@ -35,20 +33,14 @@ def make(state: Path, name: str) -> str:
 def start_endless(peer: HttpPeer) -> http.client.HTTPConnection:
     params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
     message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
-    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
     connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
     return connection
 
 
 def wait_for(place: Place, **wanted: str) -> dict[str, Any]:  # noqa: F811
     """The first record with these values, once it is there."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        for record in place.records():
-            if all(record.get(name) == value for name, value in wanted.items()):
-                return record
-        assert time.monotonic() < deadline, f"no record of {wanted}"
-        time.sleep(0.02)
+    return wait_until(lambda: place.records(**wanted), f"a record of {wanted}")[0]
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from wire.conftest import Connect
 from wire.wires import HANDSHAKE, MODERN, REVISIONS, StdioPeer
 
@@ -154,12 +155,12 @@ def test_a_call_in_flight_at_the_end_of_input_is_answered(peer: StdioPeer) -> No
     assert reply["id"] == "last"
     assert "result" in reply
     assert peer.read_line() is None
-    assert peer.process.wait(10) == 0
+    assert peer.process.wait(PATIENCE_S) == 0
 
 
 def test_the_end_of_input_ends_the_process(peer: StdioPeer) -> None:
     peer.close_input()
-    assert peer.process.wait(10) == 0
+    assert peer.process.wait(PATIENCE_S) == 0
     assert peer.read_line() is None
 
 
@@ -179,7 +180,7 @@ def test_a_signal_ends_the_process_and_what_runs(
     peer.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
     assert peer.receive()["method"] == "notifications/progress"
     peer.process.send_signal(sent)
-    assert peer.process.wait(10) == 0
+    assert peer.process.wait(PATIENCE_S) == 0
 
 
 def test_a_slow_call_blocks_nobody(peer: StdioPeer) -> None:

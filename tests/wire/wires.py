@@ -15,7 +15,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wire.raw_http import PATIENCE_S, Response, http_request
+from patience import PATIENCE_S
+from wire.raw_http import Response, http_request
 from wire.served import EVERYTHING
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

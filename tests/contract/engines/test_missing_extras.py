@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from patience import HANG_S
 from tidegate.errors import Code
 
 OPENING = """
@@ -57,7 +58,7 @@ def test_an_engine_whose_driver_is_missing_names_the_extra(tmp_path, url, absent
         capture_output=True,
         check=True,
         cwd=tmp_path,
-        timeout=50,
+        timeout=HANG_S,
     )
     code, message, hint = json.loads(done.stdout)
     extra = {"postgresql": "postgres"}.get(url.partition(":")[0], url.partition(":")[0])

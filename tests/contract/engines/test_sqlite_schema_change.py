@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import apsw
+import pytest
 
 from tidegate.actors import Actor, Scope
 from tidegate.calls import Query
@@ -28,7 +29,11 @@ def _large(path: Path) -> apsw.Connection:
     return made
 
 
-def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(tmp_path: Path) -> None:
+def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To read from it is quick enough on a slow machine, too.
+    monkeypatch.setattr("tidegate.engines.sqlite.session.LANE_SECONDS", 60.0)
     made = _large(tmp_path / "large.db")
     source = Source("1", "large", f"sqlite:///{tmp_path}/large.db", "sqlite", "sqlite")
     request = Query(Statement("SELECT c0 FROM t5 WHERE rowid = 1"))

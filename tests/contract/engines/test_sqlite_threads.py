@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from engine_cases import CASES
+from patience import HANG_S, PATIENCE_S
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.sqlite import errand as errands
 from tidegate.engines.sqlite.brake import Brake
@@ -27,7 +28,7 @@ def file(tmp_path):
 def stuck():
     """Work that feels no brake until the test lets it go."""
     gate = threading.Event()
-    yield lambda _: gate.wait(20)
+    yield lambda _: gate.wait(HANG_S)
     gate.set()
 
 
@@ -62,7 +63,7 @@ async def test_cancelling_a_stuck_thread_answers_its_caller(file, stuck, monkeyp
 async def test_waiters_are_served_in_order_and_the_gone_are_passed_over(file):
     pool = Pool(lambda: Session(file), 1, "test")
     worker = await pool.take(1)
-    waiting = [asyncio.ensure_future(pool.take(10)) for _ in range(3)]
+    waiting = [asyncio.ensure_future(pool.take(PATIENCE_S)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.sleep(0)

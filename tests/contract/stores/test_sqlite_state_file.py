@@ -7,6 +7,7 @@ import sys
 import apsw
 import pytest
 
+from patience import PATIENCE_S
 from tidegate.errors import Code, GateError
 from tidegate.sources import Source
 from tidegate.store import database
@@ -81,7 +82,7 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
     ]
     for child in children:
         child.stdin.close()
-    assert [child.wait(60) for child in children] == [0] * 4
+    assert [child.wait(PATIENCE_S) for child in children] == [0] * 4
     store = SqliteStore(path)
     assert [source.name for source in store.sources()] == ["s0", "s1", "s2", "s3"]
     store.close()

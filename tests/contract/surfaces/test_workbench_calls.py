@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from patience import PATIENCE_S, until
 from surface_gate import SHOP_ID, SqliteGate, sqlite_source
 from surface_peer import READER, Peer
 from surface_shop import build_shop
@@ -173,8 +174,7 @@ def test_a_cancelled_query_ends_with_its_own_code(gate: SqliteGate) -> None:
         running = asyncio.ensure_future(
             peer.call("execute_query", connection_id=SHOP_ID, query=ENDLESS)
         )
-        while not peer.session.running:
-            await asyncio.sleep(0)
+        await until(lambda: peer.session.running, "the call")
         (id,) = peer.session.running
         await peer.send(
             {
@@ -183,7 +183,7 @@ def test_a_cancelled_query_ends_with_its_own_code(gate: SqliteGate) -> None:
                 "params": {"requestId": int(id), "reason": "enough"},
             }
         )
-        return await asyncio.wait_for(running, 10)
+        return await asyncio.wait_for(running, PATIENCE_S)
 
     assert converse(gate, talk)["error"]["code"] == -32002
 

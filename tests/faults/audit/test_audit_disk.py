@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+from patience import HANG_S
 from tidegate.audit.verify import verify
 
 # The limit of a file's size stands for a full disk: the kernel writes as much as fits.
@@ -48,7 +49,7 @@ def test_without_room_an_event_is_refused_and_the_chain_stays_whole(tmp_path):
         [sys.executable, "-c", WRITER, tmp_path / "audit"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert (child.stdout, child.stderr) == ("done\n", "")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from patience import PATIENCE_S
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
@@ -50,7 +51,7 @@ def test_a_killed_writer_loses_no_event_whose_append_returned(tmp_path):
         for _ in range(chance.randrange(12)):
             seen += len(os.read(child.stdout.fileno(), chance.randrange(1, 200)))
         child.send_signal(signal.SIGKILL)
-        child.wait(60)
+        child.wait(PATIENCE_S)
         seen += len(child.stdout.read())
         child.stdout.close()
         acknowledged.update(f"{number}-{event}" for event in range(seen))
@@ -71,7 +72,7 @@ def test_processes_that_write_at_once_all_keep_their_events_in_order(tmp_path):
     for child in children:
         assert child.stdout.read() == b"." * 300
         child.stdout.close()
-        assert child.wait(60) == 0
+        assert child.wait(PATIENCE_S) == 0
     report = verify(tmp_path)
     assert report.intact
     assert report.segments <= 3

@@ -6,12 +6,12 @@
 import asyncio
 import json
 import os
-import time
 from contextlib import contextmanager
 
 import apsw
 import pytest
 
+from patience import wait_until
 from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.audit import log as log_module
@@ -159,13 +159,14 @@ def test_after_a_failed_sync_another_segment_is_begun(tmp_path, monkeypatch):
 
     with pytest.raises(GateError):
         asyncio.run(wait())
-    until = time.monotonic() + 30
-    while True:
+
+    def noted():
         try:
-            after = log.note(Happening(name="back"))
-            break
+            return log.note(Happening(name="back"))
         except GateError:
-            assert time.monotonic() < until
+            return None
+
+    after = wait_until(noted, "another segment")
     with pytest.raises(GateError):
         asyncio.run(wait())
 

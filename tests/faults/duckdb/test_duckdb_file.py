@@ -8,6 +8,7 @@ import sys
 import duckdb
 import pytest
 
+from patience import HANG_S
 from tidegate.cancellation import Cancellation
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
@@ -79,7 +80,7 @@ async def test_an_idle_source_lets_others_write_and_sees_what_they_wrote(shop):
         stamp = await engine.stamp()
         assert await shop.ask(engine, POINT) == [("item 3",)]
         await asyncio.to_thread(
-            subprocess.run, [sys.executable, "-c", write], check=True, timeout=30
+            subprocess.run, [sys.executable, "-c", write], check=True, timeout=HANG_S
         )
         assert await shop.ask(engine, POINT) == [("theirs",)]
         assert await engine.stamp() != stamp

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import HANG_S, until
 from tidegate.cancellation import Cancellation
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, GateError
@@ -32,17 +33,20 @@ def pids(engine):
 
 
 def lives(pid):
+    """Whether the process runs; one that ended and was not collected yet does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return True
+    return state not in "ZX"
 
 
 async def busy(engine):
     """Wait until a worker has a statement."""
-    while not (engine._running and any(worker.busy for worker in engine._pool.workers)):
-        await asyncio.sleep(0)
+    await until(
+        lambda: engine._running and any(worker.busy for worker in engine._pool.workers),
+        "a worker at work",
+    )
 
 
 async def test_a_giant_string_is_refused_for_its_memory(shop):
@@ -75,7 +79,7 @@ async def test_a_statement_that_hears_no_interrupt_loses_its_process(shop):
         assert await code_of(shop.ask(engine, DEAF, limits=limits)) is Code.LIMIT_TIME
         assert await shop.ask(engine, COUNT) == [(10,)]
         assert not before & pids(engine)
-    assert not any(lives(pid) for pid in before)
+    await until(lambda: not any(map(lives, before)), "the end of the workers")
 
 
 async def test_cancelling_a_statement_that_hears_no_interrupt_ends_it_too(shop):
@@ -97,7 +101,7 @@ async def test_closing_does_not_wait_for_a_statement_that_hears_no_interrupt(sho
         before = pids(engine)
         await engine.close()
         assert await code_of(task) is Code.SOURCE_NOT_CONNECTED
-    assert not any(lives(pid) for pid in before)
+    await until(lambda: not any(map(lives, before)), "the end of the workers")
 
 
 async def test_a_killed_process_is_told_and_replaced(shop):
@@ -116,8 +120,7 @@ async def test_an_idle_process_that_died_is_replaced_unnoticed(shop):
         (killed,) = pids(engine)
         worker = next(iter(engine._pool.workers))
         os.kill(killed, signal.SIGKILL)
-        while worker.alive:
-            await asyncio.sleep(0)
+        await until(lambda: not worker.alive, "the end of the worker")
         assert await shop.ask(engine, COUNT) == [(10,)]
         assert killed not in pids(engine)
 
@@ -154,8 +157,9 @@ async def test_when_all_processes_are_busy_the_caller_is_told(shop):
             )
             for _ in range(2)
         ]
-        while sum(worker.busy for worker in engine._pool.workers) < 2:
-            await asyncio.sleep(0)
+        await until(
+            lambda: sum(worker.busy for worker in engine._pool.workers) == 2, "both workers at work"
+        )
         limits = Limits(timeout_s=0.05)
         assert await code_of(shop.ask(engine, COUNT, limits=limits)) is Code.SOURCE_BUSY
         cancellation.cancel()
@@ -171,7 +175,7 @@ async def test_no_process_is_left_after_close(shop):
         assert await second.fetch(1)
         before = pids(engine)
         assert len(before) == 2
-    assert not any(lives(pid) for pid in before)
+    await until(lambda: not any(map(lives, before)), "the end of the workers")
 
 
 ORPHAN = """
@@ -200,12 +204,12 @@ async def test_a_worker_ends_with_the_gate_whatever_it_does(tmp_path, text):
         [sys.executable, "-c", ORPHAN, str(tests), str(tmp_path), text],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG_S,
         check=False,
     )
-    for pid in map(int, told.stdout.split()):
-        while lives(pid):
-            await asyncio.sleep(0.01)
+    orphans = [int(pid) for pid in told.stdout.split()]
+    assert orphans, told.stderr
+    await until(lambda: not any(map(lives, orphans)), "the end of the workers")
 
 
 async def test_a_worker_sees_nothing_of_our_environment(shop, monkeypatch):
@@ -233,7 +237,7 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
         [sys.executable, "-P", "-c", script],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG_S,
         check=True,
         cwd=tmp_path,
     )

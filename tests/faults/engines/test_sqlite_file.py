@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from patience import HANG_S
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, GateError
 from tidegate.pages import Limits
@@ -216,7 +217,7 @@ def test_a_full_disk_changes_nothing_and_passes(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=HANG_S,
     )
     assert told.stdout.splitlines() == [
         "source.unreachable",

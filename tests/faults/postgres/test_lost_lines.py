@@ -6,6 +6,7 @@ import asyncio
 import pytest
 
 from line_proxy import between
+from patience import until
 from tidegate.errors import Code, GateError
 from tidegate.pages import Limits
 from tidegate.statements import Effect
@@ -19,10 +20,17 @@ async def failure(work):
     return caught.value
 
 
-async def until(condition):
-    """Wait for what the server does in its own time; the test's patience is the limit."""
-    while not condition():
-        await asyncio.sleep(0.01)
+async def at_rest(engine):
+    """Wait for a connection that nobody uses and nobody makes ready."""
+    await until(lambda: engine._pool._idle, "a connection at rest")
+
+
+async def end_seen(engine):
+    """Wait until the end of the connections at rest can be seen from here."""
+    await until(
+        lambda: not any(session.line.check() for session, _ in engine._pool._idle),
+        "the end of the connections at rest",
+    )
 
 
 async def test_a_line_cut_while_a_statement_runs_is_told_and_the_next_call_works(
@@ -32,11 +40,17 @@ async def test_a_line_cut_while_a_statement_runs_is_told_and_the_next_call_works
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
             task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
-            await until(lambda: any(query == RUNAWAY for _, query in activity()))
+            await until(
+                lambda: any(query == RUNAWAY for _, query in activity()),
+                "the statement in the server",
+            )
             proxy.cut()
             assert (await failure(task)).code is Code.SOURCE_UNREACHABLE
             assert await case.ask(engine, "SELECT 1") == [(1,)]
-            await until(lambda: all(state != "active" for state, _ in activity()))
+            await until(
+                lambda: all(state != "active" for state, _ in activity()),
+                "the statement's end in the server",
+            )
 
 
 async def test_a_line_cut_in_the_middle_of_a_result_is_told(by_tcp, server):
@@ -64,9 +78,10 @@ async def test_an_idle_line_that_was_cut_is_replaced_unnoticed(by_tcp, server):
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
             await case.ask(engine, "SELECT 1")
+            await at_rest(engine)
             opened = proxy.accepted
             proxy.cut()
-            await asyncio.sleep(0.05)
+            await end_seen(engine)
             assert await case.ask(engine, "SELECT 2") == [(2,)]
             assert proxy.accepted == opened + 1
 
@@ -88,9 +103,10 @@ async def test_a_change_whose_line_was_cut_did_not_run_twice(by_tcp, server, dat
 
 async def test_a_stalled_line_ends_by_the_time_limit(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
-        case = by_tcp(proxy.port, "?connect_timeout=2")
+        case = by_tcp(proxy.port, "?connect_timeout=60")
         async with case.opened() as engine:
             await case.ask(engine, "SELECT 1")
+            await at_rest(engine)
             proxy.stall()
             limits = Limits(timeout_s=0.1)
             error = await failure(case.ask(engine, "SELECT 2", limits=limits))
@@ -133,7 +149,9 @@ async def test_a_server_that_restarted_while_the_event_loop_was_busy_is_found_ag
 async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server, activity):
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
-        await until(lambda: any(query == RUNAWAY for _, query in activity()))
+        await until(
+            lambda: any(query == RUNAWAY for _, query in activity()), "the statement in the server"
+        )
         await asyncio.to_thread(server.kill)
         assert (await failure(task)).code is Code.SOURCE_UNREACHABLE
         down = await failure(case.ask(engine, "SELECT 1"))
@@ -146,11 +164,12 @@ async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server
 async def test_a_session_that_the_operator_ends_is_told_and_replaced(case, server, database):
     async with case.opened() as engine:
         await case.ask(engine, "SELECT 1")
+        await at_rest(engine)
         server.ask(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             f" WHERE datname = '{database}' AND application_name = 'tidegate'"
         )
-        await asyncio.sleep(0.05)
+        await end_seen(engine)
         assert await case.ask(engine, "SELECT 2") == [(2,)]
 
 

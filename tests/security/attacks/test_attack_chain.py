@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from patience import PATIENCE_S
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
@@ -17,7 +18,6 @@ from tidegate.config.model import AuditSettings
 from tidegate.errors import Code, GateError
 
 SMALL = AuditSettings(segment_bytes=1_500)
-PATIENCE_S = 60
 
 
 def event(number):

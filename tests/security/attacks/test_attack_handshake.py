@@ -15,6 +15,7 @@ import pytest
 
 from bridged import Asked, Scripted, bridged, replied, told, write
 from command_line import Ended, Serving, serving, tidegate
+from patience import HANG_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -185,7 +186,7 @@ def test_the_directory_where_a_host_runs_is_not_imported_from(state: Path, tmp_p
     ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     ended = subprocess.run(
         [program, "bridge", "--state", str(state)],
-        input=ping, capture_output=True, text=True, cwd=project, timeout=60, check=False,
+        input=ping, capture_output=True, text=True, cwd=project, timeout=HANG_S, check=False,
     )  # fmt: skip
     os.kill(told(state)["pid"], 15)
     assert ended.returncode == 0

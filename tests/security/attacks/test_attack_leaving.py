@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
-from attacked import META, RUNAWAY, Target, make_shop
+from attacked import META, RUNAWAY, Target, computes, make_shop
 from command_line import serving
+from patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("tool", ["query", "explain"])
@@ -18,7 +18,17 @@ def test_a_statement_ends_when_its_client_disconnects(server: Target, tool: str)
     if tool == "query":
         server.computes(0.2)
     connection.close()
-    assert server.rests()
+    server.rests()
+
+
+UNHURRIED = """
+import sys
+from tidegate.__main__ import main
+from tidegate.edges.stdio import StdioEdge
+StdioEdge.finish.__defaults__ = (600.0,)
+sys.exit(main())
+"""
+"""A gate that gives calls ten minutes to end when its input has ended: more than a test has."""
 
 
 def test_a_stdio_server_ends_soon_when_its_client_has_died(tmp_path: Path) -> None:
@@ -26,14 +36,16 @@ def test_a_stdio_server_ends_soon_when_its_client_has_died(tmp_path: Path) -> No
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     words = ["serve", "--surface", "core", "--source", f"shop=sqlite:///{database}"]
-    with serving(words, state) as server:
+    words += ["--config", '{"limits": {"timeout_s": 300}}']
+    with serving(words, state, program=("-c", UNHURRIED)) as server:
+        assert "result" in server.ask("tools/list", {})
         params = {"name": "query", "arguments": {"sql": RUNAWAY}, "_meta": META}
         server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        time.sleep(0.5)
+        computes(server.process.pid, 0.2)
         assert server.process.poll() is None
         assert server.process.stdin is not None
         assert server.process.stdout is not None
         server.process.stdin.close()
         server.process.stdout.close()
-        assert server.process.wait(7) == 0
+        assert server.process.wait(PATIENCE_S) == 0
         server.process.stdin = server.process.stdout = None

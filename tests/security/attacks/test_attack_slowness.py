@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from attacked import Target, headers_of, tool_call
+from patience import PATIENCE_S
 from tidegate.edges import listen, patience
 from tidegate.edges.patience import Patience
 
@@ -48,7 +49,7 @@ def test_a_request_that_does_not_end_is_cut_off(
         reader, writer = await asyncio.open_connection(*listener.getsockname()[:2])
         writer.write(begun)
         try:
-            return await asyncio.wait_for(reader.read(), 20)
+            return await asyncio.wait_for(reader.read(), PATIENCE_S)
         finally:
             writer.close()
             stop.set()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from attacked import RUNAWAY, Target, make_shop, target
+from patience import HANG_S, PATIENCE_S
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.engines.sqlite.session import Session
@@ -61,7 +62,7 @@ def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
         told: list[str] = []
 
         async def run(actor: str, name: str, until: asyncio.Event) -> None:
-            await shares.enter(actor, 10, NEVER)
+            await shares.enter(actor, PATIENCE_S, NEVER)
             told.append(name)
             await until.wait()
             shares.leave(actor)
@@ -91,7 +92,7 @@ def test_who_gives_up_waiting_leaves_nothing_behind(how: str) -> None:
         shares = Shares(1)
         assert shares.enter_now("a")
         cancellation = Cancellation()
-        timeout_s = 0.01 if how == "time" else 10
+        timeout_s = 0.01 if how == "time" else PATIENCE_S
         waiting = asyncio.ensure_future(shares.enter("a", timeout_s, cancellation))
         await asyncio.sleep(0)
         if how == "cancel":
@@ -119,13 +120,13 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
     async def play() -> None:
         pool = Pool(lambda: Session(FileUrl(str(shop))), 2, "stuck")
         for _ in range(4):
-            worker = await pool.take(5)
-            worker.submit(lambda _: gate.wait(20))
+            worker = await pool.take(PATIENCE_S)
+            worker.submit(lambda _: gate.wait(HANG_S))
             pool.abandon(worker)
         with pytest.raises(GateError) as caught:
             await pool.take(0.01)
         assert caught.value.code is Code.SOURCE_BUSY
-        waiting = asyncio.ensure_future(pool.take(10))
+        waiting = asyncio.ensure_future(pool.take(PATIENCE_S))
         await asyncio.sleep(0)
         gate.set()
         pool.give(await waiting)

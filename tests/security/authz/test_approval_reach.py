@@ -13,6 +13,7 @@ from typing import Any
 import tidegate
 from command_line import serving
 from command_line import tidegate as run
+from patience import PATIENCE_S
 from wire.wires import MODERN, HttpPeer
 
 SQL = "UPDATE t SET name = 'new' WHERE id = 1"
@@ -78,7 +79,7 @@ def test_nothing_that_a_token_opens_answers_a_question(tmp_path: Path) -> None:
 
 
 def _knock(port: int, method: str, path: str, token: str, id: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request(method, path, json.dumps({"id": id, "decision": "allow"}), headers)
     connection.getresponse().read()

@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.strategies import sampled_from
 
+from patience import HANG_S
 from tidegate.actors import Actor, Scope
 from tidegate.approvals.approvals import (
     COOL_OFF_S,
@@ -269,7 +270,7 @@ def test_two_processes_never_use_one_grant_both(inbox: Inbox) -> None:
     for racer in racers:
         assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
-    outputs = [racer.communicate("go\n", timeout=60)[0] for racer in racers]
+    outputs = [racer.communicate("go\n", timeout=HANG_S)[0] for racer in racers]
     assert sum(int(output) for output in outputs) == grants
     states = [question.state for question in inbox.approvals.list(everything=True)]
     assert states.count("used") == grants

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from patience import PATIENCE_S
 from tidegate.audit import chain
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
@@ -160,7 +161,7 @@ def test_everyone_who_waits_is_told_when_the_record_is_durable(tmp_path):
         await log.durable(log.append(event(str(number))))
 
     async def calls():
-        await asyncio.wait_for(asyncio.gather(*(call(number) for number in range(200))), 60)
+        await asyncio.wait_for(asyncio.gather(*(call(number) for number in range(200))), PATIENCE_S)
         await log.durable(5)
 
     for _ in range(2):
@@ -177,7 +178,7 @@ def test_a_waiter_who_gives_up_disturbs_nobody(tmp_path):
         waiters = [asyncio.create_task(log.durable(seq)) for _ in range(3)]
         await asyncio.sleep(0)
         waiters[0].cancel()
-        await asyncio.wait_for(asyncio.gather(*waiters[1:]), 60)
+        await asyncio.wait_for(asyncio.gather(*waiters[1:]), PATIENCE_S)
 
     asyncio.run(calls())
     log.close()
@@ -189,7 +190,7 @@ def test_a_failed_sync_is_final_and_everyone_is_told():
 
     async def wait():
         sync.note(1)
-        await asyncio.wait_for(sync.wait(1), 60)
+        await asyncio.wait_for(sync.wait(1), PATIENCE_S)
 
     for _ in range(2):
         unavailable(lambda: asyncio.run(wait()))
@@ -203,7 +204,7 @@ def test_a_log_that_was_removed_under_us_takes_nothing_more(tmp_path):
     log.path.unlink()
 
     async def call():
-        await asyncio.wait_for(log.durable(log.append(event())), 60)
+        await asyncio.wait_for(log.durable(log.append(event())), PATIENCE_S)
 
     assert "removed" in unavailable(lambda: asyncio.run(call())).message
     unavailable(lambda: log.append(event()))

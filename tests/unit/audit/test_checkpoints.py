@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from patience import PATIENCE_S
 from tidegate.audit.event import Event
 from tidegate.audit.happening import Happening
 from tidegate.audit.head import Head
@@ -220,7 +221,7 @@ def test_a_server_signs_while_it_runs(tmp_path):
             await log.durable(log.append(event()))
             await asyncio.sleep(0.001)
 
-    asyncio.run(asyncio.wait_for(wait_for_a_checkpoint(), 30))
+    asyncio.run(asyncio.wait_for(wait_for_a_checkpoint(), PATIENCE_S))
     log.close()
     assert check(tmp_path).intact
 

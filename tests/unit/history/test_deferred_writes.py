@@ -4,6 +4,7 @@ from threading import Event
 
 import pytest
 
+from patience import PATIENCE_S
 from tidegate.errors import Code, GateError
 from tidegate.store.deferred import Deferred
 
@@ -19,7 +20,7 @@ def test_items_are_written_in_order_soon_without_being_asked():
     deferred = Deferred(write, delay_s=0.01)
     for number in range(100):
         deferred.add(number)
-    assert done.wait(30)
+    assert done.wait(PATIENCE_S)
     deferred.close()
     assert written == list(range(100))
 
@@ -71,7 +72,7 @@ def test_after_a_failure_the_thread_tries_again(monkeypatch):
 
     deferred = Deferred(write, delay_s=0.01)
     deferred.add(1)
-    assert done.wait(30)
+    assert done.wait(PATIENCE_S)
     deferred.close()
     assert attempts == [[1]] * 3
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from patience import HANG_S
 from tidegate.actors import Scope
 from tidegate.errors import Code, GateError
 from tidegate.identity.tokens import Tokens, parse_expiry
@@ -130,7 +131,9 @@ def test_what_another_process_revokes_is_refused_on_the_next_call(tokens, tmp_pa
         "from tidegate.identity.tokens import Tokens\n"
         "Tokens(SqliteStore(Path(sys.argv[1]))).revoke('claude')\n"
     )
-    subprocess.run([sys.executable, "-c", program, tmp_path / "state.db"], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "state.db"], check=True, timeout=HANG_S
+    )
     assert refusal(tokens, plaintext) is Code.AUTH_INVALID
 
 

@@ -84,7 +84,7 @@ async def main() -> None:
         callback_handler=person.come_back,
     )
     async with (
-        httpx2.AsyncClient(auth=provider, timeout=20) as http,
+        httpx2.AsyncClient(auth=provider, timeout=60) as http,
         Client(streamable_http_client(CONFIG["url"], http_client=http), mode=CONFIG["mode"]) as mcp,
     ):
         REPORT["revision"] = mcp.protocol_version
@@ -99,4 +99,4 @@ async def main() -> None:
     print(json.dumps(REPORT))
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 240))

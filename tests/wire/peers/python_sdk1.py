@@ -35,7 +35,7 @@ async def streams():
     else:
         headers = {"Authorization": f"Bearer {CONFIG['token']}"} if "token" in CONFIG else {}
         async with (
-            httpx.AsyncClient(headers=headers, timeout=20) as client,
+            httpx.AsyncClient(headers=headers, timeout=60) as client,
             streamable_http_client(CONFIG["url"], http_client=client) as (read, write, session_id),
         ):
             yield read, write
@@ -145,7 +145,7 @@ async def resources(session: ClientSession) -> None:
     REPORT["unknown_resource"] = await code_of(unknown)
     await session.subscribe_resource(AnyUrl("test://watched-resource"))
     await session.call_tool("trigger_resource_change", {})
-    await asyncio.wait_for(TOLD.wait(), 10)
+    await asyncio.wait_for(TOLD.wait(), 60)
     await session.unsubscribe_resource(AnyUrl("test://watched-resource"))
 
 
@@ -170,7 +170,7 @@ async def cancel(session: ClientSession) -> int:
 
     id = session._request_id
     call = asyncio.create_task(session.call_tool("wait", {}, progress_callback=tell))
-    await asyncio.wait_for(started.wait(), 10)
+    await asyncio.wait_for(started.wait(), 60)
     params = types.CancelledNotificationParams(requestId=id, reason="enough")
     notification = types.CancelledNotification(params=params)
     await session.send_notification(types.ClientNotification(notification))
@@ -198,7 +198,7 @@ async def main() -> None:
             message_handler=hear,
         ) as session,
     ):
-        await asyncio.wait_for(talk(session), 60)
+        await asyncio.wait_for(talk(session), 240)
     print(json.dumps(REPORT))
 
 

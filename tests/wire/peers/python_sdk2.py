@@ -31,7 +31,7 @@ def server() -> Any:
         return StdioServerParameters(command=program, args=arguments)
     if "token" in CONFIG:
         headers = {"Authorization": f"Bearer {CONFIG['token']}"}
-        client = httpx2.AsyncClient(headers=headers, timeout=20)
+        client = httpx2.AsyncClient(headers=headers, timeout=60)
         return streamable_http_client(CONFIG["url"], http_client=client)
     return CONFIG["url"]
 
@@ -150,15 +150,15 @@ async def watch(client: Client) -> None:
     if client.protocol_version < "2026-07-28":
         await client.subscribe_resource(uri)
         await client.call_tool("trigger_resource_change", {})
-        await asyncio.wait_for(TOLD.wait(), 10)
+        await asyncio.wait_for(TOLD.wait(), 60)
         await client.unsubscribe_resource(uri)
         return
     async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as heard:
         await client.call_tool("trigger_resource_change", {})
-        event = await asyncio.wait_for(anext(heard), 10)
+        event = await asyncio.wait_for(anext(heard), 60)
         REPORT["updated"].append(str(event.uri))
         await client.call_tool("test_trigger_tool_change", {})
-        REPORT["changed"] = type(await asyncio.wait_for(anext(heard), 10)).__name__
+        REPORT["changed"] = type(await asyncio.wait_for(anext(heard), 60)).__name__
 
 
 async def prompts(client: Client) -> None:
@@ -183,7 +183,7 @@ async def cancel(client: Client) -> int:
         started.set()
 
     call = asyncio.create_task(client.call_tool("wait", {}, progress_callback=tell))
-    await asyncio.wait_for(started.wait(), 10)
+    await asyncio.wait_for(started.wait(), 60)
     call.cancel()
     count = 0
     while count < 1:
@@ -204,7 +204,7 @@ async def main() -> None:
         log_level="alert",
         message_handler=hear,
     ) as client:
-        await asyncio.wait_for(talk(client), 60)
+        await asyncio.wait_for(talk(client), 240)
     print(json.dumps(REPORT))
 
 
