@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from server_keeper import NOBODY, PASSWORD, Keeper, KeptServer, keep
+from server_keeper import NOBODY, PASSWORD, SEARCHED, Keeper, KeptServer, keep
 
 _numbers = count(1)
 
@@ -135,7 +135,7 @@ def shared() -> Server:
 
 
 def _program(name: str) -> str | None:
-    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    return shutil.which(name, path=SEARCHED)
 
 
 def _make_certificate(directory: Path) -> None:

@@ -22,6 +22,8 @@ from pathlib import Path
 PASSWORD = "correct horse"
 NOBODY = 65534
 START_S = 60
+SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
+"""Where servers are looked for."""
 
 
 class KeptServer:
@@ -167,7 +169,7 @@ def drop_rights() -> dict[str, object]:
 
 
 def _environment() -> dict[str, str]:
-    return {"LANG": "C", "PATH": f"{os.environ['PATH']}:/usr/sbin"}
+    return {"LANG": "C", "PATH": SEARCHED}
 
 
 def _free_port() -> int:

@@ -41,7 +41,13 @@ SHIELD = Shield(
     ),
     filters=(("orders", "tenant_id = 7"),),
 )
-ENGINES = ("postgres", "mysql", "sqlite", "duckdb")
+ENGINES = (
+    *(["postgres"] if postgres_server.available() else []),
+    *(["mysql"] if mysql_server.available() else []),
+    "sqlite",
+    "duckdb",
+)
+"""Those of which there is a server here."""
 
 
 def hashed(value: str | None) -> str | None:

@@ -1,25 +1,11 @@
-"""Runs the contract on every engine of `engine_cases`; each coroutine test has its own loop."""
+"""Runs the contract on every engine of `engine_cases`."""
 
-import asyncio
-import inspect
 import threading
 
 import apsw
 import pytest
 
 from engine_cases import CASES
-
-PATIENCE_S = 30
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
-    return True
 
 
 @pytest.fixture(params=sorted(CASES))

@@ -1,13 +1,13 @@
 """A caller's own identity reaches the database, which then keeps its rows from others."""
 
 import asyncio
-from itertools import count
 
 import pytest
 from msgspec import structs
 
 import postgres_server
 from engine_cases import CASES
+from identity_shop import IdentityShop
 from tidegate.calls import Browse, Explain, Query
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import ENGINES, check_run_as, open_engine
@@ -15,8 +15,6 @@ from tidegate.errors import Code, GateError
 from tidegate.pages import Limits
 from tidegate.sources import Identity, RunAs
 from tidegate.statements import Effect, Statement
-
-_numbers = count(1)
 
 OWNED = """
 CREATE TABLE orders (id int PRIMARY KEY, owner text NOT NULL, tenant text NOT NULL);
@@ -37,44 +35,17 @@ GRANT SELECT ON rooms TO {alice}, {bob}, {login};
 POSTGRES = [name for name in sorted(CASES) if name.startswith("postgres")]
 
 
-class House:
+class House(IdentityShop):
     """A shop whose rows are owned, opened by an account that may read next to nothing itself."""
 
     def __init__(self, case):
-        self.case = case
+        super().__init__(case, ("alice", "bob", "stranger", "login"))
         self.server = postgres_server.shared(case.name.partition("-")[2] or "wheel")
-        self.database = case.url.partition("?")[0].rpartition("/")[2]
-        number = next(_numbers)
-        self.roles = {name: f"{name}_{number}" for name in ("alice", "bob", "stranger", "login")}
         self.ask(OWNED.format(**self.roles))
-        url = self.server.url(self.database, self.roles["login"]) + "&pool=1"
-        case.source = structs.replace(case.source, url=url, run_as=RunAs("{actor.name}"))
+        self.lead(self.server.url(self.database, self.roles["login"]) + "&pool=1")
 
     def ask(self, text):
         return self.server.ask(text, self.database)
-
-    def permit(self, who, request, effect=Effect.READ, **variables):
-        role = None if who is None else self.roles.get(who, who)
-        named = tuple([(name.replace("_", "."), value) for name, value in variables.items()])
-        permit = self.case.permit(request, effect)
-        return structs.replace(permit, identity=Identity(role, named))
-
-    async def run(self, engine, who, text, params=None, effect=Effect.READ, **variables):
-        request = Query(Statement(text, params), Limits(max_rows=1000))
-        permit = self.permit(who, request, effect, **variables)
-        cursor = await engine.run(permit, NEVER)
-        try:
-            rows = []
-            while batch := await cursor.fetch(100):
-                rows += [tuple(row) for row in batch]
-            return rows
-        finally:
-            await cursor.close()
-
-    async def refused(self, work):
-        with pytest.raises(GateError) as caught:
-            await work
-        return caught.value
 
 
 @pytest.fixture(params=POSTGRES)

@@ -1,24 +1,21 @@
 """On MariaDB a caller's role adds to what the source's account may do, and a variable names it."""
 
 import asyncio
-from itertools import count
 
 import pytest
 from msgspec import structs
 
 import mysql_server
 from engine_cases import CASES
+from identity_shop import IdentityShop
 from tidegate.calls import Browse, Explain, Query
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Identity, RunAs
+from tidegate.errors import Code
+from tidegate.sources import RunAs
 from tidegate.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
-
-_numbers = count(1)
 
 WHO = "SELECT CURRENT_ROLE(), @actor"
 
@@ -39,41 +36,14 @@ GRANT SELECT ON {db}.orders_of_bob TO {bob}
 """
 
 
-class House:
+class House(IdentityShop):
     """A database of which the account that opens it may read nothing by itself."""
 
     def __init__(self, case):
-        self.case = case
+        super().__init__(case, ("alice", "bob", "stranger", "home", "login"))
         self.server = mysql_server.shared()
-        self.database = case.url.partition("?")[0].rpartition("/")[2]
-        number = next(_numbers)
-        names = ("alice", "bob", "stranger", "home", "login")
-        self.roles = {name: f"{name}_{number}" for name in names}
         self.server.script(OWNED.format(db=self.database, **self.roles))
-        url = self.server.url(self.database, self.roles["login"], "&pool=1")
-        case.source = structs.replace(case.source, url=url, run_as=RunAs("{actor.name}"))
-
-    def permit(self, who, request, effect=Effect.READ, actor=None):
-        role = None if who is None else self.roles.get(who, who)
-        variables = () if actor is None else (("actor", actor),)
-        permit = self.case.permit(request, effect)
-        return structs.replace(permit, identity=Identity(role, variables))
-
-    async def run(self, engine, who, text, params=None, effect=Effect.READ, actor=None):
-        request = Query(Statement(text, params), Limits(max_rows=1000))
-        cursor = await engine.run(self.permit(who, request, effect, actor), NEVER)
-        try:
-            rows = []
-            while batch := await cursor.fetch(100):
-                rows += [tuple(row) for row in batch]
-            return rows
-        finally:
-            await cursor.close()
-
-    async def refused(self, work):
-        with pytest.raises(GateError) as caught:
-            await work
-        return caught.value
+        self.lead(self.server.url(self.database, self.roles["login"], "&pool=1"))
 
     async def who_is_there(self, engine):
         return await self.case.ask(engine, WHO)
@@ -115,9 +85,9 @@ async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(ho
         assert await house.who_is_there(engine) == house.nobody
         for work in (
             house.run(engine, "alice", WHO, actor="me"),
-            house.run(engine, "alice", add, (1,), Effect.WRITE, "me"),
+            house.run(engine, "alice", add, (1,), Effect.WRITE, actor="me"),
             house.refused(house.run(engine, "alice", "SELECT (SELECT id FROM orders_of_alice)")),
-            house.refused(house.run(engine, "alice", add, (1,), Effect.WRITE, "me")),
+            house.refused(house.run(engine, "alice", add, (1,), Effect.WRITE, actor="me")),
             house.refused(house.run(engine, "stranger", "SELECT 1", actor="me")),
         ):
             await work

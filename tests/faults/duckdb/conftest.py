@@ -1,7 +1,5 @@
-"""A DuckDB shop, ways to change it from outside, and a loop for each coroutine test."""
+"""A DuckDB shop, ways to change it from outside."""
 
-import asyncio
-import inspect
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,18 +9,6 @@ import pytest
 
 from engine_cases import CASES
 from tidegate.sources import Source
-
-PATIENCE_S = 60
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
-    return True
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-"""MariaDB's shop, by its socket and behind a proxy; each coroutine test has its own loop."""
+"""MariaDB's shop, by its socket and behind a proxy."""
 
-import asyncio
-import inspect
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,18 +8,6 @@ import mysql_server
 from engine_cases import CASES
 from line_proxy import between
 from tidegate.sources import Source
-
-PATIENCE_S = 60
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
-    return True
 
 
 @pytest.fixture

@@ -1,24 +1,9 @@
 """PostgreSQL by TCP, through a line that the tests can spoil."""
 
-import asyncio
-import inspect
-
 import pytest
 
 import postgres_server
 from engine_cases import CASES
-
-PATIENCE_S = 60
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
-    return True
 
 
 @pytest.fixture

@@ -4,21 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mysql_server
-import postgres_server
 from shield_queries import Writer
 from shield_shop import ENGINES, Shop, told
 from tidegate.errors import GateError
 
-AVAILABLE = {
-    "postgres": bool(postgres_server.available()),
-    "mysql": mysql_server.available(),
-    "sqlite": True,
-    "duckdb": True,
-}
 
-
-@pytest.fixture(scope="module", params=[name for name in ENGINES if AVAILABLE[name]])
+@pytest.fixture(scope="module", params=ENGINES)
 def shop(request, tmp_path_factory):
     shop = Shop(request.param, tmp_path_factory.mktemp("shop"))
     yield shop

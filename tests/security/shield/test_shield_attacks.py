@@ -2,8 +2,6 @@
 
 import pytest
 
-import mysql_server
-import postgres_server
 from shield_cases import BY_ENGINE, COMMON, EXTRA
 from shield_shop import ENGINES, KEY, SHIELD, Shop, told
 from tidegate.errors import Code, GateError
@@ -11,17 +9,11 @@ from tidegate.sql.judge import judge
 from tidegate.sql.shield.model import Shield
 from tidegate.statements import Effect
 
-AVAILABLE = {
-    "postgres": bool(postgres_server.available()),
-    "mysql": mysql_server.available(),
-    "sqlite": True,
-    "duckdb": True,
-}
 OF_OTHERS = ("SELECT * FROM duckdb_settings()",)
 """Speaks of secrets, but of none of ours."""
 
 
-@pytest.fixture(scope="module", params=[name for name in ENGINES if AVAILABLE[name]])
+@pytest.fixture(scope="module", params=ENGINES)
 def shop(request, tmp_path_factory):
     shop = Shop(request.param, tmp_path_factory.mktemp("shop"), EXTRA[request.param])
     yield shop
