@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.app import SURFACES
 from tidegate.calls import Call
+from tidegate.config.following import FOLLOWED
 from tidegate.config.model import Config
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser
@@ -56,6 +57,11 @@ def settings() -> str:
         "commands that ask a source or change the state take the same settings as `serve`, so that "
         "masks, filters and identities bind the person there, too. An unknown setting is an error "
         "that names it.",
+        "",
+        "A server follows its file. From the next call on hold: "
+        + ", ".join(f"`{name}`" for name in sorted(FOLLOWED))
+        + ". While the file cannot be used, no call is let through. A change of any other setting "
+        "holds when the server starts again; its log says so once.",
     ]
     pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
     while pending:

@@ -13,10 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tidegate.actors import Actor
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.calls import FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
+from tidegate.config.following import Awaited, Following
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
@@ -30,7 +33,7 @@ from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.identity.actors import ANONYMOUS, stdio
 from tidegate.identity.bridge import PREFIX as BRIDGE_PREFIX
-from tidegate.identity.bridge import SEPARATOR, narrowed
+from tidegate.identity.bridge import SEPARATOR, BridgePass, narrowed
 from tidegate.identity.door import Door
 from tidegate.identity.pairing import Pairer
 from tidegate.identity.tokens import Tokens
@@ -61,6 +64,7 @@ class App:
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
         self.journal = Journal(self.audit)
+        self._admission: BridgePass | None = None
         self.tokens = Tokens(self.store, note=self.journal.note)
         self.door = Door(self.tokens, self.journal.tell)
         self._file = StateFile(directory / "state.db")
@@ -97,15 +101,44 @@ class App:
             refuse_foreign_hands(directory, config.agent_accounts)
         return cls(config, directory)
 
-    def follow(self, changed: Callable[[], Config | None]) -> None:
-        """Ask `changed` on every call what the settings say of sources now, if it is new."""
+    def follow(
+        self, following: Following, load: Callable[[], Config], tell: Callable[[str], None]
+    ) -> None:
+        """Look on every call whether the settings that `load` gives are new ones. `tell` is for
+        the server's log: what cannot be used, and what holds only when the server starts again."""
+        awaited = Awaited(self.config)
+        wait_s = self.config.approvals.wait_s
+        complaint = ""
+
+        def read() -> tuple[Config, Declared]:
+            try:
+                config = load()
+                return config, declared(config)
+            except GateError as error:
+                nonlocal complaint
+                if error.message != complaint:
+                    complaint = error.message
+                    tell(f"the settings were changed and cannot be used: {complaint}")
+                raise
 
         def look() -> Declared | None:
-            config = changed()
-            if config is None:
+            found = following.look(read)
+            if found is None:
                 return None
-            self.journal.note_change(config)
-            return declared(config)
+            config, made = found
+            nonlocal complaint
+            complaint = ""
+            try:
+                self.journal.note_change(config)
+            except GateError:
+                following.forget()
+                raise
+            self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
+            if self._admission is not None:
+                self._admission.settings = config.bridge
+            if news := awaited.news(config):
+                tell(f"changed, for when the server starts again: {', '.join(news)}")
+            return made
 
         self.connections.follow(look)
 
@@ -171,6 +204,7 @@ class App:
         keeper, admission = hosting.keeper_of(
             config, self.directory, listener, self.journal.note, self.connections.sources
         )
+        self._admission = admission
         verifier = hosting.verifier_of(config)
         self.door = Door(self.tokens, self.journal.tell, verifier=verifier, bridge=admission)
         kernels = hosting.kernels_of(config, self.surface)
@@ -243,7 +277,7 @@ def _identify_nobody(bearer: str | None, address: str) -> Actor:
     """Nobody in particular, with no more than a bridge asks for."""
     if bearer is None or not bearer.startswith(BRIDGE_PREFIX):
         return ANONYMOUS
-    return narrowed(ANONYMOUS, bearer.partition(SEPARATOR)[2], tuple)
+    return narrowed(ANONYMOUS, bearer.partition(SEPARATOR)[2])
 
 
 def _stop_on_signal() -> asyncio.Event:

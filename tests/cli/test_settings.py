@@ -133,3 +133,16 @@ def test_what_the_person_does_is_on_record_as_the_settings_say(
     path = settings(audit={"anchor": str(anchor)})
     assert run("token", "create", "a", "--scope", "readOnly", "--config", path).status == 0
     assert anchor.read_text()
+
+
+def test_a_server_says_in_its_log_what_holds_only_when_it_starts_again(
+    towns: Path, state: Path, settings: Any
+) -> None:
+    path = settings(surfaces=["core"])
+    with serving(("serve", "--config", path), state) as server:
+        call = {"name": "query", "arguments": {"sql": NAMES}}
+        assert "Köln" in json.dumps(server.ask("tools/call", call), ensure_ascii=False)
+        settings(surfaces=["core"], limits={"max_rows": 900}, **MASKED)
+        assert "Köln" not in json.dumps(server.ask("tools/call", call), ensure_ascii=False)
+        ended = server.ended()
+    assert ended.err == "tidegate: changed, for when the server starts again: limits.max_rows\n"

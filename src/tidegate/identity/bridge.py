@@ -40,8 +40,8 @@ Note = Callable[[str, Mapping[str, str]], None]
 class BridgePass:
     """The secrets that open the door to bridges, the newest and those not long ended.
 
-    `sources` gives those that there are; it is asked only where a bridge wants to see some of those
-    that the settings let it see by their tags.
+    `settings` may be replaced and then hold from the next call. `sources` gives those that there
+    are: a bridge may want to see some of those that the settings let it see by their tags.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class BridgePass:
             raise GateError(Code.AUTH_INVALID, "The token is not valid.")
         if self._clock() >= ends:
             raise GateError(Code.AUTH_EXPIRED, "The token has expired.")
+        sources = self._sources()  # which looks whether there are other settings
         settings = self.settings
         actor = Actor(
             id=NAME,
@@ -90,7 +91,7 @@ class BridgePass:
             tags=_some(settings.tags),
             tables=_some(settings.tables),
         )
-        return narrowed(actor, asked, self._sources)
+        return narrowed(actor, asked, sources)
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,7 +114,7 @@ def bearer_for(secret: str, share: Share) -> str:
     return f"{secret}{SEPARATOR}{asked}"
 
 
-def narrowed(actor: Actor, asked: str, sources: Callable[[], Iterable[Source]]) -> Actor:
+def narrowed(actor: Actor, asked: str, sources: Iterable[Source] = ()) -> Actor:
     """The actor with no more than what is asked for, as `bearer_for` wrote it; under an id of its
     own, so that no session or approval of one share serves another.
 
@@ -125,7 +126,7 @@ def narrowed(actor: Actor, asked: str, sources: Callable[[], Iterable[Source]]) 
     seen = actor.sources
     if share.sources is not None:
         if actor.tags is not None:
-            seen = frozenset(source.name for source in sources() if admits(actor, source))
+            seen = frozenset(source.name for source in sources if admits(actor, source))
         seen = frozenset(share.sources) if seen is None else seen & set(share.sources)
     tables = actor.tables
     if share.tables is not None:

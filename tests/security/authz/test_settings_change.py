@@ -24,15 +24,17 @@ class House:
         self.shop = build_shop(directory / "shop.db")
         self.state = directory / "state"
         self.file = directory / "tidegate.json"
+        self.log: list[str] = []
 
-    def write(self, **source: Any) -> None:
+    def write(self, more: dict[str, Any] | None = None, **source: Any) -> None:
         declared = {"name": "shop", "url": f"sqlite:///{self.shop}", **source}
-        self.file.write_text(json.dumps({"state": str(self.state), "sources": [declared]}))
+        settings = {"state": str(self.state), "sources": [declared], **(more or {})}
+        self.file.write_text(json.dumps(settings))
 
     def open(self) -> App:
         following = Following(self.file)
         app = App.open(load(str(self.file)))
-        app.follow(lambda: following.look(lambda: load(str(self.file))))
+        app.follow(following, lambda: load(str(self.file)), self.log.append)
         return app
 
     def customers(self) -> int:
@@ -75,6 +77,56 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
             house.write()
             assert await outcome(peer, source.id, "SELECT 1") == "ok"
             assert house.customers() == before + 1
+        finally:
+            await app.close()
+
+    asyncio.run(scene())
+
+
+def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.write(external_access="readWrite")
+
+    async def scene() -> None:
+        app = house.open()
+        try:
+            peer = Peer(app.surface("workbench"), WRITER)
+            await peer.open()
+            (source,) = app.connections.sources()
+            before = house.customers()
+            lost = {"sources": [{"name": "shop", "url": f"sqlite:///{tmp_path}/lost.db"}]}
+            house.write(lost)
+            for _ in range(3):
+                assert await outcome(peer, source.id, INSERT) == "config.invalid"
+            assert len(house.log) == 1 and "lost.db" in house.log[0]
+            assert house.customers() == before
+            house.write()
+            assert await outcome(peer, source.id, INSERT) == "policy.read_only"
+            assert await outcome(peer, source.id, "SELECT 1") == "ok"
+        finally:
+            await app.close()
+
+    asyncio.run(scene())
+
+
+def test_the_log_and_no_caller_hears_what_waits_for_a_start(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.write()
+
+    async def scene() -> None:
+        app = house.open()
+        try:
+            peer = Peer(app.surface("workbench"), WRITER)
+            await peer.open()
+            (source,) = app.connections.sources()
+            house.write({"limits": {"max_rows": 700}}, ai_policy="never")
+            for _ in range(2):
+                assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
+            assert house.log == ["changed, for when the server starts again: limits.max_rows"]
+            house.write({"limits": {"max_rows": 700}, "approvals": {"dry_run": False}})
+            assert await outcome(peer, source.id, "SELECT 1") == "ok"
+            assert not app.approvals.settings.dry_run
+            assert len(house.log) == 1
         finally:
             await app.close()
 

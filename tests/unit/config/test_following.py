@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tidegate.config.following import Following
+from tidegate.config.following import FOLLOWED, Awaited, Following, _settled
 from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.errors import Code, GateError
@@ -60,3 +62,42 @@ def test_while_the_file_cannot_be_used_every_look_fails(
     settings.write_text('{"auth": true}')
     assert look(following, settings) is not None
     assert look(following, settings) is None
+
+
+def test_what_was_loaded_and_could_not_be_put_to_use_is_loaded_again(settings: Path) -> None:
+    following = Following(settings)
+    settings.write_text('{"extended": true}')
+    assert look(following, settings) is not None
+    following.forget()
+    assert look(following, settings) is not None
+    assert look(following, settings) is None
+
+
+def test_every_followed_setting_is_one() -> None:
+    settled = {name for name, _ in _settled(Config())}
+    for name in FOLLOWED:
+        section, _, inner = name.partition(".")
+        value = getattr(Config(), section)
+        assert not inner or hasattr(value, inner)
+        assert name not in settled
+
+
+def test_settings_that_wait_for_a_start_are_told_once_for_each_change() -> None:
+    awaited = Awaited(Config())
+    http = {"http": "127.0.0.1:0"}
+    source = {"name": "a", "url": "sqlite:///a.db"}
+    steps: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"sources": [source]}, ()),
+        ({"bridge": {"scope": "readWrite"}, "approvals": {"dry_run": False}}, ()),
+        (http, ("http",)),
+        ({**http, "masks": [{"column": "a.b"}]}, ()),
+        (
+            {**http, "limits": {"max_rows": 1000, "timeout_s": 5}},
+            ("limits.max_rows", "limits.timeout_s"),
+        ),
+        ({"limits": {"max_rows": 1000, "timeout_s": 6}}, ("limits.timeout_s",)),
+        ({}, ()),
+        (http, ("http",)),
+    ]
+    for settings, names in steps:
+        assert awaited.news(load(json.dumps(settings))) == names

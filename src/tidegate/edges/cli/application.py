@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # names alone: `tidegate version` must not pay for a gate
 
     from tidegate.approvals.approvals import Approvals
     from tidegate.calls import Call
+    from tidegate.config.following import Following
     from tidegate.config.model import Config
     from tidegate.config.sources import SourceSettings
     from tidegate.identity.pairing import Pairer
@@ -61,8 +62,10 @@ class Application(Protocol):
         """The source that such settings make. Raises: GateError."""
         ...
 
-    def follow(self, changed: Callable[[], Config | None]) -> None:
-        """Ask `changed` on every call what the settings say of sources now, if it is new."""
+    def follow(
+        self, following: Following, load: Callable[[], Config], tell: Callable[[str], None]
+    ) -> None:
+        """Look on every call whether the settings are new ones; `tell` is for the log."""
         ...
 
     def run_stdio(self) -> None:

@@ -10,6 +10,7 @@ from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.following import Following
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.settings import chosen, of_serve
+from tidegate.edges.cli.terminal import say
 
 
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
@@ -18,12 +19,10 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     config = of_serve(arguments)
     app = open_app(config)
     if following is not None:
-        app.follow(lambda: following.look(lambda: of_serve(arguments)))
+        app.follow(following, lambda: of_serve(arguments), _log)
     if config.http is None:
         app.run_stdio()
         return 0
-
-    from tidegate.edges.cli.terminal import say
 
     def announce(address: str) -> None:
         say(f"tidegate: serving {', '.join(config.surfaces)} on {address}/mcp")
@@ -41,6 +40,10 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     found = None if arguments.for_bridge is None else tell_bridge
     app.run_http(*http_address(config.http), announce, found)
     return 0
+
+
+def _log(line: str) -> None:
+    say(f"tidegate: {line}")
 
 
 def _following(config: str | None) -> Following | None:
