@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from command_line import Ended, environment
+from command_line import Ended, environment, serving
 from patience import HANG_S
 
 Run = Callable[..., Ended]
