@@ -100,10 +100,12 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
     form = dialect.roots.get(inner[0].key)
     if form is None and dialect.name == "mysql":
         return _named_table(inner)
+    if dialect.name == "default" and form != "query":
+        raise Refusal(Code.SQL_UNKNOWN, "explain.unlisted", "Only queries are explained here")
     if form in ("explain", "analyze"):
         raise Refusal(Code.SQL_UNKNOWN, "explain.nested", "EXPLAIN of an EXPLAIN is not read")
     reading = read(inner, dialect)
-    if runs:
+    if runs or dialect.name == "default":
         return reading
     # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table
     # would go, and there and then makes the session's schema for temporary ones.
@@ -185,7 +187,7 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
     keys = [token.key for token in tokens[1:4]]
     if keys and keys[0] in dialect.shows and "USER" not in keys:
         return Reading([])
-    if dialect.reads_files:
+    if dialect.name == "duckdb":
         return _describe(tokens, dialect)
     raise _unlisted_show(tokens)
 

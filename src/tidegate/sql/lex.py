@@ -38,6 +38,9 @@ _HIDDEN = re.compile(
 _LEADING = re.compile("[\u0085\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff \t\r\n\f]*+")
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
+_HINT = re.compile(
+    r"/\*\+(?:(?!SET_VAR|RESOURCE|QB_NAME)[\w\s(),.])*+\*/", re.IGNORECASE | re.ASCII
+)
 _AS_WRITTEN = frozenset({NUMBER, PARAM})
 _NAMING = frozenset({"quotes", "backtick", "bracket"})
 _CONTINUING = frozenset({"string", "escape", "escaped", "prefixed"})
@@ -169,6 +172,10 @@ def _string(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
 def _skip_comment(text: str, at: int, lexis: Lexis) -> int:
     """The position after the block comment that starts at `at`."""
     opening = text[at + 2 : at + 4]
+    if opening[:1] == "+" and lexis.comments == "ambiguous":
+        closing = text.find("*/", at)
+        if _HINT.fullmatch(text, at, closing + 2 if closing > 0 else len(text)):
+            return closing + 2
     if lexis.executable_comments and (opening[:1] in "!+" or opening in ("M!", "m!")) and opening:
         raise Refusal(
             Code.SQL_UNREADABLE,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tidegate.errors import Code
 from tidegate.sql.dialects.common import AFTER, INFIX, OPERAND_FOLLOWS, SYNTAX, VERBS
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.lex import NAME, OP, STRING, WORD, Token
+from tidegate.sql.lex import NAME, OP, PARAM, STRING, WORD, Token
 from tidegate.sql.opinion import Opinion
 from tidegate.statements import Effect
 
@@ -17,6 +17,7 @@ _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
 _SOURCES = frozenset({"FROM", "JOIN", "TABLE", "DESCRIBE", "SUMMARIZE"})
 _CLOSING = frozenset(")]}")
+_COUNTED = frozenset({"FIRST", "NEXT", "TOP"})
 _FIELDS = frozenset({"DAY", "HOUR", "MINUTE"})
 _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -54,6 +55,8 @@ def look(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Words:
             named = previous.key == "AS" and before.key != "."
             if not named and (key in VERBS or key in dialect.reserved_verbs):
                 _verb(words, tokens, index, previous, dialect)
+        elif token.kind == PARAM and dialect.remotes and _is_remote(token, previous):
+            words.opinions.append(_unknown("text.remote", f"{token.text} may be another database"))
         elif token.kind == STRING and dialect.reads_files and previous.key in _SOURCES:
             words.opinions.append(_file(token.text))
         if key == ":=" and dialect.assigns:
@@ -68,6 +71,8 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     """Note the name before the bracket at `index`, unless it is a keyword there."""
     token = tokens[index - 1]
     before = tokens[index - 2] if index > 1 else _NOTHING
+    if tokens[index + 1].key == "+" and tokens[index + 2].key == ")":
+        return  # Oracle's mark of an outer join: no argument of any call
     if token.kind == WORD and before.key != ".":
         if token.key in SYNTAX or token.key in dialect.keywords:
             return
@@ -117,6 +122,13 @@ def _is_conflict_target(tokens: list[Token], index: int) -> bool:
 def _multiplies(tokens: list[Token], at: int) -> bool:
     """True if the token is a `*` between two operands, not that of all columns."""
     return tokens[at].key == "*" and at > 0 and _is_operand(tokens[at - 1])
+
+
+def _is_remote(token: Token, previous: Token) -> bool:
+    """True for `@link` behind a name: a table of the database that Oracle calls by this."""
+    if token.text[0] != "@":
+        return False
+    return previous.kind == NAME or (_is_operand(previous) and previous.key not in _COUNTED)
 
 
 def _is_operand(token: Token) -> bool:

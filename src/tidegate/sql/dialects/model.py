@@ -58,7 +58,8 @@ class Dialect(msgspec.Struct, frozen=True):
     `admitted` the exceptions. `stand_ins` maps operators that the parser does not know to some
     that it does, `respellings` runs of tokens to others: `'` is a string, `#` a number, `@` a word,
     `*` what holds no bracket, and a digit in the second text the token at that place of the first.
-    `worded` maps functions whose arguments are parted by words to some that have commas.
+    `worded` maps functions whose arguments are parted by words to some that have commas. With
+    `remotes` a name with `@` behind it is looked for in another database.
     """
 
     name: str
@@ -90,3 +91,4 @@ class Dialect(msgspec.Struct, frozen=True):
     reserved_verbs: frozenset[str] = frozenset()
     assigns: bool = False
     reads_files: bool = False
+    remotes: bool = False

@@ -9,18 +9,18 @@ from tidegate.sql.dialects.model import words
 
 _STRUCTURE = words("""
     Alias Aliases All Any AtTimeZone Boolean Bracket CharacterSet CollateColumnConstraint Column
-    ColumnConstraint ColumnDef Columns Comprehension ConnectByRoot CTE Cube DataType DataTypeParam
-    DefaultColumnConstraint Describe Distinct Dot Except Fetch Filter ForIn FormatJson From Group
-    GroupingSets Having HavingMax HexString Identifier IgnoreNulls IndexTableHint Intersect Interval
-    IntervalSpan Introducer Join JSON JSONColumnDef JSONExtractQuote JSONKeyValue JSONPath
-    JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript JSONPathSelector
-    JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema JSONValue Kwarg Lambda
-    Lateral Limit LimitOptions Literal National NotNullColumnConstraint Null ObjectIdentifier Offset
-    OnCondition Order Ordered Parameter Paren Partition Pivot PivotAlias PivotAny Placeholder
-    PositionalColumn PropertyEQ PseudoType Qualify RecursiveWithSearch RespectNulls Returning Rollup
-    Schema Select Slice Star Subquery Summarize Table TableAlias TableColumn TableFromRows
-    TableSample TranslateCharacters Tuple Union UnpivotColumns Values Var Variadic Version Where
-    Window WindowSpec With WithinGroup XMLKeyValueOption XMLNamespace
+    ColumnConstraint ColumnDef Columns Comprehension Connect ConnectByRoot CTE Cube DataType
+    DataTypeParam DefaultColumnConstraint Describe Distinct Dot Except Fetch Filter ForIn FormatJson
+    From Group GroupingSets Having HavingMax HexString Identifier IgnoreNulls IndexTableHint
+    Intersect Interval IntervalSpan Introducer Join JSON JSONColumnDef JSONExtractQuote JSONKeyValue
+    JSONPath JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathScript
+    JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema
+    JSONValue Kwarg Lambda Lateral Limit LimitOptions Literal National NotNullColumnConstraint Null
+    ObjectIdentifier Offset OnCondition Order Ordered Parameter Paren Partition Pivot PivotAlias
+    PivotAny Placeholder PositionalColumn Prior PropertyEQ PseudoType Qualify RecursiveWithSearch
+    RespectNulls Returning Rollup Schema Select Slice Star Subquery Summarize Table TableAlias
+    TableColumn TableFromRows TableSample TranslateCharacters Tuple Union UnpivotColumns Values Var
+    Variadic Version Where Window WindowSpec With WithinGroup XMLKeyValueOption XMLNamespace
     """)
 
 _OPERATORS = words("""
@@ -66,7 +66,7 @@ FUNCTIONS = words("""
     ManhattanDistance Map MapCat MapContainsKey MapDelete MapFromEntries MapInsert MapKeys MapPick
     MapSize MatchAgainst Max MD5 MD5Digest MD5NumberLower64 MD5NumberUpper64 Median Min Minute Mode
     Month Monthname MonthsBetween Nanvl Negative NextDay Normal Normalize NthValue Ntile Nullif
-    NumberToStr Nvl2 ObjectAgg ObjectInsert ObjectTransform Or Overlay Pad ParameterizedAgg
+    NumberToStr Nvl2 ObjectAgg ObjectId ObjectInsert ObjectTransform Or Overlay Pad ParameterizedAgg
     ParseBignumeric ParseDatetime ParseIp ParseJSON ParseNumeric ParseTime ParseUrl PercentileCont
     PercentileDisc PercentRank Pi Posexplode PosexplodeOuter Pow PreviousDay Quantile Quarter
     Radians Rand Randn Rank Reduce RegexpCount RegexpExtract RegexpExtractAll RegexpFullMatch
