@@ -19,10 +19,11 @@ from tidegate.audit import chain
 from tidegate.audit.event import Event, encode
 from tidegate.audit.happening import PERIOD_S, Happening, Tally, encode_happening
 from tidegate.audit.head import Head
+from tidegate.audit.holding import Claim, begin, claim
 from tidegate.audit.keys import Keys
 from tidegate.audit.marks import Continued, Gap, Mark, Opening, Witness, encode_mark
 from tidegate.audit.notary import Notary
-from tidegate.audit.segment import Claim, Tail, begin, claim, number_of
+from tidegate.audit.segment import Tail, number_of
 from tidegate.audit.sync import GroupSync, unavailable
 from tidegate.audit.writer import Writer
 from tidegate.config.model import AuditSettings

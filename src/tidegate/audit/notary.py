@@ -16,9 +16,10 @@ from pathlib import Path
 from threading import Lock
 
 from tidegate.audit.head import Head
+from tidegate.audit.holding import Claim, hold, sync_directory
 from tidegate.audit.keys import Keys
 from tidegate.audit.marks import Checkpoint, Witness, encode_mark
-from tidegate.audit.segment import Claim, hold, number_of, segments, sync_directory, tail_of
+from tidegate.audit.segment import number_of, segments, tail_of
 from tidegate.audit.sync import GroupSync
 from tidegate.audit.writer import Writer
 from tidegate.config.model import AuditSettings

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidegate.audit import chain
+from tidegate.audit.holding import Claim
 from tidegate.audit.marks import Witness
-from tidegate.audit.segment import Claim
 from tidegate.audit.sync import unavailable
 
 
