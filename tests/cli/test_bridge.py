@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ import pytest
 from bridged import Host, bridged, end_server, told, wait_for_end
 from command_line import Ended, environment, serving
 from patience import HANG_S
+from tidegate.edges.bridge.handshake import Handshake, Place
+from tidegate.errors import GateError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -107,6 +110,22 @@ def test_a_stale_file_is_replaced(towns: Path, state: Path) -> None:
         host.open()
         assert "Köln" in read(host, 1)
         assert told(state)["pid"] != server.process.pid
+
+
+def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_file(
+    state: Path,
+) -> None:
+    place = Place(state)
+    place.prepare()
+    place.write(Handshake(1, "gone", "127.0.0.1", 1, 2**22 + 1, 2e9, "t", "k", ("/mcp",), 1.0))
+    assert place.read(1e9) is None
+    other = os.open(place.directory / "server.lock", os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_SH)  # as one that looks at the same moment
+    assert place.read(1e9) is None
+    fcntl.flock(other, fcntl.LOCK_EX)  # as a server
+    with pytest.raises(GateError):
+        place.read(1e9)
+    os.close(other)
 
 
 def test_a_server_takes_its_file_away_when_it_stops(state: Path) -> None:

@@ -77,7 +77,8 @@ class Keys:
         """
         self.public()
         try:
-            self._path.unlink()
+            # In its place at once: a process that starts meanwhile finds the one or the other.
+            self._draft(self._path, _new_private(), 0o600).replace(self._path)
         except OSError as error:
             raise self._failed("cannot be replaced", error) from error
         self._private = None
@@ -89,22 +90,23 @@ class Keys:
 
     def _make(self) -> None:
         """Another process may make one at the same moment: the first one's name stands."""
-        encoded = b64encode(_PKCS8 + os.urandom(32)).decode()
-        text = f"-----BEGIN PRIVATE KEY-----\n{encoded}\n-----END PRIVATE KEY-----\n"
-        made = self.directory / f".signing.key.{os.getpid()}"
-        made.unlink(missing_ok=True)
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, text.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        made = self._draft(self._path, _new_private(), 0o600)
         try:
             os.link(made, self._path)
         except FileExistsError:
             pass
         finally:
             made.unlink()
+
+    def _draft(self, path: Path, text: str, mode: int) -> Path:
+        """A whole file that is to get the name `path`; nobody ever sees half of it there."""
+        made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        return made
 
     def _load(self) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -132,7 +134,7 @@ class Keys:
         path = self.directory / f"{fingerprint(self._public)}.pub"
         try:
             if not path.exists():
-                path.write_text(public_text(self._public) + "\n", "ascii")
+                self._draft(path, public_text(self._public) + "\n", 0o644).replace(path)
         except OSError as error:
             raise self._failed("cannot be written", error) from error
 
@@ -143,6 +145,11 @@ class Keys:
             f"The audit log's key in `{self.directory}` {what}{reason}.",
             details={"path": str(self.directory)},
         )
+
+
+def _new_private() -> str:
+    encoded = b64encode(_PKCS8 + os.urandom(32)).decode()
+    return f"-----BEGIN PRIVATE KEY-----\n{encoded}\n-----END PRIVATE KEY-----\n"
 
 
 def fingerprint(public: bytes) -> str:

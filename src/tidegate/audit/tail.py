@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ class Tail:
         self._directory = directory
         self._read: dict[Path, int] = {}
         for path in self._segments():
-            self._read[path] = path.stat().st_size
+            with suppress(FileNotFoundError):  # a server may remove one that was kept long enough
+                self._read[path] = path.stat().st_size
 
     def newest(self, wanted: Wanted, count: int) -> list[Record]:
         """The last `count` records that are wanted, in the order of their times."""
@@ -86,9 +88,12 @@ class Tail:
         found: list[Record] = []
         for path in self._segments():
             begin = self._read.get(path, 0)
-            with path.open("rb") as file:
-                file.seek(begin)
-                whole, _, _ = file.read().rpartition(b"\n")
+            try:
+                with path.open("rb") as file:
+                    file.seek(begin)
+                    whole, _, _ = file.read().rpartition(b"\n")
+            except FileNotFoundError:
+                continue
             if whole:
                 self._read[path] = begin + len(whole) + 1
                 found += (record for line in whole.split(b"\n") if (record := _record(line)))
@@ -107,7 +112,10 @@ class Tail:
 
 def _backwards(path: Path, size: int) -> Iterator[Record]:
     """The records of a segment from its end to its beginning."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
     try:
         rest, at = b"", size
         while at > 0:

@@ -83,6 +83,9 @@ class Place:
 
         Raises: GateError STATE_FAILED.
         """
+        return self._flock(name, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+    def _flock(self, name: str, how: int) -> int | None:
         path = self.directory / f"{name}.lock"
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -90,7 +93,7 @@ class Place:
         except OSError as error:
             raise _failed(f"cannot be opened: {error.strerror}", path) from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(descriptor, how)
         except OSError:
             os.close(descriptor)
             return None
@@ -166,8 +169,9 @@ class Place:
         return handshake
 
     def _is_held(self) -> bool:
-        """Whether a server lives that wrote the file."""
-        descriptor = self.lock("server", wait=False)
+        """Whether a server lives that wrote the file. Who looks shares the lock with others who
+        look, so that none of them takes another for a server."""
+        descriptor = self._flock("server", fcntl.LOCK_SH | fcntl.LOCK_NB)
         if descriptor is None:
             return True
         os.close(descriptor)

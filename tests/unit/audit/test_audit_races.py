@@ -1,0 +1,53 @@
+"""What several processes do to one record at the same moment, each step brought about by hand."""
+
+import os
+
+import pytest
+
+from tidegate.audit import segment, tail
+from tidegate.audit.event import Event
+from tidegate.audit.keys import Keys
+from tidegate.audit.log import AuditLog
+from tidegate.audit.tail import Tail, Wanted
+
+
+def write(state, call_id):
+    log = AuditLog(state / "audit", keys=state / "keys")
+    log.append(Event(call_id=call_id, phase="outcome", actor="a"))
+    log.close()
+
+
+@pytest.fixture
+def removed_just_now(tmp_path, monkeypatch):
+    """A segment that a listing still has, and a server has removed since."""
+    write(tmp_path, "a")
+    gone = tmp_path / "audit" / "000002.jsonl"
+    listed = segment.segments
+    for module in (segment, tail):
+        monkeypatch.setattr(module, "segments", lambda directory: [*listed(directory), gone])
+    return tmp_path
+
+
+def test_a_key_that_is_being_made_or_replaced_is_seen_whole_or_not_at_all(tmp_path, monkeypatch):
+    seen = []
+    sync = os.fsync
+
+    def look(descriptor):
+        private = (tmp_path / "signing.key").exists()
+        seen.append((private, len(Keys(tmp_path).trusted())))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", look)
+    keys = Keys(tmp_path)
+    assert keys.public() != keys.replace()
+    assert seen == [(False, 0), (True, 0), (True, 1), (True, 1)]
+    assert len(keys.trusted()) == 2
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_segment_that_goes_while_the_record_is_shown_is_passed_over(removed_just_now):
+    shown = Tail(removed_just_now / "audit")
+    assert [record.fields["call_id"] for record in shown.newest(Wanted(), 9)] == ["a"]
+    assert shown.more(Wanted()) == []
+    shown._read[removed_just_now / "audit" / "000002.jsonl"] = 100
+    assert len(shown.newest(Wanted(), 9)) == 1
