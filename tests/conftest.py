@@ -6,22 +6,30 @@ import asyncio
 import inspect
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No time limit on an example: a loaded machine is slow, and slowness is measured in bench/.
-settings.register_profile("house", deadline=None, database=None)
+from patience import HANG_S
+
+# No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
+# in bench/. The same examples in each run: a change is judged by what it changes. Others are looked
+# for with `./dev test --hypothesis-profile=hunt`.
+settings.register_profile(
+    "house",
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("hunt", settings.get_profile("house"), derandomize=False)
 settings.load_profile("house")
-
-PATIENCE_S = 120
-"""A coroutine test that is not done by then hangs."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Each coroutine test has a loop of its own."""
+    """Give each coroutine test a loop of its own."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
     test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+    asyncio.run(asyncio.wait_for(test, HANG_S))
     return True

@@ -12,16 +12,18 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ports import claim_port
+
 PASSWORD = "correct horse"
 NOBODY = 65534
-START_S = 60
+START_S = 120
 SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 """Where servers are looked for."""
 
@@ -77,7 +79,7 @@ class Keeper:
 
     def __init__(self, name: str) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix=f"tidegate-{name}-"))
-        self.port = _free_port()
+        self.port = claim_port()
         self.process: subprocess.Popen | None = None
         self.give(self.directory)
 
@@ -121,7 +123,8 @@ class Keeper:
                 env=_environment(),
                 **drop_rights(),
             )
-        while self.process.poll() is None:
+        deadline = time.monotonic() + START_S
+        while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 if self.is_ready():
                     return
@@ -170,9 +173,3 @@ def drop_rights() -> dict[str, object]:
 
 def _environment() -> dict[str, str]:
     return {"LANG": "C", "PATH": SEARCHED}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -102,7 +102,7 @@ class _Keeper(Keeper):
         return [str(shutil.which("sshd", path=SEARCHED)), "-D", "-e", "-f", "sshd_config"]
 
     def is_ready(self) -> bool:
-        with socket.create_connection(("127.0.0.1", self.port), 1) as probe:
+        with socket.create_connection(("127.0.0.1", self.port), 10) as probe:
             return bool(probe.recv(1))
 
     def cut(self) -> None:

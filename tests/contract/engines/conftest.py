@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from engine_cases import CASES
+from patience import PATIENCE_S
 
 
 @pytest.fixture(params=sorted(CASES))
@@ -14,7 +15,7 @@ def case(request, tmp_path):
     before = set(threading.enumerate())
     yield CASES[request.param].prepare(tmp_path)
     for thread in set(threading.enumerate()) - before:
-        thread.join(1)  # one that waited for a process ends just behind it
+        thread.join(PATIENCE_S)  # one that waited for a process ends just behind it
     assert set(threading.enumerate()) <= before
 
 

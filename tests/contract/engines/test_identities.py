@@ -8,6 +8,7 @@ from msgspec import structs
 import postgres_server
 from engine_cases import CASES
 from identity_shop import IdentityShop
+from patience import until
 from tidegate.calls import Browse, Explain, Query
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import ENGINES, check_run_as, open_engine
@@ -110,9 +111,9 @@ async def test_a_cancelled_caller_leaves_nothing_behind(house):
         text = text.replace(", pg_sleep(600)", ", (SELECT count(*) FROM generate_series(1, 1e11))")
         permit = house.permit("alice", Query(Statement(text)))
         running = asyncio.ensure_future(engine.run(permit, cancellation))
-        until = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT id, (SELECT%'"
-        while house.ask(until + " AND state = 'active'") == [(0,)]:
-            await asyncio.sleep(0)
+        listed = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT id, (SELECT%'"
+        listed += " AND state = 'active'"
+        await until(lambda: house.ask(listed) != [(0,)], "the statement in the server")
         cancellation.cancel()
         assert (await house.refused(running)).code is Code.CALL_CANCELLED
         assert await house.case.ask(engine, "SELECT current_user::text") == [

@@ -8,6 +8,7 @@ from msgspec import structs
 import mysql_server
 from engine_cases import CASES
 from identity_shop import IdentityShop
+from patience import until
 from tidegate.calls import Browse, Explain, Query
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.registry import open_engine
@@ -116,8 +117,7 @@ async def test_a_cancelled_caller_leaves_nothing_behind(house):
         listed = (
             "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SUM(%'"
         )
-        while house.server.script(listed) == [(0,)]:
-            await asyncio.sleep(0)
+        await until(lambda: house.server.script(listed) != [(0,)], "the statement in the server")
         cancellation.cancel()
         assert (await house.refused(running)).code is Code.CALL_CANCELLED
         assert await house.who_is_there(engine) == house.nobody

@@ -1,4 +1,4 @@
-"""A DuckDB shop, ways to change it from outside."""
+"""A DuckDB shop, and ways to change it from outside."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A SQLite shop, a way to change it from outside."""
+"""A SQLite shop."""
 
 import pytest
 

@@ -19,14 +19,21 @@ def server():
 
 @pytest.fixture
 def shop(server, tmp_path):
-    return CASES["mysql"].prepare(tmp_path)
+    """The shop; what its connections still do at the end is ended, also where nobody listens."""
+    case = CASES["mysql"].prepare(tmp_path)
+    yield case
+    server.end_connections(f"DB = '{database_of(case)}'")
+
+
+def database_of(case):
+    return case.url.partition("?")[0].rpartition("/")[2]
 
 
 @pytest.fixture
 def proxied(shop, server, monkeypatch):
     """Opens the shop through a proxy: `async with proxied() as (engine, proxy)`."""
     monkeypatch.setenv("MYTEST_PASSWORD", mysql_server.PASSWORD)
-    name = shop.url.partition("?")[0].rpartition("/")[2]
+    name = database_of(shop)
 
     @asynccontextmanager
     async def opened(options=""):
