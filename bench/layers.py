@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from tidegate.calls import Call, Query
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.edges.http import HttpEdge
+from tidegate.edges.http1.server import Server
 from tidegate.pages import Page
 from tidegate.permits import Permit, Verdict
 from tidegate.protocol.kernel import Kernel
@@ -278,44 +279,34 @@ async def _engine(app: App, actor: Actor, source: str, effect: Effect) -> Callab
 def _over_http(app: App, token: str) -> tuple[bytes, Callable[[], Any]]:
     """The frame of the point query, and what posts it to the HTTP edge and gives the body.
 
-    The edge is the real one; where a server would stand (uvicorn, a socket) there is none.
+    Edge and server are the real ones; where the socket would be there is none.
     """
     surface = app.surface("core")
     edge = HttpEdge({"/mcp": Kernel(surface, surface.settings)}, app.door.identify)
     speaker = HttpSpeaker(7878, "/mcp", STATELESS, {"Authorization": f"Bearer {token}"})
     arguments = {"sql": data.point(WARM_ID), "source": "shop"}
     request = speaker.request("tools/call", {"name": "query", "arguments": arguments}, 1)
-    head, _, body = request.partition(b"\r\n\r\n")
-    headers = [
-        (name.lower(), value.strip())
-        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
-    ]
+    wire = _Wire()
+    connection = Server(edge).connection()
+    connection.connection_made(wire)
 
     async def post() -> bytes:
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/mcp",
-            "headers": headers,
-            "client": ("127.0.0.1", 50_000),
-        }
-        heard: list[MutableMapping[str, Any]] = []
+        wire.written = asyncio.get_running_loop().create_future()
+        connection.data_received(request)
+        heard = await wire.written
+        assert heard.startswith(b"HTTP/1.1 200 "), heard
+        return heard.partition(b"\r\n\r\n")[2]
 
-        events: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body}]
+    return request.partition(b"\r\n\r\n")[2], post
 
-        async def receive() -> MutableMapping[str, Any]:
-            if not events:
-                await asyncio.get_running_loop().create_future()  # the client stays
-            return events.pop()
 
-        async def send(event: MutableMapping[str, Any]) -> None:
-            heard.append(event)
+class _Wire(asyncio.Transport):
+    """The transport of a client that reads at once; `written` gets the answer."""
 
-        await edge(scope, receive, send)
-        assert heard[0]["status"] == 200, heard
-        return heard[-1]["body"]
+    written: asyncio.Future[Any]
 
-    return body, post
+    def write(self, data: Any) -> None:
+        self.written.set_result(data)
 
 
 class _Nobody:

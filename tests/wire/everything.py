@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tidegate.actors import Actor, Scope
@@ -24,6 +22,7 @@ from tidegate.edges import stdio
 from tidegate.edges.bridge.handshake import Place
 from tidegate.edges.bridge.keeper import Keeper
 from tidegate.edges.http import HttpEdge
+from tidegate.edges.listen import bind, listen
 from tidegate.edges.pages import Serve
 from tidegate.errors import Code, GateError
 from tidegate.identity.bridge import BridgePass
@@ -189,7 +188,6 @@ def _options() -> argparse.Namespace:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--stdio", action="store_true")
     where.add_argument("--http", type=int, metavar="PORT")
-    parser.add_argument("--http-impl", choices=("httptools", "h11"), default="httptools")
     parser.add_argument("--bridge", type=Path, metavar="STATE", help="be found by bridges there")
     parser.add_argument("--page-size", type=int, default=200)
     parser.add_argument("--revisions", nargs="+", default=ALL, metavar="REVISION")
@@ -215,10 +213,21 @@ def _identify(token: str | None, client: str) -> Actor:
     return Actor(name, name, Scope.READ_ONLY)
 
 
-async def _serve_stdio(kernel: Kernel) -> None:
+def _stop_on_signal() -> asyncio.Event:
     stop = asyncio.Event()
     for sent in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sent, stop.set)
+    return stop
+
+
+async def _serve_http(kernel: Kernel, options: argparse.Namespace) -> None:
+    edge = HttpEdge({"/mcp": kernel}, _identify, pages=_pages(options))
+    listener = bind("127.0.0.1", options.http)
+    await listen(edge, listener, stop=_stop_on_signal(), ending=edge.close)
+
+
+async def _serve_stdio(kernel: Kernel) -> None:
+    stop = _stop_on_signal()
     actor = Actor("stdio", "stdio", Scope.READ_ONLY, kind="human")
     await stdio.serve(kernel, actor, stop=stop)
 
@@ -231,13 +240,7 @@ def main() -> None:
     if options.stdio:
         asyncio.run(_serve_stdio(kernel))
     else:
-        uvicorn.run(
-            HttpEdge({"/mcp": kernel}, _identify, pages=_pages(options)),
-            port=options.http,
-            http=options.http_impl,
-            log_level="warning",
-            timeout_graceful_shutdown=1,
-        )
+        asyncio.run(_serve_http(kernel, options))
 
 
 if __name__ == "__main__":

@@ -41,10 +41,9 @@ RUNS = (
 )
 
 
-@pytest.mark.parametrize("parser", ["httptools", "h11"])
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name.replace(" ", "-"))
-def test_the_conformance_suite_passes(run: Run, parser: str, tmp_path: Path) -> None:
-    server = everything("--http-impl", parser)
+def test_the_conformance_suite_passes(run: Run, tmp_path: Path) -> None:
+    server = everything()
     try:
         status, said = _run_suite(run.options, server.port, tmp_path)
     finally:

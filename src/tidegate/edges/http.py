@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP, as an ASGI application without a framework.
+"""MCP over Streamable HTTP, as an application of our own small server (`http1`).
 
 One path for each surface. A reply is plain JSON; it becomes an event stream when something is to
 be said before it (progress, a log message, a question to the client). A client that goes away
@@ -7,7 +7,7 @@ cancels its call. Source: specification, `basic/transports`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,11 +16,14 @@ from tidegate.actors import Actor
 from tidegate.edges.admission import check_media, refuse_twice
 from tidegate.edges.challenge import Challenge
 from tidegate.edges.guards import Guard
+from tidegate.edges.http1.head import Head
+from tidegate.edges.http1.request import CutOff, Request, TooLarge
+from tidegate.edges.http1.response import block_of
 from tidegate.edges.pages import Serve, Visit
-from tidegate.edges.presence import Presence, Receive
+from tidegate.edges.presence import Presence
 from tidegate.edges.replies import EXPOSED, PREFLIGHT, Refusal, reply, send_json
 from tidegate.edges.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
-from tidegate.edges.sse import EventStream, HeaderList, Send
+from tidegate.edges.sse import EventStream, HeaderList
 from tidegate.errors import GateError
 from tidegate.protocol.frames import NO_ID, salvage_id
 from tidegate.protocol.kernel import Kernel
@@ -37,10 +40,30 @@ PAYLOAD_TOO_LARGE = -32005
 
 _PLAIN = Challenge()
 _MODERN = frozenset(name.encode() for name in MODERN)
+_PREFLIGHT = block_of(PREFLIGHT)
+
+
+class _Plan:
+    """What the head of a request says by itself: the same for each request with that head."""
+
+    __slots__ = ("bearer", "block", "challenge", "kernel", "modern", "takes_events")
+
+    def __init__(
+        self, kernel: Kernel, challenge: Challenge, headers: Mapping[bytes, bytes], block: bytes
+    ) -> None:
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        self.kernel = kernel
+        self.challenge = challenge
+        self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+        self.modern = headers.get(b"mcp-protocol-version") in _MODERN
+        self.block = block
+        self.takes_events: bool | None = None
+        """None until the media types were looked at, which a caller must be let in for."""
 
 
 class HttpEdge:
-    """The ASGI application. `kernels` maps a path such as `/mcp/core` to what is served there."""
+    """The application (`http1.request.Application`). `kernels` maps a path such as `/mcp/core` to
+    what is served there."""
 
     def __init__(
         self,
@@ -62,19 +85,21 @@ class HttpEdge:
         self._pages = pages
         self._present: set[Presence] = set()
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        headers: dict[bytes, bytes] = {
-            name: value.strip(b" \t") for name, value in scope["headers"]
-        }
+    async def __call__(self, request: Request) -> None:
+        head = request.head
         try:
-            if len(headers) != len(scope["headers"]):
-                refuse_twice(scope["headers"])
-            await self._route(scope, headers, receive, send)
+            plan: _Plan | None = head.plan
+            if plan is None:
+                plan = self._plan(head)
+                if plan is None:
+                    await self._serve_page(request)
+                    return
+                head.plan = plan
+            await self._route(request, plan)
         except Refusal as refusal:
-            await reply(send, refusal.answer, self._cors(headers))
+            if not request.begun:
+                cors = block_of(self._cors(head.headers))
+                reply(request, refusal.answer, cors, close=refusal.close)
 
     def close(self) -> None:
         """End sessions and streams; running calls are cancelled."""
@@ -108,67 +133,56 @@ class HttpEdge:
     def _each_kernel(self) -> set[Kernel]:
         return set(self._kernels.values())
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            event = await receive()
-            await send({"type": f"{event['type']}.complete"})
-            if event["type"] == "lifespan.shutdown":
-                return
-
-    async def _route(
-        self,
-        scope: MutableMapping[str, Any],
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        path: str = scope["path"]
-        method: str = scope["method"]
+    def _plan(self, head: Head) -> _Plan | None:
+        """What is asked for, None if it is no kernel. Raises: Refusal."""
+        headers, path = head.headers, head.path
+        if len(headers) != len(head.pairs):
+            refuse_twice(head.pairs)
         if not self._guard.admits_host(headers.get(b"host")):
             raise Refusal(421, INVALID_REQUEST, "Host is not allowed here")
         if not self._guard.admits_origin(headers.get(b"origin")):
             raise Refusal(403, INVALID_REQUEST, "Origin is not allowed here")
         kernel = self._kernels.get(path) or self._kernels.get(path.rstrip("/"))
         if kernel is None:
-            await self._serve_page(path, method, scope, headers, receive, send)
-            return
-        if method == "OPTIONS":
-            await send_json(send, 204, None, [*self._cors(headers), *PREFLIGHT])
-            return
+            return None
         challenge = self._challenges.get(path.rstrip("/"), _PLAIN)
-        actor = await self._identify_actor(scope, headers, challenge)
-        modern = headers.get(b"mcp-protocol-version") in _MODERN
+        return _Plan(kernel, challenge, headers, block_of(self._cors(headers)))
+
+    async def _route(self, request: Request, plan: _Plan) -> None:
+        method = request.head.method
+        if method == "OPTIONS":
+            request.respond(204, plan.block + _PREFLIGHT)
+            return
+        try:
+            found = self._identify(plan.bearer, request.address)
+            actor = found if isinstance(found, Actor) else await found
+        except GateError as error:
+            raise _turned_away(error, plan.challenge) from None
         if method == "POST":
-            await self._post(kernel, actor, headers, receive, send, modern, challenge)
-        elif method not in ("GET", "DELETE") or modern:
-            allow = b"POST" if modern else b"GET, POST, DELETE, OPTIONS"
+            await self._post(request, plan, actor)
+        elif method not in ("GET", "DELETE") or plan.modern:
+            allow = b"POST" if plan.modern else b"GET, POST, DELETE, OPTIONS"
             raise Refusal(405, INVALID_REQUEST, f"{method} is not served here", [(b"allow", allow)])
         elif method == "GET":
-            await self._get(kernel, actor, headers, receive, send)
+            await self._get(request, plan, actor)
         else:
-            kernel.sessions.end(self._session(kernel, actor, headers))
-            await send_json(send, 204, None, self._cors(headers))
+            kernel = plan.kernel
+            kernel.sessions.end(self._session(kernel, actor, request.head.headers))
+            request.respond(204, plan.block)
 
-    async def _serve_page(
-        self,
-        path: str,
-        method: str,
-        scope: MutableMapping[str, Any],
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        serve = self._pages.get(path)
-        cors = self._cors(headers)
+    async def _serve_page(self, request: Request) -> None:
+        head = request.head
+        cors = self._cors(head.headers)
+        serve = self._pages.get(head.path)
         if serve is None:
-            status, body = self._outside(path)
-            await send_json(send, status, body, cors)
-        elif method == "OPTIONS":
-            await send_json(send, 204, None, [*cors, *PREFLIGHT])
+            status, body = self._outside(head.path)
+            send_json(request, status, body, cors)
+        elif head.method == "OPTIONS":
+            send_json(request, 204, None, [*cors, *PREFLIGHT])
         else:
-            read = partial(self._read_body, headers, receive)
-            page = await serve(Visit(method, headers, _address(scope), read))
-            await send_json(send, page.status, page.body, [*cors, *page.headers])
+            read = partial(_read_body, request)
+            page = await serve(Visit(head.method, head.headers, request.address, read))
+            send_json(request, page.status, page.body, [*cors, *page.headers])
 
     def _outside(self, path: str) -> tuple[int, Mapping[str, Any]]:
         if path == "/health":
@@ -177,57 +191,28 @@ class HttpEdge:
         message = f"Nothing is served at {path}. MCP is at {served}."
         return 404, {"error": "not_found", "message": message}
 
-    async def _identify_actor(
-        self,
-        scope: MutableMapping[str, Any],
-        headers: Mapping[bytes, bytes],
-        challenge: Challenge,
-    ) -> Actor:
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
-        try:
-            found = self._identify(bearer, _address(scope))
-            return found if isinstance(found, Actor) else await found
-        except GateError as error:
-            raise _turned_away(error, challenge) from None
-
     # POST: one frame in, one reply out
 
-    async def _post(
-        self,
-        kernel: Kernel,
-        actor: Actor,
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        send: Send,
-        modern: bool,
-        challenge: Challenge,
-    ) -> None:
-        takes_events = check_media(headers)
+    async def _post(self, request: Request, plan: _Plan, actor: Actor) -> None:
+        if plan.takes_events is None:
+            plan.takes_events = check_media(request.head.headers)
         # From here on, and not after the body has come: a token may be revoked while it does.
-        call = Presence(receive, actor, self._present)
+        call = Presence(request, actor, self._present)
         try:
-            frame = await self._read_body(headers, receive)
-            await self._serve(kernel, call, frame, headers, send, modern, takes_events, challenge)
+            frame = request.body
+            if frame is None or len(frame) > self._body_limit:
+                frame = await _read_body(request, self._body_limit)
+            await self._serve(request, plan, call, frame, plan.takes_events)
         finally:
             call.end()
 
     async def _serve(
-        self,
-        kernel: Kernel,
-        call: Presence,
-        frame: bytes,
-        headers: dict[bytes, bytes],
-        send: Send,
-        modern: bool,
-        takes_events: bool,
-        challenge: Challenge,
+        self, request: Request, plan: _Plan, call: Presence, frame: bytes, takes_events: bool
     ) -> None:
-        actor, session = call.actor, None
-        if not modern and b"mcp-session-id" in headers:
+        actor, kernel, headers, session = call.actor, plan.kernel, request.head.headers, None
+        if not plan.modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
-        cors = self._cors(headers)
-        events = EventStream(send, cors, allowed=takes_events, started=call.watch)
+        events = EventStream(request, plan.block, allowed=takes_events, started=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
         link = Link(
@@ -240,62 +225,35 @@ class HttpEdge:
         )
         answer = await kernel.serve(frame, link)
         if events.started:
-            await finish(events, answer, session)
-        else:
-            if answer is not None and (step := challenge.step_up(actor, answer.frame)) is not None:
-                answer = Answer(answer.frame, 403, [*answer.headers, (b"www-authenticate", step)])
-            await reply(send, answer, cors + _session_header(session, link))
-
-    async def _read_body(
-        self, headers: Mapping[bytes, bytes], receive: Receive, limit: int | None = None
-    ) -> bytes:
-        limit = self._body_limit if limit is None else limit
-        declared = headers.get(b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
-        event = await receive()
-        body: bytes = event.get("body", b"")
-        if len(body) > limit:
-            raise _too_large(limit)
-        if event.get("more_body"):
-            parts, size = [body], len(body)
-            while event.get("more_body"):
-                event = await receive()
-                parts.append(event.get("body", b""))
-                size += len(parts[-1])
-                if size > limit:
-                    raise _too_large(limit)
-            body = b"".join(parts)
-        if event["type"] == "http.disconnect":
-            raise Refusal(400, PARSE_ERROR, "The request was cut off")
-        return body
+            finish(events, answer, session)
+            return
+        block = plan.block
+        if answer is not None and (step := plan.challenge.step_up(actor, answer.frame)) is not None:
+            answer = Answer(answer.frame, 403, [*answer.headers, (b"www-authenticate", step)])
+        if session is None and link.session is not None:
+            block += block_of([(b"mcp-session-id", link.session.id.encode())])
+        reply(request, answer, block)
 
     # GET: a session's own stream, or the rest of one that was cut off
 
-    async def _get(
-        self,
-        kernel: Kernel,
-        actor: Actor,
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    async def _get(self, request: Request, plan: _Plan, actor: Actor) -> None:
+        headers = request.head.headers
         accept = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accept and b"*/*" not in accept:
             raise Refusal(406, INVALID_REQUEST, "Accept must include text/event-stream")
-        session = self._session(kernel, actor, headers)
-        events = EventStream(send, self._cors(headers))
-        call = Presence(receive, actor, self._present)
-        call.listen(events.stop)
-        last_seen = headers.get(b"last-event-id")
-        if last_seen is not None:
-            replay(session, last_seen, events)
-        else:
-            events.start()
-            if isinstance(session.outlet, EventStream):
-                session.outlet.stop()
-            session.attach(events)
+        session = self._session(plan.kernel, actor, headers)
+        events = EventStream(request, plan.block)
+        call = Presence(request, actor, self._present)
         try:
+            last_seen = headers.get(b"last-event-id")
+            if last_seen is not None:
+                replay(session, last_seen, events)
+            else:
+                events.start()
+                if isinstance(session.outlet, EventStream):
+                    session.outlet.stop()
+                session.attach(events)
+            call.listen(events.stop)
             await events.drained()
         finally:
             session.detach(events)
@@ -337,17 +295,12 @@ def _turned_away(error: GateError, challenge: Challenge) -> Refusal:
     return Refusal(error.fate.http, error.fate.rpc, message, headers)
 
 
-def _too_large(limit: int) -> Refusal:
-    text = f"Payload too large: the limit is {limit} bytes"
-    return Refusal(413, PAYLOAD_TOO_LARGE, text, [(b"connection", b"close")])
-
-
-def _address(scope: MutableMapping[str, Any]) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
-
-
-def _session_header(session: Session | None, link: Link) -> HeaderList:
-    if session is None and link.session is not None:
-        return [(b"mcp-session-id", link.session.id.encode())]
-    return []
+async def _read_body(request: Request, limit: int) -> bytes:
+    """Raises: Refusal if it is too large, or not all of it comes."""
+    try:
+        return await request.read(limit)
+    except TooLarge:
+        text = f"Payload too large: the limit is {limit} bytes"
+        raise Refusal(413, PAYLOAD_TOO_LARGE, text, close=True) from None
+    except CutOff:
+        raise Refusal(400, PARSE_ERROR, "The request was cut off", close=True) from None

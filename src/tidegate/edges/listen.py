@@ -1,4 +1,4 @@
-"""Runs an ASGI application on uvicorn until told to stop, and says where it listens."""
+"""Runs an application over HTTP until told to stop, and says where it listens."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import asyncio
 import gc
 import socket
 from collections.abc import Callable
-from typing import Any
 
-import uvicorn
-
-from tidegate.edges.patience import Patience
+from tidegate.edges.http1.request import Application
+from tidegate.edges.http1.server import Server
 from tidegate.errors import Code, GateError
 
-GRACE_S = 5
-SWEEP_TICKS = 100
-"""Uvicorn ticks ten times a second."""
+GRACE_S = 5.0
+BACKLOG = 2_048
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -43,83 +40,39 @@ def address_of(listener: socket.socket) -> str:
 
 
 async def listen(
-    application: Any,
+    application: Application,
     listener: socket.socket,
     *,
     stop: asyncio.Event,
     ready: Callable[[], None] | None = None,
     ending: Callable[[], None] | None = None,
-    implementation: str = "auto",
+    server: Callable[[Application], Server] = Server,
 ) -> None:
     """Serve until `stop` is set; `ending` runs first then, so that long streams can end.
 
-    `implementation` is uvicorn's HTTP parser: `httptools`, `h11`, or `auto` for the faster.
+    `server` makes what holds the connections, for those who want other deadlines.
     """
-    config = uvicorn.Config(
-        application,
-        loop="none",
-        http=_parser(implementation),  # pyright: ignore[reportArgumentType]  or a name of uvicorn's
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # An address that a client claims to come from would let it escape the lockout.
-        proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_S,
-        timeout_keep_alive=75,
-        backlog=2048,
+    serving = server(application)
+    sweeping = asyncio.ensure_future(serving.sweep())
+    accepting = await asyncio.get_running_loop().create_server(
+        serving.connection, sock=listener, backlog=BACKLOG
     )
-    server = _Server(config, ready)
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
-    if ending is not None:
-        ending()
-    server.should_exit = True
-    stopped.cancel()
-    await serving
+    try:
+        _settle()
+        if ready is not None:
+            ready()
+        await stop.wait()
+    finally:
+        accepting.close()
+        if ending is not None:
+            ending()
+        await serving.stop(GRACE_S)
+        sweeping.cancel()
 
 
-def _parser(implementation: str) -> Any:
-    """The protocol class for httptools where there is one, else uvicorn's own for h11, which
-    bounds the head by itself."""
-    if implementation != "h11":
-        try:
-            from tidegate.edges.head import BoundedProtocol
-        except ImportError:
-            if implementation != "auto":
-                raise
-        else:
-            return BoundedProtocol
-    return "h11"
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to the caller, and tells when it listens."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None) -> None:
-        super().__init__(config)
-        self._ready = ready
-        self._patience = Patience()
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % SWEEP_TICKS == 0:
-            now = asyncio.get_running_loop().time()
-            self._patience.sweep(list(self.server_state.connections), now)
-        return await super().on_tick(counter)
-
-    def capture_signals(self) -> Any:
-        import contextlib
-
-        return contextlib.nullcontext()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # What is loaded now stays: keep the collector from walking it again and again, and from
-        # looking for cycles every few calls where a call leaves none.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
-        if self._ready is not None:
-            self._ready()
+def _settle() -> None:
+    """What is loaded now stays: keep the collector from walking it again and again, and from
+    looking for cycles every few calls where a call leaves none."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from tidegate.edges.sse import HeaderList, Send
+from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.response import block_of
+from tidegate.edges.sse import HeaderList
 from tidegate.protocol.frames import error_frame
 from tidegate.protocol.link import Answer
 
-_JSON = (b"content-type", b"application/json")
 EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
 
 PREFLIGHT: HeaderList = [
@@ -23,11 +24,14 @@ PREFLIGHT: HeaderList = [
     (b"access-control-max-age", b"600"),
 ]
 
+_JSON = block_of([(b"content-type", b"application/json")])
+
 
 class Refusal(Exception):
     """A request that never reaches the protocol: the answer and its HTTP status.
 
-    The answer has no id where the request's is not known (`basic/transports`).
+    The answer has no id where the request's is not known (`basic/transports`). `close`: the
+    connection ends with it.
     """
 
     def __init__(
@@ -38,25 +42,27 @@ class Refusal(Exception):
         headers: HeaderList | None = None,
         *,
         id: bytes | None = None,
+        close: bool = False,
     ) -> None:
         super().__init__(message)
         self.answer = Answer(error_frame(id, code, message), status, headers or ())
+        self.close = close
 
 
-async def reply(send: Send, answer: Answer | None, headers: HeaderList) -> None:
+def reply(request: Request, answer: Answer | None, block: bytes, *, close: bool = False) -> None:
+    """Answer with a frame of the protocol; `block` are headers beside its own."""
     if answer is None:
-        await send_whole(send, 202, b"", headers)
+        request.respond(202, block)
+        return
+    if answer.headers:
+        block += block_of(answer.headers)
+    request.respond(answer.status, _JSON + block, answer.frame, close=close)
+
+
+def send_json(request: Request, status: int, body: Any, headers: HeaderList) -> None:
+    """Answer with a value as JSON; None is no body."""
+    block = block_of(headers)
+    if body is None:
+        request.respond(status, block)
     else:
-        await send_whole(send, answer.status, answer.frame, [_JSON, *headers, *answer.headers])
-
-
-async def send_json(send: Send, status: int, body: Any, headers: HeaderList) -> None:
-    encoded = b"" if body is None else msgspec.json.encode(body)
-    await send_whole(send, status, encoded, [_JSON, *headers] if encoded else headers)
-
-
-async def send_whole(send: Send, status: int, body: bytes, headers: HeaderList) -> None:
-    length = (b"content-length", str(len(body)).encode())
-    all_headers = headers if status == 204 else [length, *headers]
-    await send({"type": "http.response.start", "status": status, "headers": all_headers})
-    await send({"type": "http.response.body", "body": body})
+        request.respond(status, _JSON + block, msgspec.json.encode(body))

@@ -26,7 +26,7 @@ def closer_of(
         if retry_ms is not None:
             events.put(f"retry: {retry_ms}\n\n".encode())
         call.detached = True
-        await events.finish()
+        events.stop()
 
     return close
 
@@ -51,9 +51,9 @@ def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
         stream.sink = events
 
 
-async def finish(events: EventStream, answer: Answer | None, session: Session | None) -> None:
+def finish(events: EventStream, answer: Answer | None, session: Session | None) -> None:
     if answer is not None:
         events.send(answer.frame)
     if events.stream is not None:
         events.stream.finish()
-    await events.finish()
+    events.stop()

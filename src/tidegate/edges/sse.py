@@ -6,48 +6,69 @@ Source: specification, `basic/transports` (Streamable HTTP) and the HTML standar
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
 
+from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.response import block_of
 from tidegate.protocol.session import Stream
 
 KEEP_ALIVE_S = 30.0
-HeaderList = list[tuple[bytes, bytes]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+MOST_BACKLOG = 4 * 1024 * 1024
+"""Bytes that a client may leave unread before it is given up: nobody waits for it."""
 
-_END = object()
+HeaderList = list[tuple[bytes, bytes]]
+
+_HEAD = block_of(
+    [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-cache, no-transform"),
+        (b"x-accel-buffering", b"no"),
+    ]
+)
 
 
 class EventStream:
     """An outlet that becomes an event stream with its first message.
 
-    `stream` keeps events for a client that comes back; None where the revision cannot resume.
+    `block` are further headers. `stream` keeps events for a client that comes back; None where
+    the revision cannot resume.
     """
+
+    __slots__ = (
+        "_block",
+        "_ended",
+        "_quiet",
+        "_request",
+        "_started_hook",
+        "_timer",
+        "closed",
+        "open",
+        "started",
+        "stream",
+    )
 
     def __init__(
         self,
-        send: Send,
-        headers: HeaderList,
+        request: Request,
+        block: bytes,
         stream: Stream | None = None,
         *,
         allowed: bool = True,
         started: Callable[[], None] | None = None,
     ) -> None:
-        self._send = send
-        self._headers = headers
+        self._request = request
+        self._block = block
         self._started_hook = started
-        self._queue: asyncio.Queue[Any] | None = None
-        self._pump: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._quiet = True
         self.open = allowed
         self.stream = stream
+        self.started = False
         self.closed = False
 
-    @property
-    def started(self) -> bool:
-        return self._pump is not None
-
     def send(self, message: bytes) -> None:
-        """Queue one message; dropped if the client takes no event stream."""
+        """Send one message; dropped if the client takes no event stream."""
         if not self.open:
             return
         if self.stream is None:
@@ -63,63 +84,49 @@ class EventStream:
         self.put(prefix + b"event: message\ndata: " + message + b"\n\n")
 
     def put(self, event: bytes) -> None:
+        """Send an event as it is written on the wire."""
         self.start()
-        self._enqueue(event)
-
-    def _enqueue(self, event: Any) -> None:
-        if self._queue is not None:
-            self._queue.put_nowait(event)
+        if self.closed:
+            return
+        self._quiet = False
+        if self._request.backlog > MOST_BACKLOG:
+            self._request.abort()
+        else:
+            self._request.push(event)
 
     def start(self) -> None:
         """Begin the response; with a priming event if the stream can be resumed."""
-        if self._pump is not None or self.closed:
+        if self.started or self.closed:
             return
-        self._queue = asyncio.Queue()
-        self._pump = asyncio.get_running_loop().create_task(self._run(self._queue))
+        self.started = True
+        self._request.start(_HEAD + self._block)
+        self._keep_alive()
         if self._started_hook is not None:
             self._started_hook()
         if self.stream is not None:
-            self._enqueue(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
+            self.put(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
 
-    async def finish(self) -> None:
-        """Send what is queued and end the response."""
-        if self._pump is not None and not self.closed:
-            self.closed = True
-            self._enqueue(_END)
-            await self._pump
+    def stop(self) -> None:
+        """End the response behind what was sent."""
+        if not self.started or self.closed:
+            return
+        self.closed = True
+        self._request.finish()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
 
     async def drained(self) -> None:
         """Wait until the response has ended."""
-        if self._pump is not None:
-            await self._pump
+        if self.started and not self.closed:
+            self._ended = asyncio.get_running_loop().create_future()
+            await self._ended
 
-    def stop(self) -> None:
-        """End the response as soon as what is queued has left."""
-        if self._pump is not None and not self.closed:
-            self.closed = True
-            self._enqueue(_END)
-
-    async def _run(self, queue: asyncio.Queue[Any]) -> None:
-        await self._send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [
-                    (b"content-type", b"text/event-stream"),
-                    (b"cache-control", b"no-cache, no-transform"),
-                    (b"x-accel-buffering", b"no"),
-                    *self._headers,
-                ],
-            }
-        )
-        # The start leaves with the first body part: let the client see the headers now.
-        await self._send({"type": "http.response.body", "body": b"", "more_body": True})
-        while True:
-            try:
-                event = await asyncio.wait_for(queue.get(), KEEP_ALIVE_S)
-            except TimeoutError:
-                event = b": keep-alive\n\n"
-            if event is _END:
-                break
-            await self._send({"type": "http.response.body", "body": event, "more_body": True})
-        await self._send({"type": "http.response.body", "body": b""})
+    def _keep_alive(self) -> None:
+        """Say something now and then, lest somebody between us takes the connection for dead."""
+        if self._quiet and self._timer is not None:
+            self._request.push(b": keep-alive\n\n")
+        self._quiet = True
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(KEEP_ALIVE_S, self._keep_alive)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asgi import Answer, ask
+from asked import Answer, ask
 from tidegate.actors import Scope
 from tidegate.app import App
 from tidegate.config.model import Config

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asgi import Answer, ask
+from asked import Answer, ask
 from authz_house import House, play
 from authz_rows import LISTINGS, ROWS
 from tidegate.actors import Scope

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
-from tidegate.edges.presence import Receive
-from tidegate.edges.sse import Send
-
-Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+from tidegate.edges.http1.request import Application, Request
 
 
 class Idleness:
-    """The ASGI application around another that knows since when there was no request.
+    """The application around another that knows since when there was no request.
 
     An open stream is a request too: a bridge that listens keeps its server.
     """
@@ -23,11 +18,11 @@ class Idleness:
         self._running = 0
         self._moved = asyncio.Event()
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, request: Request) -> None:
         self._running += 1
         self._moved.set()
         try:
-            await self._application(scope, receive, send)
+            await self._application(request)
         finally:
             self._running -= 1
             self._moved.set()

@@ -1,0 +1,245 @@
+"""One request as an application sees it: its head, its body, and the means to answer it.
+
+An answer is given once, as a whole or as a stream of parts. Sending never blocks and never raises:
+what is said to a client that has gone is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from tidegate.edges.http1.head import Head
+from tidegate.edges.http1.response import (
+    CLOSE,
+    CONTINUE,
+    LAST_CHUNK,
+    chunk,
+    streaming,
+    whole,
+)
+
+JOINED_BYTES = 65_536
+"""Bodies up to this are copied behind their head, to leave in one piece."""
+
+
+class TooLarge(Exception):
+    """The body has more bytes than the reader wants."""
+
+
+class CutOff(Exception):
+    """The client went, or wrote nonsense, before the body had ended."""
+
+
+class Line(Protocol):
+    """What a request needs of its connection."""
+
+    address: str
+
+    @property
+    def ending(self) -> bool:
+        """Whether the connection ends with this answer."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were sent and have not left yet."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+    def write_two(self, first: bytes, second: bytes) -> None: ...
+    def hold(self) -> None:
+        """Read no more for now: nobody wants the body yet."""
+        ...
+
+    def go_on(self) -> None:
+        """Read on."""
+        ...
+
+    def answered(self, request: Request, *, close: bool) -> None:
+        """The answer has been given."""
+        ...
+
+    def abort(self) -> None:
+        """End at once; what was sent and has not left is lost."""
+        ...
+
+
+class Request:
+    """`body` is None until it is here as a whole; `gone` is whether the client has left."""
+
+    __slots__ = (
+        "_arrival",
+        "_begun",
+        "_left",
+        "_limit",
+        "_line",
+        "_parts",
+        "_size",
+        "answered",
+        "body",
+        "gone",
+        "head",
+        "torn",
+    )
+
+    def __init__(self, line: Line, head: Head, body: bytes | None) -> None:
+        self._line = line
+        self._arrival: asyncio.Future[None] | None = None
+        self._left: Callable[[], None] | None = None
+        self._begun = False
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._limit: int | None = None
+        self.head = head
+        self.body = body
+        self.answered = False
+        self.gone = False
+        self.torn = False
+
+    @property
+    def address(self) -> str:
+        """Where the client connected from; empty if that is not known."""
+        return self._line.address
+
+    @property
+    def begun(self) -> bool:
+        """Whether an answer has begun."""
+        return self._begun
+
+    def when_gone(self, left: Callable[[], None] | None) -> None:
+        """Call `left` once when the client goes before it has its answer; None forgets it."""
+        self._left = left
+        if left is not None and self.gone:
+            self._left = None
+            left()
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises: TooLarge beyond `limit` bytes, CutOff."""
+        length = self.head.length
+        if length is not None and length > limit:
+            raise TooLarge
+        if self.body is None:
+            await self._arrive(limit)
+        body = self.body
+        assert body is not None  # noqa: S101 - it has arrived
+        if len(body) > limit:
+            raise TooLarge
+        return body
+
+    async def _arrive(self, limit: int) -> None:
+        if self.gone or self.torn:
+            raise CutOff
+        if self._size > limit:
+            raise TooLarge
+        self._limit = limit
+        if self.head.expects and not self._size:
+            self._line.write(CONTINUE)
+        self._line.go_on()
+        self._arrival = asyncio.get_running_loop().create_future()
+        await self._arrival
+
+    # The answer
+
+    def respond(self, status: int, block: bytes, body: bytes = b"", *, close: bool = False) -> None:
+        """Answer as a whole; `block` are headers as `response.block_of` writes them."""
+        if self._begun:
+            raise RuntimeError("an answer was given before")
+        self._begun = self.answered = True
+        line = self._line
+        close = close or line.ending
+        if close:
+            block += CLOSE
+        if not self.gone:
+            start = whole(status, block, len(body))
+            if self.head.method == "HEAD":
+                line.write(start)
+            elif len(body) <= JOINED_BYTES:
+                line.write(start + body)
+            else:
+                line.write_two(start, body)
+        line.answered(self, close=close)
+
+    def start(self, block: bytes) -> None:
+        """Begin a stream, with status 200."""
+        if self._begun:
+            raise RuntimeError("an answer was given before")
+        self._begun = True
+        if not self.head.modern or self._line.ending:
+            block += CLOSE
+        if not self.gone:
+            self._line.write(streaming(block, chunked=self.head.modern))
+
+    def push(self, part: bytes) -> None:
+        """Send a part of the stream, which must not be empty."""
+        if not self.gone and not self.answered:
+            self._line.write(chunk(part) if self.head.modern else part)
+
+    def finish(self) -> None:
+        """End the stream."""
+        if self.answered:
+            return
+        self.answered = True
+        if not self.gone and self.head.modern:
+            self._line.write(LAST_CHUNK)
+        self._line.answered(self, close=self._line.ending)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes of this and earlier answers that the client has not taken yet."""
+        return 0 if self.gone else self._line.backlog
+
+    def abort(self) -> None:
+        """Give the client up."""
+        if not self.gone:
+            self._line.abort()
+
+    # What the connection tells
+
+    def feed(self, part: bytes, most_ahead: int) -> None:
+        """A part of the body has come. Nobody may want it yet, or any more."""
+        if self.answered:
+            return
+        self._size += len(part)
+        if self._limit is None:
+            self._parts.append(part)
+            if self._size > most_ahead:
+                self._line.hold()
+        elif self._size <= self._limit:
+            self._parts.append(part)
+        else:
+            self._parts.clear()
+            self._settle(TooLarge())
+
+    def complete(self) -> None:
+        """All of the body has come."""
+        self.body = b"".join(self._parts)
+        self._parts.clear()
+        self._settle(None)
+
+    def tear(self) -> None:
+        """What comes is no body."""
+        self.torn = True
+        self._settle(CutOff())
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.gone = True
+        self._settle(CutOff())
+        left, self._left = self._left, None
+        if left is not None and not self.answered:
+            left()
+
+    def _settle(self, failure: Exception | None) -> None:
+        arrival, self._arrival = self._arrival, None
+        if arrival is None or arrival.done():
+            return
+        if failure is None:
+            arrival.set_result(None)
+        else:
+            arrival.set_exception(failure)
+
+
+Application = Callable[[Request], Awaitable[None]]
+"""Answers requests; what it raises is a fault."""

@@ -1,0 +1,89 @@
+"""The connections of one server: how many there may be, how long each may keep us waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import NamedTuple
+
+from tidegate.edges.http1.connection import Connection
+from tidegate.edges.http1.request import Application
+
+MOST_CONNECTIONS = 10_000
+SWEEP_S = 5.0
+
+
+class Deadlines(NamedTuple):
+    """Seconds that a client may let pass: between requests, from the first byte of a request to
+    the end of its head, and to the end of its body. What has an answer on its way is let be,
+    however slowly the client reads it."""
+
+    idle_s: float = 75.0
+    head_s: float = 30.0
+    body_s: float = 120.0
+
+
+class Server:
+    """Has `application` answer what comes. `now` is a clock that goes in steps of a sweep."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        deadlines: Deadlines | None = None,
+        most_connections: int = MOST_CONNECTIONS,
+        sweep_s: float = SWEEP_S,
+    ) -> None:
+        self.application = application
+        self.stopping = False
+        self.now = asyncio.get_running_loop().time()
+        self.workers: set[asyncio.Task[None]] = set()
+        self._connections: set[Connection] = set()
+        self._most = most_connections
+        self._sweep_s = sweep_s
+        deadlines = deadlines or Deadlines()
+        self._patience = {
+            "request": deadlines.idle_s,
+            "head": deadlines.head_s,
+            "body": deadlines.body_s,
+        }
+
+    def connection(self) -> Connection:
+        """A new connection; for `loop.create_server`."""
+        return Connection(self)
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a connection in, unless there are too many."""
+        if self.stopping or len(self._connections) >= self._most:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    async def sweep(self) -> None:
+        """Close what keeps us waiting for too long, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self.now = loop.time()
+            for connection in list(self._connections):
+                waits = connection.waits
+                if waits and self.now - connection.since > self._patience[waits]:
+                    connection.abort()
+            await asyncio.sleep(self._sweep_s)
+
+    async def stop(self, grace_s: float) -> None:
+        """End: what is idle at once, what is being answered within `grace_s` seconds."""
+        self.stopping = True
+        for connection in list(self._connections):
+            connection.close()
+        if self.workers:
+            await asyncio.wait(self.workers, timeout=grace_s)
+        for connection in list(self._connections):
+            connection.abort()
+        for worker in list(self.workers):
+            worker.cancel()
+        for worker in list(self.workers):
+            with suppress(asyncio.CancelledError):
+                await worker
