@@ -59,8 +59,13 @@ def claim(directory: Path, ends: Iterable[Witness] = (), *, fresh: bool = False)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     expected = {end.segment: end for end in ends}
     paths = segments(directory)
-    tails = {path: _as_signed(tail_of(path), expected.get(path.name)) for path in paths}
-    for path in reversed(paths):
+    tails = {
+        path: _as_signed(tail, expected.get(path.name))
+        for path in paths
+        # Another process may have removed it just now, having kept it long enough.
+        if (tail := tail_of(path)) is not None or is_file(path)
+    }
+    for path in reversed(tails):
         seen = tails[path]
         if fresh or seen is None or seen.next:
             continue
