@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 from wire.conftest import Connect
 from wire.wires import HANDSHAKE, MODERN, REVISIONS, StdioPeer
 
@@ -132,7 +132,7 @@ def test_only_messages_appear_on_stdout(connect: Connect, revision: str) -> None
     peer.close_input()
     while (line := peer.read_line()) is not None:
         assert json.loads(line)["jsonrpc"] == "2.0"
-    assert "ZeroDivisionError" in peer.diagnostics
+    wait_until(lambda: "ZeroDivisionError" in peer.diagnostics, "the crash on stderr")
 
 
 def test_a_crash_tells_the_client_nothing_of_itself(peer: StdioPeer) -> None:

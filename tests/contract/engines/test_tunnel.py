@@ -71,8 +71,8 @@ def children():
     """The processes that this one has started and that still run: number and command line."""
     found = {}
     for task in Path("/proc/self/task").iterdir():
-        for number in (task / "children").read_text().split():
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a thread or a process that ends meanwhile
+            for number in (task / "children").read_text().split():
                 found[int(number)] = Path(f"/proc/{number}/cmdline").read_bytes().decode()
     return found
 
