@@ -76,6 +76,11 @@ class Errand(Generic[SessionT]):
         running.add(self)
         cancellation.listen(self._cancelled)
 
+    @property
+    def timeout_ms(self) -> int:
+        """The time limit as a server is told it."""
+        return max(1, round(self.timeout_s * 1000))
+
     def held(self) -> SessionT:
         """The session. Raises: GateError if the statement was told to end."""
         if self.session is None or self.cause is not None:

@@ -93,7 +93,7 @@ async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how,
         if how == "cancel":
             cancellation.cancel()
         else:  # as its alarm does when the time is over
-            (errand,) = engine._running
+            (errand,) = engine._server.running
             errand.stop("time")
         expected = Code.LIMIT_TIME if how == "time" else Code.CALL_CANCELLED
         assert (await failure(task)).code is expected

@@ -48,7 +48,7 @@ async def test_a_page_that_is_full_ends_its_statement(case, activity):
             await cursor.pour(builder)
             await cursor.close()
             assert builder.page().row_count == 10
-            await until(lambda: engine._pool._idle, "the connection, ready again")
+            await until(lambda: engine._server.home._idle, "the connection, ready again")
         await until(lambda: all(state == "idle" for state, _ in activity()), "connections at rest")
         assert len(activity()) == 1
 

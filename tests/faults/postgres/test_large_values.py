@@ -116,7 +116,7 @@ async def test_a_call_is_cancelled_in_the_middle_of_a_large_value(by_tcp, server
             cancellation = Cancellation()
             text = f"SELECT repeat('x', {100 * MIB})"
             task = asyncio.ensure_future(case.ask(engine, text, cancellation=cancellation))
-            while not any(errand.session.line.taking for errand in engine._running):
+            while not any(errand.session.line.taking for errand in engine._server.running):
                 await asyncio.sleep(0)  # a moment in between: looked for at every turn of the loop
             cancellation.cancel()
             with pytest.raises(GateError) as caught:
@@ -130,7 +130,7 @@ async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server)
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
             task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))
-            while not any(errand.session.line.taking for errand in engine._running):
+            while not any(errand.session.line.taking for errand in engine._server.running):
                 await asyncio.sleep(0)  # a moment in between: looked for at every turn of the loop
             proxy.cut()
             with pytest.raises(GateError) as caught:

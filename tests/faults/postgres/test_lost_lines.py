@@ -22,13 +22,13 @@ async def failure(work):
 
 async def at_rest(engine):
     """Wait for a connection that nobody uses and nobody makes ready."""
-    await until(lambda: engine._pool._idle, "a connection at rest")
+    await until(lambda: engine._server.home._idle, "a connection at rest")
 
 
 async def end_seen(engine):
     """Wait until the end of the connections at rest can be seen from here."""
     await until(
-        lambda: not any(session.line.check() for session, _ in engine._pool._idle),
+        lambda: not any(session.line.check() for session, _ in engine._server.home._idle),
         "the end of the connections at rest",
     )
 

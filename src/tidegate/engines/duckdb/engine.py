@@ -11,15 +11,16 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.calls import Browse, Explain, Query
+from tidegate.calls import Explain
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
 from tidegate.engines.duckdb.source import DuckUrl
 from tidegate.engines.duckdb.turns import Turns
-from tidegate.engines.faults import closed, stopped
+from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
+from tidegate.engines.requests import check_wanted, describable, runnable
 from tidegate.engines.worker.errand import Errand
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
@@ -89,9 +90,7 @@ class DuckdbEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = permit.request
-        if not isinstance(request, (Query, Explain)):
-            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
+        request = runnable(permit)
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
         params = request.statement.params
@@ -118,9 +117,7 @@ class DuckdbEngine:
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
-        request = permit.request
-        if not isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
+        request = describable(permit)
         self._check_open()
         if request.aspect == "status":
             return self._status
@@ -167,8 +164,7 @@ class DuckdbEngine:
     async def _begin(self, timeout_s: float, cancellation: Cancellation, writes: bool) -> Errand:
         """A worker for one statement, and the file for it."""
         self._check_open()
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        check_wanted(cancellation)
         if self._letting_go is not None:
             self._letting_go.cancel()
             self._letting_go = None

@@ -7,13 +7,14 @@ import difflib
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
-from tidegate.calls import Browse, Explain, Query
+from tidegate.calls import Explain, Query
 from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Capabilities, Row
 from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
 from tidegate.engines.memory.cursor import MemoryCursor
 from tidegate.engines.memory.shop import ROWS, SCHEMA, TABLES, VALUES
+from tidegate.engines.requests import check_wanted, describable, runnable
 from tidegate.engines.url import parse_file_url
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Counts, Databases, Ddl, Description, Status, Table
@@ -61,11 +62,8 @@ class MemoryEngine:
     async def run(self, permit: Permit, cancellation: Cancellation) -> MemoryCursor:
         refuse_identity(permit)
         self._check_open()
-        request = permit.request
-        if isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
-        if cancellation.cancelled:
-            raise GateError(Code.CALL_CANCELLED, "The call was cancelled.")
+        request = runnable(permit)
+        check_wanted(cancellation)
         word, argument = _read(request.statement.text)
         if isinstance(request, Explain):
             columns, rows = (Column("detail", "text"),), _several([(f"{word} {argument}",)])
@@ -112,9 +110,7 @@ class MemoryEngine:
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
         self._check_open()
-        request = permit.request
-        if not isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
+        request = describable(permit)
         if request.schema not in (None, SCHEMA):
             raise GateError(Code.TABLE_UNKNOWN, f"There is no schema `{request.schema}`.")
         if request.aspect == "status":

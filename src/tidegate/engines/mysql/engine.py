@@ -12,11 +12,9 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from tidegate.calls import Browse, Explain, Query
-from tidegate.cancellation import NEVER, Cancellation
+from tidegate.calls import Explain
+from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.errand import Borrowed, Errand, end_all
-from tidegate.engines.faults import closed, stopped
 from tidegate.engines.mysql import catalog, queries
 from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.faults import ServerError
@@ -27,16 +25,14 @@ from tidegate.engines.mysql.persona import check_run_as
 from tidegate.engines.mysql.rehearsal import rehearse
 from tidegate.engines.mysql.session import Session
 from tidegate.engines.mysql.target import Target, parse_target
-from tidegate.engines.pool import Pool
-from tidegate.errors import Code, GateError
+from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
+from tidegate.engines.server import Server
+from tidegate.errors import GateError
 from tidegate.metadata import Catalog, Description, Status
 from tidegate.permits import Permit
 from tidegate.sources import Source
 from tidegate.sql.outline import outline
 from tidegate.statements import Effect, Judgement, Rehearsal, Statement
-
-OWN_S = 10.0
-"""The time limit of what we ask for ourselves."""
 
 _STARTED_WITHIN_S = 3
 
@@ -53,10 +49,10 @@ class MysqlEngine:
 
     def __init__(self, target: Target, first: Session, warnings: tuple[str, ...]) -> None:
         self._setting = first.setting
-        self._pool = Pool(lambda: Session.open(target), target.pool, first)
+        self._server = Server(
+            lambda _: Session.open(target), target.pool, first, first.setting.database
+        )
         self._opinions = Opinions(first.setting.database)
-        self._running: set[Errand[Session]] = set()
-        self._closed = False
         self._started = 0
         self._status = Status(
             first.setting.database or "",
@@ -83,16 +79,13 @@ class MysqlEngine:
     async def inspect(self, statement: Statement) -> Judgement | None:
         """The server's opinion, from preparing the text and from the views it reads; None on what
         it cannot prepare. Raises: GateError."""
-        self._check_open()
-        return await self._opinions.inspect(statement.text, self._borrowed())
+        self._server.check_open()
+        return await self._opinions.inspect(statement.text, self._server.borrowed())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = permit.request
-        if not isinstance(request, (Query, Explain)):
-            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
-        self._check_open()
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        request = runnable(permit)
+        self._server.check_open()
+        check_wanted(cancellation)
         explains = isinstance(request, Explain)
         text, params = request.statement.text, request.statement.params
         if explains:
@@ -102,21 +95,19 @@ class MysqlEngine:
         database = request.schema or request.database
         timeout_s = permit.limits.timeout_s
         if reads:
-            borrowed = self._borrowed(timeout_s, cancellation)
+            borrowed = self._server.borrowed(timeout_s, cancellation)
             reads = await self._opinions.check_read(
                 text, encoded, database, borrowed, permit.identity, explains=explains
             )
         else:
             check_change(text, permit)
-        session = await self._pool.take(timeout_s)
-        errand = Errand(
-            self._pool, session, timeout_s, cancellation, self._running, writes=not reads
-        )
+        errand = await self._server.errand(timeout_s, cancellation, writes=not reads)
         try:
             async with errand:
+                session = errand.held()
                 session.dirty = session.dirty or not reads or _may_leave(text)
                 await session.assume(permit.identity)
-                await session.prelude(max(1, round(timeout_s * 1000)), database)
+                await session.prelude(errand.timeout_ms, database)
                 if not reads:
                     await session.open_transaction()
                 binary = await _send(session, encoded, params, explains)
@@ -129,10 +120,8 @@ class MysqlEngine:
                 self._opinions.forget()
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        request = permit.request
-        if not isinstance(request, Query):
-            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
-        self._check_open()
+        request = rehearsable(permit)
+        self._server.check_open()
         found = outline(request.statement.text, "mysql")
         if isinstance(found, str):
             return Rehearsal(reason=found)
@@ -140,7 +129,7 @@ class MysqlEngine:
         check_change(request.statement.text, permit)
         database = request.schema or request.database
         limits = permit.limits
-        async with self._borrowed(limits.timeout_s, cancellation) as session:
+        async with self._server.borrowed(limits.timeout_s, cancellation) as session:
             await session.assume(permit.identity)
             await session.prelude(max(1, round(limits.timeout_s * 1000)), database)
             return await rehearse(
@@ -148,16 +137,13 @@ class MysqlEngine:
             )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        request = permit.request
-        if not isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
-        self._check_open()
+        request = describable(permit)
+        self._server.check_open()
         if request.aspect == "status":
             return self._status
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        check_wanted(cancellation)
         timeout_s = permit.limits.timeout_s
-        async with self._borrowed(timeout_s, cancellation) as session:
+        async with self._server.borrowed(timeout_s, cancellation) as session:
             if request.aspect in ("counts", "ddl"):  # the rest is kept for all callers
                 await session.assume(permit.identity)
             await session.prelude(max(1, round(timeout_s * 1000)), None)
@@ -168,15 +154,12 @@ class MysqlEngine:
         return described
 
     async def stamp(self) -> str:
-        self._check_open()
-        async with self._borrowed() as session:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
             return await self._mark(session)
 
     async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await end_all([self._pool], self._running)
+        await self._server.close()
 
     async def _mark(self, session: Session) -> str:
         """When the server started, and how often schemas were changed since then."""
@@ -190,15 +173,6 @@ class MysqlEngine:
         if abs(started - self._started) > _STARTED_WITHIN_S:
             self._started = started
         return f"{self._started}.{counts}"
-
-    def _borrowed(
-        self, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER
-    ) -> Borrowed[Session]:
-        return Borrowed(self._pool, timeout_s, cancellation, self._running)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise closed()
 
 
 @lru_cache(maxsize=1024)

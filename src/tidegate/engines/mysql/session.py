@@ -13,8 +13,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from tidegate.engines.faults import lost
 from tidegate.engines.identities import not_let
 from tidegate.engines.mysql.faults import ServerError, unreachable
@@ -28,6 +26,7 @@ from tidegate.engines.mysql.line import (
 )
 from tidegate.engines.mysql.params import pack
 from tidegate.engines.mysql.persona import assumption, return_home
+from tidegate.engines.mysql.setting import ARRIVAL, CHECK, Setting, arrived, is_secret
 from tidegate.engines.mysql.target import Target
 from tidegate.engines.mysql.types import read_fields
 from tidegate.errors import Code, GateError
@@ -38,35 +37,8 @@ BEGIN = b"START TRANSACTION"
 ROLLBACK = b"ROLLBACK"
 COMMIT = b"COMMIT"
 
-_KEPT_MODES = frozenset(
-    """
-    ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO IGNORE_BAD_TABLE_OPTIONS NO_AUTO_CREATE_USER
-    NO_AUTO_VALUE_ON_ZERO NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_FIELD_OPTIONS NO_KEY_OPTIONS
-    NO_TABLE_OPTIONS NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY
-    PAD_CHAR_TO_FULL_LENGTH REAL_AS_FLOAT SIMULTANEOUS_ASSIGNMENT STRICT_ALL_TABLES
-    STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL TRADITIONAL
-    """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
-)
-"""SQL modes of the server that a session keeps: they are about values. Under any other, known or
-not, a text might mean something else than the judge reads in it."""
-
-_SECRET = frozenset({"mysql", "performance_schema", "sys"})
-"""Databases in which an unqualified name would be one of the server's own tables."""
-
 _TWO = b"SELECT 1; SELECT 2"
-_ARRIVAL = b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE()"
-_CHECK = b"""SHOW SESSION VARIABLES WHERE Variable_name IN
-  ('sql_mode', 'tx_read_only', 'transaction_read_only', 'autocommit', 'character_set_client')"""
 _SYNTAX_ERROR = 1064
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """What a session found where it came; `modes` is the SQL mode it is given."""
-
-    database: str | None
-    modes: str
-    server_version: str
-    mariadb: bool
 
 
 class Session:
@@ -100,20 +72,10 @@ class Session:
     async def open(cls, target: Target) -> Session:
         """Connect and set up. Raises: GateError SOURCE_UNREACHABLE, SOURCE_BUSY, UNSUPPORTED."""
         line = await Line.connect(target)
-        session = cls(target, line, Setting(None, "", "", False))
+        session = cls(target, line, Setting())
         try:
-            ((modes, version, comment, database),) = await session.own(_ARRIVAL)
-            mariadb = "MariaDB" in line.greeting or "MariaDB" in comment
-            kept = [mode for mode in modes.split(",") if mode in _KEPT_MODES]
-            name = "MariaDB" if mariadb else "MySQL"
-            session.setting = Setting(database, ",".join(kept), f"{name} {version}", mariadb)
-            session._database = database
-            if _is_secret(database):
-                raise GateError(
-                    Code.SOURCE_URL,
-                    f"The database `{database}` is the server's own and no source.",
-                    hint="Name the application's database, or none.",
-                )
+            session.setting = arrived(await session.own(ARRIVAL), line.greeting)
+            session._database = session.setting.database
             await session._pin()
         except ServerError as error:
             line.close()
@@ -128,8 +90,8 @@ class Session:
         line = self.line
         if before:
             line.send(*before)
-        line.query(*self._settings(), _TWO)
-        for _ in (*before, *self._settings()):
+        line.query(*self.setting.commands, _TWO)
+        for _ in (*before, *self.setting.commands):
             await line.done()
         try:
             await line.done()
@@ -138,29 +100,9 @@ class Session:
                 raise
         else:
             raise GateError(Code.UNSUPPORTED, "The server takes several statements at once.")
-        found = {str(name).lower(): str(value) for name, value in await self.own(_CHECK)}
-        read_only = found.get("transaction_read_only") or found.get("tx_read_only")
-        if (
-            read_only != "ON"
-            or set(found.get("sql_mode", "?").split(",")) != set(self.setting.modes.split(","))
-            or found.get("autocommit") != "ON"
-            or found.get("character_set_client") != "utf8mb4"
-        ):
-            raise GateError(
-                Code.UNSUPPORTED,
-                "The server does not keep the settings that the gate relies on.",
-                hint="Look for an init_connect or a proxy that changes sql_mode or read-only.",
-            )
+        self.setting.check(await self.own(CHECK))
         self._timeout_ms = 0
         self.dirty = False
-
-    def _settings(self) -> tuple[bytes, ...]:
-        return (
-            b"SET NAMES utf8mb4",
-            f"SET SESSION sql_mode = '{self.setting.modes}', time_zone = '+00:00', autocommit = 1,"
-            " sql_auto_is_null = 0, sql_select_limit = DEFAULT, lc_messages = 'en_US'".encode(),
-            b"SET SESSION TRANSACTION READ ONLY",
-        )
 
     async def own(self, text: bytes, *params: Any) -> Rows:
         """Run a statement of ours; its rows. Raises: ServerError, GateError."""
@@ -192,7 +134,7 @@ class Session:
 
         Raises: ServerError; GateError POLICY_DENIED for a database of the server's own.
         """
-        if _is_secret(database):
+        if is_secret(database):
             raise GateError(
                 Code.POLICY_DENIED,
                 f"Statements do not run in `{database}`, which holds the server's inner state.",
@@ -204,7 +146,7 @@ class Session:
             await self.line.done()
             self._database = wanted
         if timeout_ms != self._timeout_ms:
-            self.line.query(self._limit(timeout_ms))
+            self.line.query(self.setting.limit(timeout_ms))
             await self.line.done()
             self._timeout_ms = timeout_ms
 
@@ -226,11 +168,6 @@ class Session:
                 f"The database does not let the source's account act for this caller: {error}",
                 mysql=error.number,
             ) from error
-
-    def _limit(self, timeout_ms: int) -> bytes:
-        if self.setting.mariadb:
-            return f"SET max_statement_time = {timeout_ms / 1000:.3f}".encode()
-        return f"SET max_execution_time = {timeout_ms}".encode()
 
     async def open_transaction(self) -> None:
         """Begin a transaction in which changes are allowed. Raises: ServerError, GateError."""
@@ -296,7 +233,3 @@ class Session:
             return commands
         role = return_home(self._home_role[0], mariadb=self.setting.mariadb)
         return ((COM_QUERY, role), *commands)
-
-
-def _is_secret(database: str | None) -> bool:
-    return database is not None and database.lower() in _SECRET

@@ -7,18 +7,17 @@ what the catalogue says, `engines/errand.py` how a statement is told to end.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from time import monotonic
 from typing import ClassVar
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.calls import Browse, Explain, Query
+from tidegate.calls import Explain
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.errand import Borrowed, Errand, end_all
-from tidegate.engines.faults import closed, stopped
-from tidegate.engines.pool import Pool
+from tidegate.engines.errand import Errand
 from tidegate.engines.postgres import catalog, queries
 from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.faults import translate
@@ -31,17 +30,14 @@ from tidegate.engines.postgres.rehearsal import rehearse
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
 from tidegate.engines.postgres.watch import Watch
+from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
+from tidegate.engines.server import LEAST_S, OWN_S, Server
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Description, Status
 from tidegate.permits import Permit
 from tidegate.sources import Source
 from tidegate.sql.outline import outline
 from tidegate.statements import Effect, Judgement, Rehearsal, Statement
-
-OWN_S = 10.0
-"""The time limit of what we ask for ourselves."""
-
-_LEAST_S = 0.001
 
 SUPERUSER = (
     "the account is a superuser: no privilege that was not granted stops it, so give this source a"
@@ -59,13 +55,14 @@ class PostgresEngine:
     )
 
     def __init__(self, target: Target, first: Session) -> None:
-        self._target = target
         self._setting = first.setting
-        self._pools: dict[str, Pool[Session]] = {}
+
+        def open_session(database: str | None) -> Awaitable[Session]:
+            return Session.open(target, **({} if database is None else {"dbname": database}))
+
+        self._server = Server(open_session, target.pool, first, first.setting.database)
         self._kinds = Kinds(lambda: Session.open(target))
         self._watch = Watch()
-        self._running: set[Errand[Session]] = set()
-        self._closed = False
         self._stamp: tuple[str, str] | None = None
         self._server_version = first.line.server_version
         self._status = Status(
@@ -74,7 +71,6 @@ class PostgresEngine:
             first.setting.server_version,
             SUPERUSER if first.line.parameter(b"is_superuser") == "on" else (),
         )
-        self._pool = self._pool_of(first.setting.database, first)
 
     @classmethod
     async def open(cls, source: Source) -> PostgresEngine:
@@ -98,19 +94,16 @@ class PostgresEngine:
     async def _judgement(
         self, text: str, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER
     ) -> Judgement:
-        self._check_open()
+        self._server.check_open()
         if self._watch.is_due:
-            async with self._borrowed(timeout_s, cancellation) as session:
+            async with self._server.borrowed(timeout_s, cancellation) as session:
                 await self._watch.look(session, max(1, round(timeout_s * 1000)))
         return self._watch.judgement(text)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = permit.request
-        if not isinstance(request, (Query, Explain)):
-            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
-        self._check_open()
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        request = runnable(permit)
+        self._server.check_open()
+        check_wanted(cancellation)
         explains = isinstance(request, Explain)
         text, params = request.statement.text, dump(request.statement.params)
         if explains:
@@ -124,18 +117,16 @@ class PostgresEngine:
             await self._refuse(encoded, opinion, permit)
         writes = not explains and permit.effect > Effect.READ
         schema = None if request.schema is None else self._path(request.schema)
-        database = request.database
-        pool = self._pool if database is None else self._pool_of(database)
-        session = await pool.take(max(_LEAST_S, until - monotonic()))
-        timeout_s = max(_LEAST_S, until - monotonic())
-        errand = Errand(pool, session, timeout_s, cancellation, self._running, writes=writes)
+        left_s = max(LEAST_S, until - monotonic())
+        errand = await self._server.errand(left_s, cancellation, request.database, writes=writes)
         try:
             async with errand:
+                session = errand.held()
                 session.dirty = writes
                 first = await session.begin(
                     encoded,
                     params,
-                    max(1, round(timeout_s * 1000)),
+                    errand.timeout_ms,
                     schema,
                     permit.identity,
                     writes=writes,
@@ -154,10 +145,8 @@ class PostgresEngine:
         return cursor
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        request = permit.request
-        if not isinstance(request, Query):
-            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
-        self._check_open()
+        request = rehearsable(permit)
+        self._server.check_open()
         found = outline(request.statement.text, "postgres")
         if isinstance(found, str):
             return Rehearsal(reason=found)
@@ -168,12 +157,11 @@ class PostgresEngine:
         if opinion.effect > permit.effect:
             await self._refuse(encoded, opinion, permit)
         limits = permit.limits
-        pool = self._pool if request.database is None else self._pool_of(request.database)
-        session = await pool.take(limits.timeout_s)
-        errand = Errand(pool, session, limits.timeout_s, cancellation, self._running)
-        async with errand:
+        async with self._server.borrowed(
+            limits.timeout_s, cancellation, request.database
+        ) as session:
             session.dirty = True
-            rehearsal = await rehearse(
+            return await rehearse(
                 session,
                 encoded,
                 found,
@@ -182,26 +170,21 @@ class PostgresEngine:
                 identity=permit.identity,
                 max_rows=limits.max_rows,
             )
-        errand.done()
-        return rehearsal
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        request = permit.request
-        if not isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
-        self._check_open()
+        request = describable(permit)
+        self._server.check_open()
         if request.aspect == "status":
             return self._status
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        check_wanted(cancellation)
         timeout_s = permit.limits.timeout_s
-        async with self._borrowed(timeout_s, cancellation, request.database) as session:
+        async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
             return await catalog.describe(session, request, timeout_ms, permit.identity)
 
     async def stamp(self) -> str:
-        self._check_open()
-        async with self._borrowed() as session:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
             kept = self._stamp
             if kept is not None:
                 ((moment,),) = await session.own(queries.SNAPSHOT)
@@ -211,27 +194,7 @@ class PostgresEngine:
             return kept[1]
 
     async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await end_all(self._pools.values(), self._running)
-
-    def _borrowed(
-        self,
-        timeout_s: float = OWN_S,
-        cancellation: Cancellation = NEVER,
-        database: str | None = None,
-    ) -> Borrowed[Session]:
-        pool = self._pool if database is None else self._pool_of(database)
-        return Borrowed(pool, timeout_s, cancellation, self._running)
-
-    def _pool_of(self, database: str, first: Session | None = None) -> Pool[Session]:
-        pool = self._pools.get(database)
-        if pool is None:
-            others = {} if database == self._setting.database else {"dbname": database}
-            pool = Pool(lambda: Session.open(self._target, **others), self._target.pool, first)
-            self._pools[database] = pool
-        return pool
+        await self._server.close()
 
     def _path(self, schema: str) -> bytes:
         quoted = schema.replace('"', '""')
@@ -248,7 +211,7 @@ class PostgresEngine:
     async def _refuse(self, encoded: bytes, opinion: Judgement, permit: Permit) -> None:
         """Refuse what is more than the permit allows; if the server cannot even read it, with the
         server's own words. Raises: GateError, always."""
-        async with self._borrowed() as session:
+        async with self._server.borrowed() as session:
             parsed = await session.parse(encoded)
             if parsed.status != ExecStatus.COMMAND_OK:
                 raise translate(parsed)
@@ -260,7 +223,3 @@ class PostgresEngine:
             code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
         details = {"effect": opinion.effect.label, "rule": opinion.rule}
         raise GateError(code, opinion.reason, hint=opinion.hint, details=details)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise closed()

@@ -12,11 +12,12 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
-from tidegate.calls import Browse, Explain, Query
+from tidegate.calls import Explain
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.faults import closed, stopped
+from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
+from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
@@ -109,12 +110,9 @@ class SqliteEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = permit.request
-        if not isinstance(request, (Query, Explain)):
-            raise GateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
+        request = runnable(permit)
         self._check_open()
-        if cancellation.cancelled:
-            raise stopped(cancellation.reason or "cancelled")
+        check_wanted(cancellation)
         statement = request.statement
         plan = self._plans.get(statement.text) or await self._plan(statement.text)
         explain = isinstance(request, Explain)
@@ -162,9 +160,7 @@ class SqliteEngine:
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
         refuse_identity(permit)
-        request = permit.request
-        if not isinstance(request, Query):
-            raise GateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+        request = rehearsable(permit)
         self._check_open()
         check_writable(self._file)
         text = request.statement.text
@@ -184,9 +180,7 @@ class SqliteEngine:
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
-        request = permit.request
-        if not isinstance(request, Browse):
-            raise GateError(Code.UNSUPPORTED, "Only metadata can be described.")
+        request = describable(permit)
         self._check_open()
         if request.aspect == "status":
             return self._status
