@@ -1,8 +1,12 @@
 """How DuckDB's values come: exact, and as `results/types.py` writes them."""
 
+import json
+
 import pytest
 
 from tidegate.errors import Code, GateError
+from tidegate.pages import Limits
+from tidegate.results.page import PageBuilder
 from tidegate.results.types import encode_rows
 from tidegate.sources import Source
 from tidegate.statements import Effect
@@ -70,6 +74,12 @@ VALUES = [
     ("MAP {[1]: DATE '2020-01-02'}", '{"key":[[1]],"value":["2020-01-02"]}'),
     ("row(1, DATE '2020-01-02')", '[1,"2020-01-02"]'),
     ("union_value(d := DATE '2020-01-02')", '"2020-01-02"'),
+    ("""'{"a": [1, 2.50]}'::JSON""", '{"a": [1, 2.50]}'),
+    ("""'{"a"\n: "x"}'::JSON""", '{"a" : "x"}'),
+    ("NULL::JSON", "null"),
+    ("['1'::JSON, NULL]", "[1,null]"),
+    ("{'j': '[true]'::JSON, 'd': DATE '2020-01-02'}", '{"j":[true],"d":"2020-01-02"}'),
+    ("MAP {'1'::JSON: '2'::JSON}", '{"1":2}'),
 ]
 
 
@@ -92,6 +102,25 @@ async def test_all_of_them_at_once_keep_their_columns(memory):
         rows = await memory.ask(engine, f"SELECT {everything} FROM range(3) ;; -- the end")
     expected = ",".join(value for _, value in VALUES)
     assert encode_rows(rows).decode() == f"[{','.join([f'[{expected}]'] * 3)}]"
+
+
+async def test_json_comes_alike_in_a_small_result_in_a_page_and_from_a_change(memory):
+    text = """SELECT i, '{"a": 1}'::JSON AS j, 170141183460469231731687303715884105727::HUGEINT AS h FROM range(ROWS) n (i)"""
+    async with memory.opened() as engine:
+        for count in (2, 3000):
+            cursor = await memory.start(
+                engine, text.replace("ROWS", str(count)), limits=Limits(max_rows=5000)
+            )
+            builder = PageBuilder(cursor.columns, Limits(max_rows=5000))
+            await cursor.pour(builder)
+            await cursor.close()
+            rows = json.loads(builder.page().rows)
+            assert len(rows) == count and rows[-1][1] == {"a": 1}
+        make = "CREATE TABLE notes (id INTEGER, note JSON)"
+        await memory.ask(engine, make, effect=Effect.WRITE)
+        add = """INSERT INTO notes VALUES (1, '{"a": 1}') RETURNING note, id"""
+        rows = await memory.ask(engine, add, effect=Effect.WRITE)
+    assert encode_rows(rows).decode() == '[[{"a": 1},1]]'
 
 
 async def test_asking_for_text_keeps_names_order_and_types(memory):

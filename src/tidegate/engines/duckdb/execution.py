@@ -6,11 +6,13 @@ from contextlib import suppress
 from typing import Any, cast
 
 import duckdb
+import msgspec
 
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
 from tidegate.engines.duckdb.opinion import Reading, body, read
 from tidegate.engines.duckdb.session import Session
-from tidegate.engines.duckdb.values import Column, Plan, check_exact, mended
+from tidegate.engines.duckdb.values import Column, Plan, check_exact, is_json, mended
+from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, GateError
 from tidegate.pages import Column as PageColumn
 from tidegate.results.page import PageBuilder
@@ -63,13 +65,11 @@ class Execution:
         rows: list[Row] = []
         if self.ended and sum(map(_weight, self._ready)) <= SMALL_BYTES:
             rows, self._ready = self._ready, []
-        ended = self.ended and not self._ready
-        return Started(self.columns, Portion(rows, ended, self.affected))
+        return Started(self.columns, self._portion(rows))
 
     def fetch(self, max_rows: int) -> Portion:
         """Up to `max_rows` further rows; fewer if they are large, or at the end."""
-        rows = self._next(max_rows)
-        return Portion(rows, self.ended and not self._ready, self.affected)
+        return self._portion(self._next(max_rows))
 
     def fill(self, fill: Fill) -> Filled:
         """Build a page of the further rows."""
@@ -77,9 +77,7 @@ class Execution:
         builder = PageBuilder(columns, fill.limits, fill.cells)
         while wanted := builder.wanted:
             builder.add(self._next(wanted))
-        rest = list(builder.rest)
-        ended = self.ended and not self._ready
-        return Filled(builder.page(), Portion(rest, ended, self.affected))
+        return Filled(builder.page(), self._portion(list(builder.rest)))
 
     def close(self) -> None:
         """End it; a change whose rows were not all read is undone. Safe to call twice."""
@@ -90,6 +88,12 @@ class Execution:
                 if self._writes:
                     self._cursor.execute("ROLLBACK")
             self._session.drop(self._cursor)
+
+    def _portion(self, rows: list[Any]) -> Portion:
+        """Rows on their way to the gate."""
+        if any("JSON" in kind for _, kind in self.columns):
+            rows = portable(rows)
+        return Portion(rows, self.ended and not self._ready, self.affected)
 
     def _begin(self, reading: Reading, params: list[Any] | None, explain: bool) -> None:
         cursor = self._cursor
@@ -110,7 +114,10 @@ class Execution:
         if not self.columns and cursor.description:
             self.columns = [(entry[0], str(entry[1])) for entry in cursor.description]
         if self._writes and reading.returns:
-            check_exact([entry[1] for entry in cursor.description])
+            kinds = [entry[1] for entry in cursor.description]
+            check_exact(kinds)
+            if any(map(is_json, kinds)):
+                self._mends = [Column(place, kind) for place, kind in enumerate(kinds)]
         elif self._writes:
             self._finish_change()
 
@@ -233,6 +240,8 @@ def _weight(row: Row) -> int:
 def _weight_of(value: Any) -> int:
     if isinstance(value, (str, bytes)):
         return len(value)
+    if isinstance(value, msgspec.Raw):
+        return memoryview(value).nbytes
     if isinstance(value, (list, tuple)):
         return sum([_weight_of(inner) for inner in cast("list[Any]", value)]) + 8
     return 64 if isinstance(value, dict) else 8

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from duckdb.sqltypes import DuckDBPyType
+from msgspec import Raw
 
 from tidegate.errors import Code, GateError
 
@@ -57,7 +58,7 @@ class Column:
             self.expression = f"CAST({name} AS {written})"
             if _TEXT in written and (final := _written(kind, floats="DOUBLE")) != written:
                 self.expression = f"CAST({self.expression} AS {final})"
-            self.mend = mend_of(kind)
+        self.mend = mend_of(kind)
 
 
 class Plan:
@@ -130,6 +131,8 @@ def _written(kind: DuckDBPyType, floats: str) -> str:
 def mend_of(kind: DuckDBPyType) -> Mend | None:
     """What makes the house's text of DuckDB's; None if they are the same."""
     name = kind.id
+    if is_json(kind):
+        return json_raw
     if name not in _NESTED:
         return _MENDS.get(name)
     parts = cast("list[tuple[str, Any]]", kind.children)
@@ -148,7 +151,8 @@ def mend_of(kind: DuckDBPyType) -> Mend | None:
         }
     if name == "map":
         listed = parts[0][1].id in _NESTED
-        return lambda value: _map(mends[0], mends[1], value, listed)
+        keys = None if is_json(parts[0][1]) else mends[0]  # the key of an object is text
+        return lambda value: _map(keys, mends[1], value, listed)
     return lambda value: [_apply(mend, one) for mend, one in zip(mends, value, strict=True)]
 
 
@@ -165,6 +169,16 @@ def _map(
         mends = {"key": keys, "value": values}
         return {name: [_apply(mends[name], one) for one in part] for name, part in lists.items()}
     return {_apply(keys, key): _apply(values, value) for key, value in found.items()}
+
+
+def is_json(kind: DuckDBPyType) -> bool:
+    """Whether it is the type JSON, which the driver takes for text."""
+    return str(kind) == "JSON"
+
+
+def json_raw(text: str) -> Raw:
+    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
+    return Raw(text.replace("\n", " ").replace("\r", " "))
 
 
 _SHORT_FRACTION = re.compile(r"\.(\d{1,5})(?!\d)")

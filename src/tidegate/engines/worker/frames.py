@@ -24,6 +24,9 @@ INTERRUPT = "interrupt"
 _BIG_INTEGER = 1
 """The extension type of integers beyond 64 bits: their digits."""
 
+_JSON = 2
+"""The extension type of JSON as it stands in the database."""
+
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
     """What the gate asks. `number` counts up, `body` is packed as `verb` wants it."""
@@ -66,7 +69,7 @@ def pack(value: Any) -> msgspec.Raw:
         return msgspec.Raw(_encode(value))
     except OverflowError:
         plain = msgspec.to_builtins(value, builtin_types=_KEPT)
-        return msgspec.Raw(_encode(_with_big_integers(plain)))
+        return msgspec.Raw(_encode(portable(plain)))
 
 
 def unpack(raw: msgspec.Raw, kind: type[Body]) -> Body:
@@ -83,18 +86,23 @@ def frame(message: Request | Reply) -> bytes:
 _KEPT = (bytes, bytearray)
 
 
-def _with_big_integers(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """The value with what msgpack has no form for as an extension: large integers, and JSON."""
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return msgspec.msgpack.Ext(_BIG_INTEGER, str(value).encode())
+    if isinstance(value, msgspec.Raw):
+        return msgspec.msgpack.Ext(_JSON, bytes(value))
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        return {_with_big_integers(key): _with_big_integers(inner) for key, inner in items}
+        return {portable(key): portable(inner) for key, inner in items}
     if isinstance(value, (list, tuple)):
-        return [_with_big_integers(inner) for inner in cast("list[Any]", value)]
+        return [portable(inner) for inner in cast("list[Any]", value)]
     return value
 
 
 def _extension(code: int, data: memoryview) -> Any:
-    if code != _BIG_INTEGER:
-        raise ValueError(f"an unknown extension type, {code}")
-    return int(bytes(data))
+    if code == _BIG_INTEGER:
+        return int(bytes(data))
+    if code == _JSON:
+        return msgspec.Raw(bytes(data))
+    raise ValueError(f"an unknown extension type, {code}")
