@@ -1,1 +1,1 @@
-"""Whether a call may go on, and within which budgets. Pure: values in, a verdict out."""
+"""Whether a call may go on. Pure: values in, a verdict out."""

@@ -6,7 +6,7 @@ The client is the caller's own, so an operator who does not trust it sets `appro
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import structs
 
@@ -17,11 +17,15 @@ from tidegate.errors import GateError
 from tidegate.protocol.exchange import InputRequired
 from tidegate.protocol.model import Ask, Context, RpcError
 from tidegate.replies import Reply
+from tidegate.surfaces.turn import Gate
 
 ALLOW = "allow once"
 DENY = "deny"
 SHOWN_S = 60.0
 """For so long a question that a stateless client shows is not given to another call like it."""
+
+_BEFORE = 0.1
+"""The share of a call that is done before the question can come up."""
 
 _FORM: dict[str, Any] = {
     "type": "object",
@@ -38,14 +42,7 @@ _FORM: dict[str, Any] = {
 _shown: dict[str, float] = {}
 
 
-class Settler(Protocol):
-    """The part of the gate that is needed here."""
-
-    async def handle(self, call: Call) -> Reply: ...
-    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None: ...
-
-
-async def ask(gate: Settler, context: Context, call: Call, error: GateError) -> Reply:
+async def ask(gate: Gate, context: Context, call: Call, error: GateError) -> Reply:
     """Show the question and send the call again with the answer; one call at a time shows it.
 
     A client that cannot show it, or whose person gives no answer, leaves it in the inbox.
@@ -101,6 +98,3 @@ def _onward(progress: Progress | None) -> Progress | None:
     if progress is None:
         return None
     return lambda share, stage: progress(share, stage) if share > _BEFORE else None
-
-
-_BEFORE = 0.1

@@ -12,6 +12,7 @@ from tidegate.calls import Browse
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog, Databases, Table
 from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.sources import Source
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.turn import Turn
 
@@ -24,7 +25,7 @@ TableName = Annotated[str, Meta(description="Name of a table or view")]
 
 
 class OnConnection(msgspec.Struct, frozen=True):
-    """Arguments that are a connection and nothing else."""
+    """Arguments that name a connection, and more in what is made of it."""
 
     connection_id: ConnectionId
 
@@ -41,6 +42,11 @@ def uuid_of(text: str, parameter: str) -> str:
             parameter, "uuid", "is not a UUID", hint="list_connections tells the ids."
         )
     return text.lower()
+
+
+def clamp(value: int, most: int) -> int:
+    """The value within 1 and `most`: what a caller asks for is never refused for being too much."""
+    return max(1, min(value, most))
 
 
 def hints(
@@ -81,12 +87,23 @@ async def catalog_of(
     return catalog, schema
 
 
+async def ids_of(turn: Turn) -> dict[str, str]:
+    """The ids of the sources that the actor may see, by their names."""
+    return {entry.source.name: entry.source.id for entry in await turn.sources()}
+
+
+async def source_of(turn: Turn, id: str) -> Source | None:
+    """The source of that id, if the actor may see it."""
+    for entry in await turn.sources():
+        if entry.source.id == id:
+            return entry.source
+    return None
+
+
 async def dialect_of(turn: Turn, source: str) -> str:
     """The dialect of a source that the actor may see. Of another the gate says what is to say."""
-    for entry in await turn.sources():
-        if entry.source.id == source:
-            return entry.source.dialect
-    return "default"
+    found = await source_of(turn, source)
+    return "default" if found is None else found.dialect
 
 
 async def table_of(

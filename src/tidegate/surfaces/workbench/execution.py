@@ -17,14 +17,15 @@ from tidegate.statements import Statement
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
-    ConnectionId,
     DatabaseName,
+    OnConnection,
     SchemaName,
     answer,
     catalog_of,
     check_database,
+    clamp,
     hints,
-    uuid_of,
+    source_of,
 )
 
 MOST_ROWS, MOST_SECONDS = 10_000, 300
@@ -34,8 +35,7 @@ ROWS_SCHEMA: dict[str, Any] = {
 }
 
 
-class Execution(msgspec.Struct, frozen=True):
-    connection_id: ConnectionId
+class Execution(OnConnection, frozen=True):
     query: Annotated[str, Meta(description="One SQL statement, 100 KB at most")]
     max_rows: Annotated[int, Meta(description="Rows to return, 1 to 10000")] | None = None
     timeout_seconds: Annotated[int, Meta(description="Time limit, 1 to 300")] | None = None
@@ -77,9 +77,9 @@ def limits_of(
     most_seconds = min(int(settings.max_timeout_s), MOST_SECONDS)
     asked = settings.default_rows if rows is None else rows
     return Limits(
-        max_rows=max(1, min(asked, most_rows)),
+        max_rows=clamp(asked, most_rows),
         max_bytes=settings.max_bytes,
-        timeout_s=settings.timeout_s if seconds is None else max(1, min(seconds, most_seconds)),
+        timeout_s=settings.timeout_s if seconds is None else clamp(seconds, most_seconds),
     )
 
 
@@ -87,19 +87,15 @@ async def _may_switch(turn: Turn, source: str) -> bool:
     """Whether `switch_database` would be allowed; else the arguments hold for one call only."""
     if not turn.actor.scope.covers(Scope.READ_WRITE):
         return False
-    entries = await turn.sources()
-    return any(
-        entry.source.id == source and entry.source.external_access == "readWrite"
-        for entry in entries
-    )
+    found = await source_of(turn, source)
+    return found is not None and found.external_access == "readWrite"
 
 
 def execute_query(settings: LimitSettings) -> SurfaceTool:
     """The tool, within `limits_of` the operator's settings."""
 
     async def execute(turn: Turn, args: Execution) -> ToolResult:
-        source = uuid_of(args.connection_id, "connection_id")
-        limits = limits_of(settings, args.max_rows, args.timeout_seconds)
+        source, limits = args.source, limits_of(settings, args.max_rows, args.timeout_seconds)
         if args.schema is not None:
             await catalog_of(turn, source, args.database, args.schema)
         elif args.database is not None:

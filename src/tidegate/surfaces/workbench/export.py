@@ -24,12 +24,12 @@ from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
-    ConnectionId,
+    OnConnection,
     answer,
+    clamp,
     dialect_of,
     hints,
     table_of,
-    uuid_of,
 )
 from tidegate.surfaces.workbench.downloads import Downloads, NewFile
 
@@ -41,8 +41,7 @@ _TABLE = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 _SUFFIXES = {"csv": ".csv", "json": ".json", "sql": ".sql"}
 
 
-class Export(msgspec.Struct, frozen=True):
-    connection_id: ConnectionId
+class Export(OnConnection, frozen=True):
     format: Annotated[Literal["csv", "json", "sql"], Meta(description="Form of the export")]
     query: Annotated[str, Meta(description="One SQL statement; or give tables")] | None = None
     tables: (
@@ -135,8 +134,8 @@ def export_data(config: Config) -> SurfaceTool:
     most_bytes = config.limits.max_bytes
 
     async def export(turn: Turn, args: Export) -> ToolResult:
-        source = uuid_of(args.connection_id, "connection_id")
-        rows = max(1, min(args.max_rows, MOST_ROWS))
+        source = args.source
+        rows = clamp(args.max_rows, MOST_ROWS)
         names = None
         if args.output_path is not None:
             names = downloads.names(args.output_path, _SUFFIXES[args.format])

@@ -15,7 +15,6 @@ from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.turn import Turn
 from tidegate.surfaces.workbench.calls import (
-    ConnectionId,
     DatabaseName,
     OnConnection,
     SchemaName,
@@ -24,7 +23,6 @@ from tidegate.surfaces.workbench.calls import (
     catalog_of,
     hints,
     table_of,
-    uuid_of,
 )
 
 
@@ -38,15 +36,9 @@ class OfSchema(OnConnection, frozen=True):
     include_row_counts: Annotated[bool, Meta(description="Count the rows of each table")] = False
 
 
-class OfTable(msgspec.Struct, frozen=True):
-    connection_id: ConnectionId
+class OfTable(OnConnection, frozen=True):
     table: TableName
     schema: SchemaName | None = None
-
-    @property
-    def source(self) -> str:
-        """The id of the source. Raises: GateError ARGUMENT_INVALID if it is no UUID."""
-        return uuid_of(self.connection_id, "connection_id")
 
 
 class DatabaseNames(msgspec.Struct, frozen=True):

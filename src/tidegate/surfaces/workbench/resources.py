@@ -14,7 +14,7 @@ from tidegate.calls import SearchHistory
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.turn import Turn
-from tidegate.surfaces.workbench.calls import catalog_of, uuid_of
+from tidegate.surfaces.workbench.calls import catalog_of, clamp, uuid_of
 from tidegate.surfaces.workbench.connections import connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
 from tidegate.surfaces.workbench.statements import MOST, found
@@ -64,7 +64,7 @@ async def _history(turn: Turn, variables: Mapping[str, str]) -> bytes:
     request = SearchHistory(
         variables.get("search", ""),
         since=_since(variables.get("date_filter")),
-        limit=max(1, min(int(limit), MOST)),
+        limit=clamp(int(limit), MOST),
     )
     return msgspec.json.encode(await found(turn, request, source))
 

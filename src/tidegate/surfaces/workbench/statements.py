@@ -13,7 +13,7 @@ from tidegate.replies import HistoryEntry, HistoryFound
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.turn import Turn
-from tidegate.surfaces.workbench.calls import ConnectionId, answer, hints, uuid_of
+from tidegate.surfaces.workbench.calls import ConnectionId, answer, clamp, hints, ids_of, uuid_of
 
 MOST = 500
 
@@ -47,7 +47,7 @@ class HistoryLines(msgspec.Struct, frozen=True):
 async def found(turn: Turn, request: SearchHistory, connection_id: str | None) -> HistoryLines:
     """The entries in the document's shape; those of a connection that is gone are left out."""
     history = await turn.handle(request, connection_id, HistoryFound)
-    ids = {entry.source.name: entry.source.id for entry in await turn.sources()}
+    ids = await ids_of(turn)
     return HistoryLines(
         tuple(_line(entry, ids[entry.source]) for entry in history.entries if entry.source in ids)
     )
@@ -73,7 +73,7 @@ async def _search(turn: Turn, args: HistorySearch) -> ToolResult:
     connection = None
     if args.connection_id is not None:
         connection = uuid_of(args.connection_id, "connection_id")
-    limit = max(1, min(args.limit, MOST))
+    limit = clamp(args.limit, MOST)
     request = SearchHistory(args.query, args.since, args.until, limit)
     return answer(await found(turn, request, connection))
 

@@ -22,7 +22,9 @@ from tidegate.surfaces.workbench.calls import (
     TableName,
     answer,
     catalog_of,
+    clamp,
     hints,
+    ids_of,
     table_of,
 )
 
@@ -106,19 +108,15 @@ async def _open_table(turn: Turn, args: OnTable) -> ToolResult:
 
 async def _focus(turn: Turn, args: OfTab) -> ToolResult:
     tab = await turn.handle(FocusTab(args.tab_id), None, OpenTab)
-    ids = await _ids(turn)
+    ids = await ids_of(turn)
     return answer(FocusedTab("focused", tab.id, tab.window_id, ids[tab.source], tab.is_delivered))
 
 
 async def _list(turn: Turn, args: HowMany) -> ToolResult:
-    request = ListTabs(max(1, min(args.limit, MOST)))
+    request = ListTabs(clamp(args.limit, MOST))
     tabs = (await turn.handle(request, None, OpenTabs)).tabs
-    ids = await _ids(turn)
+    ids = await ids_of(turn)
     return answer(TabLines(tuple(_line(tab, ids[tab.source]) for tab in tabs if tab.source in ids)))
-
-
-async def _ids(turn: Turn) -> dict[str, str]:
-    return {entry.source.name: entry.source.id for entry in await turn.sources()}
 
 
 def _line(tab: OpenTab, connection_id: str) -> TabLine:

@@ -19,6 +19,7 @@ from tidegate.surfaces.workbench.calls import (
     SchemaName,
     answer,
     catalog_of,
+    clamp,
     hints,
 )
 
@@ -55,7 +56,7 @@ async def _search(turn: Turn, args: Search) -> ToolResult:
         raise wrong_argument("term", "missing", "is required")
     catalog, schema = await catalog_of(turn, args.source, args.database, args.schema)
     tables = [table for table in catalog.tables if args.schema is None or table.schema == schema]
-    most = max(1, min(args.limit, MOST))
+    most = clamp(args.limit, MOST)
     found: list[Match] = []
     for match in _matches(tables, term):
         if len(found) == most:
