@@ -50,6 +50,10 @@ class Browse(msgspec.Struct, frozen=True):
     database: str | None = None
 
 
+EngineRequest = Query | Explain | Browse
+"""What an engine is needed for; the gate answers the rest by itself."""
+
+
 class More(msgspec.Struct, frozen=True):
     """Fetch the next page of a result that was shelved under `handle`."""
 
@@ -110,9 +114,7 @@ class ListTabs(msgspec.Struct, frozen=True):
 
 
 Request = (
-    Query
-    | Explain
-    | Browse
+    EngineRequest
     | More
     | ListSources
     | Connect

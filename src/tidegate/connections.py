@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from tidegate.actors import Actor
-from tidegate.calls import Browse, Explain, Query, Switch
+from tidegate.calls import Browse, EngineRequest, Switch
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
 from tidegate.metadata import Catalog
@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
 
-    def applied(self, request: Query | Explain | Browse) -> Query | Explain | Browse:
+    def applied(self, request: EngineRequest) -> EngineRequest:
         """The request with what it does not say itself; schemas are those of their database."""
         if request.database is not None:
             return request

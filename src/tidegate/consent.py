@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.approvals.petition import Petition
-from tidegate.calls import Browse, Call, Explain, Query
+from tidegate.calls import Call, EngineRequest, Explain, Query
 from tidegate.connections import Connection, Connections
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, GateError
@@ -22,7 +22,7 @@ from tidegate.sources import Source
 from tidegate.statements import Effect, Rehearsal, Statement
 from tidegate.trail import Trail
 
-MakePermit = Callable[[Call, Source, Query | Explain | Browse, Effect, Trail], Permit]
+MakePermit = Callable[[Call, Source, EngineRequest, Effect, Trail], Permit]
 OpenTrail = Callable[[Call, str, str], Trail]
 
 REHEARSAL = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)

@@ -17,6 +17,7 @@ from tidegate.calls import (
     Call,
     Connect,
     Disconnect,
+    EngineRequest,
     Explain,
     ListSources,
     More,
@@ -96,23 +97,6 @@ class Gateway:
             raise
         return Reply(payload, trail.call_id)
 
-    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
-        """Take the answer of a person to whom the caller's own client showed the question.
-
-        Raises: GateError APPROVAL_NEEDED if such an answer does not count for this source.
-        """
-        await self._consent.settle(needed, call, allow)
-
-    async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
-        """What the gate would say to a call, and why. Runs nothing and records nothing.
-
-        Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
-        """
-        return await self._preview.of(call)
-
-    def _trail(self, call: Call, call_id: str, kind: str = "") -> Trail:
-        return Trail(self._audit, self._history, self._clock, call, call_id, kind=kind)
-
     async def _answer(self, call: Call, trail: Trail) -> Payload:
         request = call.request
         if isinstance(request, ListSources):
@@ -135,10 +119,27 @@ class Gateway:
             return connection.state(call.actor)
         return await self._use(call, request, connection, trail, verdict)
 
+    def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> Verdict:
+        """The verdict, if it is allow or ask.
+
+        Raises: GateError with the code and the rule of any other.
+        """
+        verdict = weighed(call, source, judgement)
+        trail.judgement, trail.verdict = judgement, verdict
+        if verdict.kind in ("deny", "confirm"):
+            code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED
+            raise GateError(
+                code,
+                verdict.reason,
+                hint=verdict.hint,
+                details={"rule": verdict.rule, "effect": judgement.effect.label},
+            )
+        return verdict
+
     async def _use(
         self,
         call: Call,
-        request: Query | Explain | Browse,
+        request: EngineRequest,
         connection: Connection,
         trail: Trail,
         verdict: Verdict,
@@ -223,23 +224,6 @@ class Gateway:
         report(call, 1.0, "Done")
         return payload
 
-    def _decide(self, call: Call, source: Source, judgement: Judgement, trail: Trail) -> Verdict:
-        """The verdict, if it is allow or ask.
-
-        Raises: GateError with the code and the rule of any other.
-        """
-        verdict = weighed(call, source, judgement)
-        trail.judgement, trail.verdict = judgement, verdict
-        if verdict.kind in ("deny", "confirm"):
-            code = Code(verdict.code) if verdict.code else Code.POLICY_DENIED
-            raise GateError(
-                code,
-                verdict.reason,
-                hint=verdict.hint,
-                details={"rule": verdict.rule, "effect": judgement.effect.label},
-            )
-        return verdict
-
     async def _serve(self, call: Call, connection: Connection, trail: Trail) -> Payload:
         """Answer what is about a source and is no statement."""
         request = call.request
@@ -266,16 +250,33 @@ class Gateway:
         await trail.succeed(rows=_size(payload))
         return payload
 
+    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Take the answer of a person to whom the caller's own client showed the question.
+
+        Raises: GateError APPROVAL_NEEDED if such an answer does not count for this source.
+        """
+        await self._consent.settle(needed, call, allow)
+
+    async def consider(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say to a call, and why. Runs nothing and records nothing.
+
+        Raises: GateError SOURCE_UNKNOWN, and what opening the source raises.
+        """
+        return await self._preview.of(call)
+
+    def _trail(self, call: Call, call_id: str, kind: str = "") -> Trail:
+        return Trail(self._audit, self._history, self._clock, call, call_id, kind=kind)
+
 
 def _permit(
-    call: Call, source: Source, request: Query | Explain | Browse, effect: Effect, trail: Trail
+    call: Call, source: Source, request: EngineRequest, effect: Effect, trail: Trail
 ) -> Permit:
     limits = _METADATA_LIMITS if isinstance(request, Browse) else request.limits
     identity = identity_of(call.actor, source)
     return Permit(trail.call_id, call.actor, source, request, effect, limits, identity)
 
 
-def _names(call: Call, source: Source, request: Query | Explain | Browse, call_id: str) -> Permit:
+def _names(call: Call, source: Source, request: EngineRequest, call_id: str) -> Permit:
     """Permits to read the catalog that a shield is drawn by."""
     browse = Browse("catalog", database=request.database)
     identity = identity_of(call.actor, source)

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.actors import Actor
-from tidegate.calls import Browse, Explain, Query
+from tidegate.calls import EngineRequest
 from tidegate.pages import Limits
 from tidegate.sources import Identity, Source
 from tidegate.statements import Effect
@@ -33,7 +33,7 @@ class Permit(msgspec.Struct, frozen=True):
     call_id: str
     actor: Actor
     source: Source
-    request: Query | Explain | Browse
+    request: EngineRequest
     effect: Effect
     limits: Limits
     identity: Identity | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.calls import Browse, Call, Explain, Query
+from tidegate.calls import Call, EngineRequest, Explain, Query
 from tidegate.connections import Connection, Connections
 from tidegate.curtain import Curtain
 from tidegate.engines.api import Engine
@@ -21,7 +21,7 @@ from tidegate.sources import Source
 from tidegate.sql.judge import judge
 from tidegate.statements import Judgement
 
-PermitNames = Callable[[Call, Source, Query | Explain | Browse, str], Permit]
+PermitNames = Callable[[Call, Source, EngineRequest, str], Permit]
 """Permits a call, under its id, to read the catalog that its shield is drawn by."""
 
 
