@@ -8,6 +8,7 @@ the keys or an anchor know of. What no checkpoint covers yet is said in the note
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +24,10 @@ from tidegate.errors import Code, GateError
 
 _MOST_MISSING = 100
 """So many segments of one gap are told each: a file with a great number must not drown the rest."""
+
+
+_LOOKS = 3
+"""How often a log that moves is looked at before a fault in it is believed."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -48,9 +53,28 @@ def verify(
 
     `keys` is the directory of the keys and the head, `anchors` are checkpoints from elsewhere,
     `trusted` public keys beside those in `keys`. Without any key signatures are not checked.
+    A server may write meanwhile, go on in another segment, make a key and remove what is old:
+    what is found while the log moves is believed when it is found again.
     Raises: GateError STATE_FAILED if the directory or a file in it cannot be read.
     """
+    for _ in range(_LOOKS - 1):
+        before = _stand(directory, keys)
+        with suppress(GateError):
+            report = _Verification(directory, keys, anchors, trusted or {}).report()
+            if report.intact or _stand(directory, keys) == before:
+                return report
     return _Verification(directory, keys, anchors, trusted or {}).report()
+
+
+def _stand(directory: Path, keys: Path | None) -> dict[Path, tuple[int, int]]:
+    """How far the log and its keys have come."""
+    found: dict[Path, tuple[int, int]] = {}
+    for place in (directory, keys):
+        with suppress(OSError):
+            for path in place.iterdir() if place is not None else ():
+                seen = path.lstat()
+                found[path] = (seen.st_size, seen.st_mtime_ns)
+    return found
 
 
 class _Verification:

@@ -9,7 +9,8 @@ from tidegate.audit.event import Event
 from tidegate.audit.keys import Keys
 from tidegate.audit.log import AuditLog
 from tidegate.audit.tail import Tail, Wanted
-from tidegate.audit.verify import verify
+from tidegate.audit.verify import _Verification, verify
+from tidegate.config.model import AuditSettings
 
 
 def write(state, call_id):
@@ -59,3 +60,44 @@ def test_a_segment_that_goes_while_the_record_is_shown_is_passed_over(removed_ju
     assert shown.more(Wanted()) == []
     shown._read[removed_just_now / "audit" / "000002.jsonl"] = 100
     assert len(shown.newest(Wanted(), 9)) == 1
+
+
+def test_a_segment_that_is_begun_while_the_record_is_verified_is_no_fault(tmp_path, monkeypatch):
+    settings = AuditSettings(segment_bytes=1_000)
+    log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys", settings=settings)
+    listed = segment.segments
+
+    def turn_a_page(directory):
+        found = listed(directory)
+        while log.path in found:
+            log.append(Event(call_id="c", phase="outcome", actor="a"))
+            log._tend()
+        return found
+
+    monkeypatch.setattr("tidegate.audit.verify.segments", turn_a_page)
+    assert not _Verification(tmp_path / "audit", tmp_path / "keys", (), {}).report().intact
+    monkeypatch.setattr("tidegate.audit.verify.segments", once(turn_a_page, listed))
+    assert verify(tmp_path / "audit", tmp_path / "keys").intact
+    log.close()
+
+
+def once(first, then):
+    """What is called the first time, and what each time after it."""
+    calls = [first]
+    return lambda *given: (calls.pop() if calls else then)(*given)
+
+
+def test_a_fault_in_a_record_that_grows_is_told_all_the_same(tmp_path, monkeypatch):
+    write(tmp_path, "a")
+    path = tmp_path / "audit" / "000001.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"call_id":"a"', b'"call_id":"b"'))
+    log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys")
+    listed = segment.segments
+
+    def grow(directory):
+        log.append(Event(call_id="c", phase="outcome", actor="a"))
+        return listed(directory)
+
+    monkeypatch.setattr("tidegate.audit.verify.segments", grow)
+    assert not verify(tmp_path / "audit", tmp_path / "keys").intact
+    log.close()
