@@ -185,7 +185,7 @@ class Caller:
             arguments[row.text] = house.engine.statement(effect, actor)
         if name == "disconnect":
             await house.connect()
-        found = word(await self.peer.call(name, **arguments))
+        found = word(await self.peer.call(name.partition(" ")[0], **arguments))
         return "denied" if row.explains and found in PLANLESS else found
 
     async def _handle(self) -> str:

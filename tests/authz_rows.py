@@ -75,6 +75,7 @@ CHANGES = frozenset({"write", "update", "unqualified", "destructive"})
 class Row(NamedTuple):
     """How one tool is called: `takes` names the argument that says the source.
 
+    A tool with two ways has a row for each: a word behind its name tells them apart.
     `text` is the argument that a statement goes in, and `grids` has the grid of each effect; a
     tool that takes no statement has one grid, under the effect that it has itself.
     """
@@ -102,10 +103,12 @@ def _reads(**arguments: Any) -> Row:
 
 
 PHRASE = {"confirmation_phrase": "I understand this is irreversible"}
+CONFIRM = {"confirm": PHRASE["confirmation_phrase"]}
 ROWS: dict[tuple[str, str], Row] = {
     ("core", "search"): Row(NAME, {"words": "orders"}, {"read": NAMES}),
     ("core", "describe"): Row(NAME, {"tables": ["orders"]}, {"read": NAMES}),
     ("core", "query"): Row(NAME, {}, RUNS, "sql"),
+    ("core", "query confirmed"): Row(NAME, CONFIRM, CONFIRMS, "sql"),
     ("core", "explain"): Row(NAME, {}, EXPLAINED, "sql", explains=True),
     ("core", "more"): Row(HANDLE, {}, {"read": MORE}),
     ("workbench", "connect"): _state(),

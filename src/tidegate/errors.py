@@ -94,7 +94,7 @@ FATES: dict[Code, Fate] = {
         403,
         "42501",
         77,
-        "Use the workbench's confirm_destructive_operation, or ask the operator to do it.",
+        "Confirm it with the phrase: `confirm` of core's query, or confirm_destructive_operation.",
     ),
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."

@@ -308,3 +308,71 @@ def test_a_call_may_wait_for_the_inbox(house: House, decision: str) -> None:
     else:
         assert "approval.declined" in told
         assert house.names() == ["Köln", "Lemberg"]
+
+
+PHRASE = "I understand this is irreversible"
+DROP = "DROP TABLE towns"
+EMPTY = "DELETE FROM towns"
+
+
+@each_era
+@pytest.mark.parametrize("sql", [DROP, EMPTY])
+def test_what_cannot_be_undone_needs_the_phrase_and_then_a_person(
+    house: House, peer: Open, revision: str, sql: str
+) -> None:
+    house.add("--safe-mode", "silent")
+    client: Any = peer(revision, DENY)
+    for given in ({}, {"confirm": PHRASE.lower()}, {"confirm": ""}, {"confirm": f"{PHRASE}."}):
+        refused = client.call("query", {"sql": sql, **given}).text
+        assert refused.partition(":")[0] in ("policy.confirm", "argument.invalid")
+        assert PHRASE in refused and len(refused) < 250
+    assert client.asked == [] and house.waiting("--all") == []
+    refused = client.call("query", {"sql": sql, "confirm": PHRASE}).text
+    assert "approval.declined" in refused and len(refused) < 250
+    (message,) = client.asked
+    assert sql in message
+    assert house.names() == ["Köln", "Lemberg"]
+
+
+@each_era
+def test_the_phrase_and_a_person_at_the_client_let_it_run_once(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add("--safe-mode", "silent")
+    client: Any = peer(revision, ALLOW)
+    assert "error" not in client.call("query", {"sql": EMPTY, "confirm": PHRASE}).text
+    assert house.names() == []
+    assert len(client.asked) == 1
+    assert "policy.confirm" in client.call("query", {"sql": EMPTY}).text
+    assert len(client.asked) == 1
+
+
+@each_era
+def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
+    house: House, peer: Open, revision: str
+) -> None:
+    house.add("--safe-mode", "silent")
+    client = peer(revision, capabilities={})
+    asked = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
+    assert len(asked.text) < 250
+    assert house.names() == ["Köln", "Lemberg"]
+    assert house.run("approvals", "allow", _id(asked)).status == 0
+    # The grant is for the call as it was: it does not stand for the phrase.
+    assert "policy.confirm" in client.call("query", {"sql": EMPTY}).text
+    assert house.names() == ["Köln", "Lemberg"]
+    assert "error" not in client.call("query", {"sql": EMPTY, "confirm": PHRASE}).text
+    assert house.names() == []
+    again = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
+    assert "approval.needed" in again.text
+
+
+@each_era
+def test_the_phrase_opens_nothing_else(house: House, peer: Open, revision: str) -> None:
+    house.add("--safe-mode", "silent")
+    client: Any = peer(revision, ALLOW)
+    for sql in (UPDATE, "SELECT 1", "VACUUM", f"{DROP}; {DROP}", "ATTACH 'x.db' AS x"):
+        assert client.call("query", {"sql": sql, "confirm": PHRASE}).text.startswith(
+            ("policy.", "sql.")
+        )
+    assert client.asked == []
+    assert house.names() == ["Köln", "Lemberg"]

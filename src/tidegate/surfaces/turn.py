@@ -102,13 +102,15 @@ class Turn:
     ) -> Call:
         context = self._context
         client = context.client
+        # Who confirms means to change something, whatever else the tool is for.
+        changes = confirmed and self.scope is Scope.READ_ONLY
         return Call(
             actor=context.actor,
             surface=self._surface,
             tool=self.tool,
             request=request,
             source=source,
-            scope=self.scope,
+            scope=Scope.READ_WRITE if changes else self.scope,
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
             progress=self._progress if isinstance(request, Query) and not quiet else None,

@@ -172,7 +172,7 @@ def test_one_source_needs_no_name_and_several_do(gate: SqliteGate, two_sources: 
 
 def test_wrong_arguments_say_what_to_send(gate: SqliteGate) -> None:
     assert complaint(gate, "query", query="SELECT 1") == (
-        "argument.invalid: Parameter query is unknown. Parameters: sql, max_rows, source."
+        "argument.invalid: Parameter query is unknown. Parameters: sql, max_rows, source, confirm."
     )
     assert complaint(gate, "query").startswith("argument.invalid: Parameter sql is required.")
     assert complaint(gate, "describe", tables="customers").startswith(
@@ -191,9 +191,21 @@ def test_every_tool_of_a_read_only_server_says_that_it_only_reads(gate: SqliteGa
     for tool in core.surface(gate).catalogue.values():
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is True
-    writing = core.surface(gate, config=Config(allow_writes=True)).catalogue["query"].annotations
-    assert writing is not None
-    assert (writing.read_only_hint, writing.destructive_hint) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "config", [Config(allow_writes=True), Config(http="127.0.0.1:0"), Config(http="[::1]:0")]
+)
+def test_where_a_caller_may_write_query_says_so(gate: SqliteGate, config: Config) -> None:
+    hints = core.surface(gate, config=config).catalogue["query"].annotations
+    assert hints is not None
+    assert (hints.read_only_hint, hints.destructive_hint) == (False, True)
+
+
+def test_where_nobody_has_a_token_query_only_reads(gate: SqliteGate) -> None:
+    config = Config(http="127.0.0.1:0", auth=False)
+    hints = core.surface(gate, config=config).catalogue["query"].annotations
+    assert hints is not None and hints.read_only_hint
 
 
 @pytest.mark.parametrize("revision", core.REVISIONS[:4])

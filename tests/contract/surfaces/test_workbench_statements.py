@@ -11,7 +11,7 @@ from contract.surfaces.houses import House
 from surface_gate import SHOP_ID
 from surface_peer import OWNER, READER, WRITER, Peer
 from tidegate.actors import Actor
-from tidegate.surfaces.workbench.confirmation import PHRASE
+from tidegate.surfaces.confirmation import PHRASE
 
 KEYS = ["columns", "rows", "row_count", "rows_affected", "execution_time_ms", "is_truncated"]
 READ_ONLY = "Forbidden: Connection is read-only for external clients"

@@ -58,7 +58,7 @@ async def every(peer: Any, method: str) -> list[dict[str, Any]]:
 
 def test_every_tool_resource_and_prompt_of_every_surface_has_a_row(tmp_path: Path) -> None:
     called, prompts = play(tmp_path, "sqlite", "readWrite", offered)
-    assert called == {*ROWS, *LISTINGS}
+    assert called == {(surface, name.partition(" ")[0]) for surface, name in (*ROWS, *LISTINGS)}
     assert prompts == {*PROMPTS}
 
 

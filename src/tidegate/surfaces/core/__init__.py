@@ -56,9 +56,14 @@ def _terse(args: type[msgspec.Struct]) -> dict[str, Any]:
     return schema
 
 
+def _admits_writers(config: Config) -> bool:
+    """Whether a caller could come who may write: on HTTP that is said by its token."""
+    return config.allow_writes or (config.http is not None and config.auth)
+
+
 def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
     """The surface over `gate`, within the limits that `config` sets."""
-    statements = tools(config.limits, config.allow_writes)
+    statements = tools(config.limits, _admits_writers(config))
     return Surface(
         gate,
         name="core",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from tidegate.errors import Code, GateError
 from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.confirmation import PHRASE
 from tidegate.surfaces.turn import Turn
 
+_MESSAGES = {Code.CONFIRM_NEEDLESS: "The statement needs no confirmation"}
 _HINTS = {
+    Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person is asked besides.',
+    Code.CONFIRM_NEEDLESS: "Send it without confirm.",
     Code.SOURCE_UNKNOWN: "See sources.",
     Code.TABLE_UNKNOWN: "Find it with search.",
     Code.LIMIT_TIME: "Narrow the statement.",
@@ -17,6 +21,7 @@ _HINTS = {
 def render_error(error: GateError, turn: Turn) -> ToolResult:
     """The error as text for the model: its code, what happened, what to do now."""
     hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
-    message = error.message.rstrip(". ")
-    text = f"{error.code.value}: {message}. {hint}".rstrip()
+    message = _MESSAGES.get(error.code, error.message).rstrip(". ")
+    said = "" if message.endswith(hint.rstrip(".")) else hint
+    text = f"{error.code.value}: {message}. {said}".rstrip()
     return ToolResult(body=text.encode(), structured=False, is_error=True)

@@ -18,6 +18,7 @@ from tidegate.errors import GateError
 from tidegate.pages import Limits, Page, Truncation
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.statements import Statement
+from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.tables import READS
 from tidegate.surfaces.tool import SurfaceTool
 from tidegate.surfaces.turn import Turn
@@ -29,9 +30,13 @@ Rows = Annotated[int, Meta(ge=1)]
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`confirm` is the phrase for what cannot be undone; the refusal without it tells the phrase,
+    so that nobody else reads of it."""
+
     sql: str
     max_rows: Rows | None = None
     source: str | None = None
+    confirm: str | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,8 +63,11 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     async def query(turn: Turn, args: Run) -> ToolResult:
         request = Query(Statement(args.sql), limits(args.max_rows), shelve=True)
+        confirmed = args.confirm is not None
+        if args.confirm is not None:
+            check_phrase(args.confirm, "confirm")
         try:
-            page = await turn.handle(request, args.source, Page)
+            page = await turn.handle(request, args.source, Page, confirmed=confirmed)
         except GateError as error:
             raise await _advised(error, turn, args.source) from None
         return _answer(page, args.source)

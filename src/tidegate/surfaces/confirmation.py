@@ -1,0 +1,15 @@
+"""The phrase with which a caller confirms what cannot be undone. A person approves it besides."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code, GateError
+
+PHRASE = "I understand this is irreversible"
+
+
+def check_phrase(given: str, argument: str) -> None:
+    """Raises: GateError ARGUMENT_INVALID unless `argument` holds the exact phrase."""
+    if given != PHRASE:
+        raise GateError(
+            Code.ARGUMENT_INVALID, f"invalid confirmation: {argument} must be exactly: {PHRASE}"
+        )
