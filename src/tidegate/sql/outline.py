@@ -1,10 +1,13 @@
-"""The outline of a plain UPDATE or DELETE: its table and its condition, as written.
+"""The outline of a plain INSERT, UPDATE or DELETE: its table, and what tells its rows, as written.
 
 For who wants to look at the rows that the statement would touch. Fails closed: what is not plain
 has no outline, and a reason instead.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Literal
 
 import msgspec
 
@@ -14,23 +17,47 @@ from tidegate.sql.opinion import Refusal
 from tidegate.sql.scan import scan
 
 _NOWHERE = frozenset({"SELECT", "TABLE", "VALUES", "WITH", "DEFAULT"})
+_NOT_IN_QUERY = frozenset({"RETURNING", "INTO", "FOR"})
+_CONFLICTS = frozenset({("ON", "CONFLICT"), ("ON", "DUPLICATE")})
+_PLAIN_INSERT = "only a plain INSERT of VALUES or of a SELECT is tried."
+_HIDDEN_END = "its last word holds a semicolon."
+
+Placeholder = tuple[str, int]
+"""How it is written, and the place of its parameter from 0."""
+
 _NOT_OUTSIDE = frozenset(
     {"FROM", "USING", "RETURNING", "ORDER", "GROUP", "LIMIT", "CURRENT", "INDEXED", "JOIN"}
 )
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A part of a statement that can be run alone: `params` are the places, from 0, of the
+    statement's parameters that it takes. Empty if the statement has no such part."""
+
+    text: str = ""
+    params: tuple[int, ...] = ()
+
+
 class Outline(msgspec.Struct, frozen=True):
     """`name` has the parts of the table's name, each with whether it was quoted. `target` is the
-    table with its alias and `where` the condition, as written; empty if there is none. `calls` are
-    the names, in lower case if they are not quoted, that an opening bracket follows."""
+    table with its alias and `where` the condition, as written. `calls` are the names, in lower case
+    if they are not quoted, that an opening bracket follows; `parameters` counts placeholders.
 
-    deletes: bool
+    An INSERT gives a value for each of `columns`, None if that cannot be told; `query` is where its
+    rows come from if it is not VALUES, and `body` the statement without what follows it.
+    """
+
+    verb: Literal["insert", "update", "delete"]
     name: tuple[tuple[str, bool], ...]
     target: str
-    where: str
+    where: Part
     calls: frozenset[str]
     qualified: bool
     """Whether one of these names stands behind a dot."""
+    parameters: int = 0
+    columns: tuple[tuple[str, bool], ...] | None = None
+    query: Part = Part()
+    body: str = ""
 
 
 def outline(text: str, dialect: str) -> Outline | str:
@@ -40,20 +67,25 @@ def outline(text: str, dialect: str) -> Outline | str:
     except Refusal as refusal:
         return f"{refusal.opinion.reason}."
     keys = [token.key for token in tokens]
+    places = _placeholders(tokens)
+    if places is None:
+        return "its parameters are not plain placeholders."
+    if ("NEXT", "VALUE", "FOR") in zip(keys, keys[1:], keys[2:], strict=False):
+        return "it takes a number from a sequence."
+    if keys[:2] == ["INSERT", "INTO"]:
+        return _insert(text, tokens, places)
     if keys[0] == "DELETE" and keys[1:2] == ["FROM"]:
         start = 2
     elif keys[0] == "UPDATE":
         start = 1
     else:
-        return "only a plain UPDATE or DELETE is tried."
-    if any(token.kind == PARAM for token in tokens):
-        return "it has parameters."
+        return "only a plain INSERT, UPDATE or DELETE is tried."
     if not _NOWHERE.isdisjoint(keys):
         return "it reads more than the table that it changes."
     name, end = _name(tokens, start)
     outside = _outside(tokens)
-    places = [at for at in outside if tokens[at].key == "WHERE"]
-    stop = outside[-1] + 1 if not places else places[0]
+    conditions = [at for at in outside if tokens[at].key == "WHERE"]
+    stop = outside[-1] + 1 if not conditions else conditions[0]
     deletes = start == 2
     if not deletes:
         sets = [at for at in outside if tokens[at].key == "SET"]
@@ -61,23 +93,120 @@ def outline(text: str, dialect: str) -> Outline | str:
     alias = tokens[end:stop]
     if alias and alias[0].key == "AS":
         alias = alias[1:]
-    plain = not name or len(places) > 1 or len(alias) > 1 or any(not _names(a) for a in alias)
-    if plain or any(tokens[at].key in _NOT_OUTSIDE for at in outside if at >= start):
+    odd = not name or len(conditions) > 1 or len(alias) > 1 or any(not _names(a) for a in alias)
+    if odd or any(tokens[at].key in _NOT_OUTSIDE for at in outside if at >= start):
         return "only a plain UPDATE or DELETE of one table is tried."
-    if tokens[-1].kind not in (WORD, NUMBER, OP) and ";" in tokens[-1].text:
-        return "its last word holds a semicolon."
+    if _hides_its_end(tokens):
+        return _HIDDEN_END
     close = _end(text, tokens)
-    target = text[tokens[start].at : tokens[stop].at if stop < len(tokens) else close]
-    where = text[tokens[places[0]].at + len("WHERE") : close] if places else ""
-    calls = frozenset(
-        token.text if token.kind == NAME else token.text.lower()
-        for token, after in zip(tokens, keys[1:], strict=False)
-        if after == "(" and _names(token)
+    where = Part()
+    if conditions:
+        where = _part(text, tokens[conditions[0]].at + len("WHERE"), close, places)
+    return Outline(
+        verb="delete" if deletes else "update",
+        name=name,
+        target=text[tokens[start].at : tokens[stop].at if stop < len(tokens) else close],
+        where=where,
+        calls=_calls(tokens),
+        qualified=_qualified(keys),
+        parameters=_count(places),
     )
-    qualified = any(
+
+
+def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> Outline | str:
+    """The outline of an INSERT of VALUES, or of a query that stands at its end."""
+    keys = [token.key for token in tokens]
+    name, at = _name(tokens, 2)
+    columns: tuple[tuple[str, bool], ...] | None = None
+    if name and keys[at : at + 1] == ["("]:
+        close = keys.index(")", at) if ")" in keys[at:] else at
+        listed = tokens[at + 1 : close : 2]
+        commas = {token.key for token in tokens[at + 2 : close : 2]}
+        if not listed or not all(map(_names, listed)) or not commas <= {","}:
+            return _PLAIN_INSERT
+        columns = tuple([(token.text, token.kind == NAME) for token in listed])
+        at = close + 1
+    outside = [tokens[place].key for place in _outside(tokens) if place > at]
+    if not name or keys[at : at + 1] not in (["VALUES"], ["SELECT"]):
+        return _PLAIN_INSERT
+    if keys[at] == "VALUES":
+        plain = set(outside) <= {","} and {"SELECT", "TABLE", "WITH"}.isdisjoint(keys[at:])
+    else:
+        pairs = set(zip(outside, outside[1:], strict=False))
+        plain = _NOT_IN_QUERY.isdisjoint(outside) and pairs.isdisjoint(_CONFLICTS)
+    if not plain:
+        return _PLAIN_INSERT
+    if _hides_its_end(tokens):
+        return _HIDDEN_END
+    close = _end(text, tokens)
+    start = tokens[at].at
+    return Outline(
+        verb="insert",
+        name=name,
+        target=text[tokens[2].at : start],
+        where=Part(),
+        calls=_calls(tokens[at + (keys[at] == "VALUES") :]),
+        qualified=_qualified(keys[at:]),
+        parameters=_count(places),
+        columns=None if "DEFAULT" in keys else columns,
+        query=_part(text, start, close, places) if keys[at] == "SELECT" else Part(),
+        body=text[:close],
+    )
+
+
+def _calls(tokens: list[Token]) -> frozenset[str]:
+    return frozenset(
+        token.text if token.kind == NAME else token.text.lower()
+        for token, after in zip(tokens, tokens[1:], strict=False)
+        if after.key == "(" and _names(token)
+    )
+
+
+def _qualified(keys: list[str]) -> bool:
+    return any(
         before == "." and after == "(" for before, after in zip(keys, keys[2:], strict=False)
     )
-    return Outline(deletes, name, target, where, calls, qualified)
+
+
+def _placeholders(tokens: list[Token]) -> dict[int, Placeholder] | None:
+    """The placeholders by where they stand; None if one is neither `?` nor `$1`."""
+    found: dict[int, Placeholder] = {}
+    for token in tokens:
+        if token.kind != PARAM:
+            continue
+        if token.text == "?":
+            found[token.at] = ("?", len(found))
+        elif re.fullmatch(r"\$[1-9]\d{0,4}", token.text):
+            found[token.at] = (token.text, int(token.text[1:]) - 1)
+        else:
+            return None
+    return None if len({text == "?" for text, _ in found.values()}) > 1 else found
+
+
+def _count(places: dict[int, Placeholder]) -> int:
+    return max([number + 1 for _, number in places.values()], default=0)
+
+
+def _part(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Part:
+    """The part from `start` to `end`, with numbered placeholders numbered anew."""
+    pieces: list[str] = []
+    params: list[int] = []
+    for at, (written, number) in places.items():
+        if start <= at < end:
+            pieces.append(text[start:at])
+            start = at + len(written)
+            if written == "?":
+                params.append(number)
+                pieces.append("?")
+            else:
+                if number not in params:
+                    params.append(number)
+                pieces.append(f"${params.index(number) + 1}")
+    return Part("".join([*pieces, text[start:end]]), tuple(params))
+
+
+def _hides_its_end(tokens: list[Token]) -> bool:
+    return tokens[-1].kind not in (WORD, NUMBER, OP) and ";" in tokens[-1].text
 
 
 def _names(token: Token) -> bool:

@@ -103,17 +103,21 @@ class Sentence:
 
     def end(self, number: int) -> int:
         """Where in the text the name of that number ends."""
-        token = self.tokens[number]
-        if token.kind == WORD:
-            return token.at + len(token.text)
-        quote = self.text[token.at]
-        quote = _CLOSES.get(quote, quote)
-        at = token.at + 1
-        while True:
-            at = self.text.index(quote, at) + 1
-            if quote == "]" or self.text[at : at + 1] != quote:
-                return at
-            at += 1
+        return end_of(self.text, self.tokens[number])
+
+
+def end_of(text: str, token: Token) -> int:
+    """Where in the text a word or a quoted name ends."""
+    if token.kind == WORD:
+        return token.at + len(token.text)
+    quote = text[token.at]
+    quote = _CLOSES.get(quote, quote)
+    at = token.at + 1
+    while True:
+        at = text.index(quote, at) + 1
+        if quote == "]" or text[at : at + 1] != quote:
+            return at
+        at += 1
 
 
 def splice(text: str, edits: list[tuple[int, int, str]]) -> str:

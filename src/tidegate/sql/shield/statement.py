@@ -1,0 +1,210 @@
+"""One statement under one shield: finds what to write in place of which names, and has what comes
+of it looked at anew. What cannot be rewritten for certain is refused.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.forms import explained
+from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, WORD, Token
+from tidegate.sql.scan import scan
+from tidegate.sql.shield.allowance import barred_beside
+from tidegate.sql.shield.check import BLANK, check, table_names
+from tidegate.sql.shield.cover import Cover
+from tidegate.sql.shield.model import masked
+from tidegate.sql.shield.pattern import Edit
+from tidegate.sql.shield.reading import Sentence, splice
+from tidegate.sql.shield.scope import cte_names
+from tidegate.sql.shield.systems import PRAGMAS, SETTINGS, SHOWS, TRANSACTION
+from tidegate.statements import Effect
+
+
+class Covered:
+    """A statement to be rewritten. `edits` are what was changed in the text itself; None before,
+    and where more was."""
+
+    def __init__(self, text: str, tokens: list[Token], dialect: Dialect, cover: Cover) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._dialect = dialect
+        self._form = dialect.roots.get(tokens[0].key)
+        self._cover = cover
+        self.edits: list[Edit] | None = None
+
+    def rewritten(self) -> str:
+        """Its text as it may run. Raises: GateError POLICY_MASKED, POLICY_TABLE, Refusal."""
+        form, tokens = self._form, self._tokens
+        judgement = judge(self._text, self._dialect.name)
+        allowance = self._cover.allowance
+        if allowance is not None:
+            allowance.check_calls(judgement)
+        teller = self._cover.told_by_functions(judgement)
+        if teller is not None:
+            raise masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
+        if tokens[0].key in TRANSACTION:
+            return self._text
+        if form == "change" and judgement.effect <= Effect.DESTRUCTIVE:
+            return self._change()
+        if judgement.effect is not Effect.READ:
+            raise _unlisted(judgement.reason)
+        if form == "query":
+            return self._query(tokens)
+        if form == "explain":
+            return self._explain()
+        if allowance is not None and form in ("pragma", "show") and not self._is_setting():
+            raise barred_beside(tokens[0].key)
+        if form == "describe":
+            inner = tokens[1:]
+            if not inner:
+                return self._text
+            if inner[0].key == "TABLE":
+                inner = inner[1:] or inner
+            lead = "" if self._dialect.roots.get(inner[0].key) == "query" else "SELECT * FROM "
+            return self._query(inner, lead, tokens[1].at)
+        if (form == "pragma" and self._is_plain_pragma()) or (form == "show" and self._is_show()):
+            return self._text
+        raise _unlisted(f"{tokens[0].key} is not known to tell nothing of them")
+
+    def _query(self, tokens: list[Token], lead: str = "", start: int | None = None) -> str:
+        """The text with the query that these tokens are rewritten. `lead` is put before it, in
+        place of what stands from `start` on."""
+        dialect = self._dialect
+        if dialect.name == "mysql" and tokens[0].key == "VALUES":
+            if any(token.key in ("SELECT", "TABLE", "FROM") for token in tokens):
+                raise _unlisted("VALUES holds a query")
+            return self._text
+        if dialect.name == "sqlite":
+            self._refuse_in_table(tokens)
+        text = self._text
+        shift = 0
+        if lead or tokens[0].key == "TABLE":
+            # Read as SELECT * FROM a table: its name stands where it stood.
+            at = tokens[0].at if start is None else start
+            name = tokens[1:] if tokens[0].key == "TABLE" else tokens
+            begin = name[0].at
+            lead = "SELECT * FROM "
+            text = f"{text[:at]}{lead}{text[begin:]}"
+            shift = at
+            tokens = [token for token in scan(text, dialect) if token.at >= shift]
+        sentence = Sentence(text, tokens, dialect)
+        edits, covered = self._cover.edits(sentence)
+        self._check_allowance(sentence)
+        if self._form == "explain" and dialect.name != "sqlite":
+            for table in covered:
+                if self._cover.is_filtered(table):
+                    raise masked(
+                        f"The plan of a query on `{table.name}` would tell of rows that are hidden",
+                        "shield.explain",
+                        "Explain a query on other tables.",
+                    )
+        skeleton = splice(text, [(*edit[:2], _blanked(*edit)) for edit in edits])
+        hidden = self._cover.hidden | {table.name.lower() for table in covered}
+        ctes = cte_names(sentence)
+        check(skeleton, dialect.name, hidden, ctes)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_names(scan(skeleton, dialect), ctes, BLANK)
+        if text is self._text:
+            self.edits = edits
+        if not edits:
+            return self._text
+        written = splice(text, edits)
+        again = judge(written.replace("tidegate_hash(", "hex("), dialect.name)
+        if again.effect is not Effect.READ:
+            raise _unlisted(f"what came of rewriting is not known to read: {again.reason}")
+        return written
+
+    def _explain(self) -> str:
+        at, _ = explained(self._tokens, self._dialect)
+        inner = self._tokens[at:]
+        if self._dialect.roots.get(inner[0].key) == "query":
+            return self._query(inner)
+        if self._dialect.name == "mysql" and all(
+            token.kind in (WORD, NAME) or token.key == "." for token in inner
+        ):
+            if self._cover.allowance is not None:
+                self._check_described(inner)
+            return self._text  # DESCRIBE of a table: its columns
+        raise _unlisted("only queries are explained")
+
+    def _change(self) -> str:
+        """A change as it is, if it neither reads nor writes a table that is covered."""
+        if self._dialect.name == "sqlite":
+            self._refuse_in_table(self._tokens)
+        sentence = Sentence(self._text, self._tokens, self._dialect)
+        if type(sentence.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
+            raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
+        _, covered = self._cover.edits(sentence)
+        self._check_allowance(sentence)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_change(self._tokens)
+            self._cover.allowance.check_names(self._tokens, cte_names(sentence))
+        named = [table.name for table in covered]
+        standing = table_names(self._tokens, self._dialect.name)
+        named += [name for name in standing if name.lower() in self._cover.hidden]
+        if named:
+            raise masked(
+                f"`{named[0]}` is masked: a statement that changes data cannot use it",
+                f"shield.{named[0]}",
+                "Change other tables, or ask the operator.",
+            )
+        return self._text
+
+    def _check_allowance(self, sentence: Sentence) -> None:
+        allowance = self._cover.allowance
+        if allowance is None:
+            return
+        allowance.check_types(sentence)
+        if self._form == "explain":
+            allowance.check_plan(judge(self._text, self._dialect.name).tables)
+
+    def _check_described(self, tokens: list[Token]) -> None:
+        """MySQL's DESCRIBE of a table, and of one of its columns."""
+        size = 1
+        while tokens[size : size + 1] and tokens[size].key == ".":
+            size += 2
+        name = self._text[tokens[0].at : tokens[size].at if size < len(tokens) else None]
+        text = f"SELECT * FROM {name}"
+        self._cover.edits(Sentence(text, scan(text, self._dialect), self._dialect))
+
+    def _is_setting(self) -> bool:
+        """Whether a SHOW is of the server's settings."""
+        if self._dialect.name == "postgres":
+            return True
+        return self._dialect.name == "mysql" and any(
+            token.key in SETTINGS for token in self._tokens[1:2]
+        )
+
+    def _refuse_in_table(self, tokens: list[Token]) -> None:
+        """SQLite takes a bare name after IN for a table."""
+        for before, token in pairwise(tokens):
+            if before.key == "IN" and token.key != "(":
+                raise masked(
+                    "IN before a name reads a table", "shield.in_table", "Write IN (SELECT ...)."
+                )
+
+    def _is_plain_pragma(self) -> bool:
+        rest = [token.text.lower() for token in self._tokens[1:]]
+        if rest[1:2] == ["."]:
+            rest = rest[2:]
+        return bool(rest) and rest[0] in PRAGMAS
+
+    def _is_show(self) -> bool:
+        allowed = SHOWS.get(self._dialect.name)
+        return allowed is None or any(token.key in allowed for token in self._tokens[1:2])
+
+
+def _blanked(start: int, end: int, piece: str) -> str:
+    """What stands for a piece of ours in the text that is checked."""
+    if piece.startswith("("):
+        body, _, alias = piece.rpartition(")")
+        return f"{BLANK}{start}{alias if body else ''}"
+    if piece.startswith("SELECT * FROM ("):
+        return f"SELECT * FROM {BLANK}{start}"
+    return piece if start == end or not piece else f"{BLANK}{start}"
+
+
+def _unlisted(reason: str) -> Exception:
+    return masked(f"Some of this source is hidden from this caller: {reason}", "shield.statement")
