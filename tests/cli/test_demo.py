@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import signal
 import socket
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Ended, Serving, environment, serving, tidegate
+from patience import wait_until
 
 Run = Callable[..., Ended]
 ONCE = ("demo", "--once", "--port", "0")
@@ -100,6 +103,28 @@ def test_it_stays_up_with_entries_for_every_client(made: tuple[Path, Ended]) -> 
         # 127: this machine has no curl
         assert asked.returncode == 127 or "26000" in asked.stdout, asked.stderr
         assert server.tell(signal.SIGTERM).status == 0
+
+
+def test_a_demo_waits_for_another_that_makes_the_token_and_uses_the_same(
+    made: tuple[Path, Ended],
+) -> None:
+    state, _ = made
+    kept = (state / "demo.token").read_text()
+    (state / "demo.token").unlink()
+    other = os.open(state, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with serving(["demo", "--port", "0", "--state", str(state)], state) as server:
+        waits = f" {server.process.pid} "
+        wait_until(
+            lambda: any(
+                "->" in line and waits in line
+                for line in Path("/proc/locks").read_text().split("\n")
+            ),
+            "the demo at the lock",
+        )
+        (state / "demo.token").write_text(kept)
+        os.close(other)
+        assert kept.strip() in shown(server)
 
 
 def test_ctrl_c_ends_it_cleanly(made: tuple[Path, Ended]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import os
 import shutil
 import signal
@@ -43,8 +44,9 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         shop = SourceSettings(NAME, f"sqlite:///{path}")
         config = Config(state=str(state), sources=(shop,), surfaces=("core", "workbench"))
         app = open_app(config)
-        save(app, NAME)
-        token = _token(app, state)
+        with _alone(state):
+            save(app, NAME)
+            token = _token(app, state)
         port = arguments.port if _is_free(arguments.port) else 0
         asyncio.run(_serve(app, state, token, port, once=arguments.once))
     return 0
@@ -67,6 +69,17 @@ def _state(given: str | None) -> Generator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _alone(state: Path) -> Generator[None]:
+    """Another demo of the same state waits: they share one source and one token."""
+    descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _build(path: Path, advance: Advance) -> None:
