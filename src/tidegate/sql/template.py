@@ -2,17 +2,19 @@
 
 Nothing in judging looks at the value of a number or of a string that is compared with: the
 property test `tests/properties/sql/test_template.py` holds that. Texts with anything that could
-make it uncertain where a literal ends (comments, quoted names, dollar quotes, backslashes) stay as
-they are.
+make it uncertain where a literal ends (comments, brackets, dollar quotes, backslashes) stay as
+they are. What stands in double quotes or backticks is left alone: a database that knows no such
+quote refuses the sign.
 """
 
 from __future__ import annotations
 
 import re
 
-_UNCERTAIN = re.compile(r'["`\[$\\#@]|--|/\*|[^\t\n\r\x20-\x7e]')
+_UNCERTAIN = re.compile(r"[\[\\#@]|\$(?!\d)|--|/\*|[^\t\n\r\x20-\x7e]")
 _LITERAL = re.compile(
-    r"(?P<compared>(?:[=<>]|\blike\b)\s*)?'(?:[^']|'')*'|\b\d+(?P<fraction>\.\d+)?\b",
+    r"(?P<compared>(?:[=<>]|\blike\b)\s*)?'(?:[^']|'')*'|\b\d+(?P<fraction>\.\d+)?\b"
+    r"|\"[^\"]*\"|`[^`]*`|\$\d+",
     re.IGNORECASE,
 )
 
@@ -26,6 +28,8 @@ def template(text: str) -> str:
 
 def _alike(literal: re.Match[str]) -> str:
     whole = literal[0]
+    if whole[0] in '"`$':
+        return whole
     if whole[-1] != "'":
         return "7.5" if literal["fraction"] else "7"
     compared = literal["compared"]

@@ -27,6 +27,12 @@ SHAPES = (
     "SELECT * FROM t WHERE a = '{s}' INTO OUTFILE '{s}'",
     "EXPLAIN SELECT * FROM t WHERE id = {n}",
     "SELECT {n}; DROP TABLE t{n}",
+    'SELECT "t"."a {n}" FROM "t" WHERE "t"."id" = {n} AND "t"."b" = \'{s}\' LIMIT {n}',
+    "SELECT `t`.`a{n}` FROM `t` WHERE `t`.`id` = {n} AND `t`.`b` LIKE '{s}' OR a = ${n}",
+    "SELECT `{s}` FROM t WHERE a = '{s}' AND b = {n}",
+    'SELECT "{s}" FROM t WHERE a = \'{s}\' AND b = "{s}"',
+    "SELECT \"a\" = '{s}' || `b` || '{s}', ` = '{s}' FROM t WHERE c = '{n}'",
+    "SELECT {n} = '\"{s}' FROM t; DELETE FROM t WHERE a = '\"' OR b = '{s}'",
     "WITH x AS (DELETE FROM t WHERE id = {n} RETURNING *) SELECT * FROM x WHERE s = '{s}'",
 )
 values = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=12).map(
@@ -59,10 +65,8 @@ def test_what_is_judged_by_its_template_is_judged_the_same_by_itself(
     [
         "SELECT 1 -- it's",
         "SELECT /* 5 */ 5",
-        'SELECT "5" FROM t WHERE a = 5',
         "SELECT $$5$$",
         "SELECT E'\\' OR 1=1'",
-        "SELECT `5`",
         "SELECT [5] FROM t",
         "SELECT 5 \u2028",
     ],
@@ -72,6 +76,8 @@ def test_a_text_whose_literals_are_uncertain_stays_as_it_is(text: str) -> None:
 
 
 def test_names_and_table_strings_are_kept() -> None:
+    quoted = """SELECT "a 5", `b 5`, "it's 5", $5 FROM t WHERE c = """
+    assert template(f"{quoted}'y' AND d = 12") == f"{quoted}'x' AND d = 7"
     kept = "SELECT t1.c2 FROM 'file.csv', 'b' WHERE c2 = x'41' AND d = 1e5"
     assert template(kept) == kept.replace("1e5", "1e5")
     assert template("SELECT a FROM t WHERE b = 12 AND c = 'y' AND d > 1.25") == (
