@@ -5,7 +5,7 @@ out of errors. Decides nothing: the shield says what is hidden.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 
 from msgspec import structs
@@ -121,7 +121,7 @@ class Curtain:
 
     def _key(self) -> str:
         if self._kept is None:
-            self._kept = self._given() if self._given is not None else secrets.token_hex(32)
+            self._kept = self._given() if self._given is not None else os.urandom(32).hex()
         return self._kept
 
 

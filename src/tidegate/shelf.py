@@ -7,8 +7,9 @@ the JSON that they will be shown as: it is small, and its size is known.
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
+from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -130,7 +131,7 @@ class Shelf:
                 break
             self._remove(handle)
         shelved.expires_at = now + LIFETIME_S
-        handle = secrets.token_urlsafe(12)
+        handle = urlsafe_b64encode(os.urandom(12)).decode()
         self._results[handle] = shelved
         self._size += shelved.size
         return handle

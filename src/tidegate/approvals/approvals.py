@@ -7,7 +7,7 @@ denial, and the next call for exactly the same finds that. A grant is used once.
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -217,7 +217,7 @@ class Approvals:
         if not 0 <= now - self._swept_at < _SWEEP_S:
             self.sweep()
         asked = Question(
-            id=secrets.token_hex(5),
+            id=os.urandom(5).hex(),
             digest=petition.digest,
             state="pending",
             actor=petition.actor.id,

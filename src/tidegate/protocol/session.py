@@ -7,8 +7,9 @@ for messages that belong to no request, and takes it away when the stream ends.
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
+from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -48,7 +49,7 @@ class Session:
     """State of one client between `initialize` and the end."""
 
     def __init__(self, actor: Actor, id: str | None = None) -> None:
-        self.id = id or secrets.token_urlsafe(24)
+        self.id = id or urlsafe_b64encode(os.urandom(24)).decode()
         self.actor = actor
         self.revision: Revision | None = None
         self.client = Info("unknown", "0")
@@ -145,7 +146,7 @@ class Stream:
     """
 
     def __init__(self) -> None:
-        self.id = secrets.token_hex(6)
+        self.id = os.urandom(6).hex()
         self.sink: EventSink | None = None
         self.finished = False
         self._events: deque[tuple[int, bytes]] = deque(maxlen=KEPT_MESSAGES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -38,11 +37,11 @@ def _make(path: Path) -> None:
     """Make the file whole or not at all: others may start at the same moment."""
     if path.exists():
         return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(_BYTES))
+            file.write(os.urandom(_BYTES).hex())
         os.link(draft, path)  # unlike a rename it never takes the place of another's
     finally:
         draft.unlink()
