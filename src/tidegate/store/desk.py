@@ -51,7 +51,10 @@ _TAB = (
 
 
 class DeskFile:
-    """The desk in the state file. Each may raise GateError STATE_FAILED."""
+    """The desk in the state file. Each may raise GateError STATE_FAILED.
+
+    `show` and `close_tab` are the part of the page that shows a window; the rest is that of tools.
+    """
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
