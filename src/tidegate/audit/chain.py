@@ -8,6 +8,7 @@ a witness elsewhere, such as a signed checkpoint.
 from __future__ import annotations
 
 import re
+from binascii import hexlify
 from collections.abc import Iterable
 from hashlib import sha256
 
@@ -45,8 +46,8 @@ def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
 
     Returns the line, without a line break, and its hash.
     """
-    hashed = sha256(previous + body)
-    return b'%b,"hash":"%b"}' % (body[:-1], hashed.hexdigest().encode()), hashed.digest()
+    digest = sha256(previous + body).digest()
+    return b'%b,"hash":"%b"}' % (body[:-1], hexlify(digest)), digest
 
 
 def unseal(line: bytes) -> tuple[bytes, bytes] | None:

@@ -64,8 +64,13 @@ _PLAIN: frozenset[type] = frozenset(
 _SafeInteger = Annotated[int, msgspec.Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
-_OrdinaryRows = list[tuple[_SafeInteger | _Finite | str | bool | None, ...]]
-"""Rows that can be told to be plain in one pass of C, which is how most are."""
+
+class _Ordinary(msgspec.Struct):
+    """Rows that can be told to be plain in one pass of C, which is how most are. A struct, since
+    msgspec keeps what it knows of one: of a bare type it would think again each time."""
+
+    rows: list[tuple[_SafeInteger | _Finite | str | bool | None, ...]]
+
 
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 
@@ -145,7 +150,7 @@ def text(value: Any) -> str | None:
 def _all_plain(rows: Rows) -> bool:
     """Whether msgspec writes every value of the rows rightly as it is."""
     try:
-        msgspec.convert(rows, _OrdinaryRows)
+        msgspec.convert({"rows": rows}, _Ordinary)
         return True
     except msgspec.ValidationError:
         pass  # there is something else among them
