@@ -42,20 +42,20 @@ FUNCTIONS = words("""
     Ascii Asin Asinh Atan Atan2 Atanh Avg Base64DecodeBinary Base64DecodeString Base64Encode
     BitLength BitwiseAndAgg BitwiseCount BitwiseOrAgg BitwiseXorAgg Booland Boolnot Boolor
     BoolxorAgg ByteLength Case Cast CastToStrType Cbrt Ceil Chr Coalesce CodePointsToBytes
-    CodePointsToString Collate Collation Columns CombinedAggFunc CombinedParameterizedAgg Concat
-    ConcatWs ConnectByRoot Contains Convert ConvertTimezone ConvertToCharset Corr Cos Cosh
+    CodePointsToString Collate Collation Columns CombinedAggFunc CombinedParameterizedAgg Compress
+    Concat ConcatWs ConnectByRoot Contains Convert ConvertTimezone ConvertToCharset Corr Cos Cosh
     CosineDistance Cot Coth Count CountIf CovarPop CovarSamp Csc Csch CumeDist CurrentCatalog
     CurrentDatabase CurrentDate CurrentDatetime CurrentRole CurrentSchema CurrentSchemas CurrentTime
     CurrentTimestamp CurrentTimestampLTZ CurrentTimezone CurrentUser CurrentVersion Date DateAdd
     DateBin DateDiff DateFromParts DateFromUnixDate DateStrToDate DateSub Datetime DatetimeAdd
     DatetimeDiff DatetimeSub DatetimeTrunc DateToDateStr DateToDi DateTrunc Day Dayname DayOfMonth
     DayOfWeek DayOfWeekIso DayOfYear Decode DecodeCase Degrees DenseRank DiToDate DotProduct Elt
-    Encode EndsWith EqualNull EuclideanDistance Exists Exp Explode ExplodingGenerateSeries Extract
-    Factorial First FirstValue Flatten Float64 Floor Format FromBase FromBase32 FromBase64
+    Encode Encrypt EndsWith EqualNull EuclideanDistance Exists Exp Explode ExplodingGenerateSeries
+    Extract Factorial First FirstValue Flatten Float64 Floor Format FromBase FromBase32 FromBase64
     FromISO8601Date FromISO8601Timestamp FromISO8601TimestampNanos FromJson Func GenerateDateArray
     GenerateSeries GenerateTimestampArray Getbit GetExtract GetIgnoreCase Greatest GroupConcat
-    Grouping GroupingId Hex HexDecodeString Host Hour If Initcap Int64 IsArray IsAscii IsInf IsNan
-    IsNullValue JarowinklerSimilarity JSONArray JSONArrayAgg JSONArrayAppend JSONArrayContains
+    Grouping GroupingId Hex HexDecodeString Host Hour If Initcap Inline Int64 IsArray IsAscii IsInf
+    IsNan IsNullValue JarowinklerSimilarity JSONArray JSONArrayAgg JSONArrayAppend JSONArrayContains
     JSONArrayInsert JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys
     JSONBContainsTopKey JSONBDeleteAtPath JSONBExists JSONBExtract JSONBExtractScalar JSONBObjectAgg
     JSONBool JSONBPathExists JSONCast JSONExists JSONExtract JSONExtractArray JSONExtractScalar

@@ -84,6 +84,7 @@ DIALECT = Dialect(
     explain_words=frozenset({"QUERY", "PLAN"}),
     respellings=(
         ("UNSIGNED BIG INT", "2"),
+        ("JSONB_EXTRACT (", "JSON_EXTRACT ("),
         ("FROM GENERATE_SERIES (", "0 JSON_EACH 2"),
         ("JOIN GENERATE_SERIES (", "0 JSON_EACH 2"),
     ),
