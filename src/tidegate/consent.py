@@ -98,7 +98,7 @@ class Consent:
             or judgement.effect is not Effect.WRITE
             or isinstance(request, Explain)
         ):
-            return Rehearsal(reason="only UPDATE and DELETE are tried.")
+            return Rehearsal(reason="only INSERT, UPDATE and DELETE are tried.")
         if shield_of(call.actor, connection.source) is not None:
             return Rehearsal(reason="some of the source is hidden from the caller.")
         if not engine.capabilities.rehearses:

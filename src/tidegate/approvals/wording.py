@@ -71,7 +71,8 @@ def _rehearsed(rehearsal: Rehearsal | None) -> Iterator[str]:
         yield f"Dry run:   none: {visible(rehearsal.reason)}"
         return
     rows = "1 row" if rehearsal.affected == 1 else f"{rehearsal.affected:,} rows"
-    yield f"Dry run:   {rows} would be changed; it was rolled back."
+    what = "added" if None in rehearsal.before else "changed"
+    yield f"Dry run:   {rows} would be {what}; it was rolled back."
     for before, after in zip(rehearsal.before, rehearsal.after, strict=True):
         yield _MARGIN + _row(rehearsal.columns, before, after)
     if (left := rehearsal.affected - len(rehearsal.before)) > 0 and rehearsal.before:
@@ -81,14 +82,16 @@ def _rehearsed(rehearsal: Rehearsal | None) -> Iterator[str]:
 
 
 def _row(
-    columns: tuple[str, ...], before: tuple[str | None, ...], after: tuple[str | None, ...] | None
+    columns: tuple[str, ...],
+    before: tuple[str | None, ...] | None,
+    after: tuple[str | None, ...] | None,
 ) -> str:
     cells: list[str] = []
-    for place, column in enumerate(columns):
-        old = _cell(before[place])
-        new = old if after is None else _cell(after[place])
-        cells.append(f"{visible(column)} {old}" + (f" -> {new}" if new != old else ""))
-    return ", ".join(cells) + (" (deleted)" if after is None else "")
+    for column, old, new in zip(columns, before or after or (), after or before or (), strict=True):
+        changed = f" -> {_cell(new)}" if _cell(new) != _cell(old) else ""
+        cells.append(f"{visible(column)} {_cell(old)}{changed}")
+    mark = " (deleted)" if after is None else " (added)" if before is None else ""
+    return ", ".join(cells) + mark
 
 
 def _cell(value: str | None) -> str:

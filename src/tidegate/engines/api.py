@@ -114,7 +114,7 @@ class Engine(Protocol):
         ...
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        """Try the permit's UPDATE or DELETE and roll it back, within the permit's limits.
+        """Try the permit's INSERT, UPDATE or DELETE and roll it back, within the permit's limits.
 
         Tries nothing, and says why, unless the catalogue shows that nothing outside the
         transaction could notice: no trigger, no sequence, no function that may do more. Waits for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.sql.outline import Outline
+from tidegate.sql.outline import Outline, Part
 from tidegate.statements import Rehearsal
 
 MOST_TOUCHED = 10_000
@@ -16,25 +16,61 @@ LOCK_WAIT_MS = 200
 
 TOO_MANY = Rehearsal(reason=f"it is about more than {MOST_TOUCHED:,} rows.")
 
+UNREAD = Rehearsal(reason="the query that its rows come from does more than read.")
+
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def counting(outline: Outline) -> str:
-    """Counts the rows that the statement is about, but no more than may be touched and one."""
-    inner = f"SELECT 1 FROM {outline.target}\n{_where(outline)} LIMIT {MOST_TOUCHED + 1}"
-    return f"SELECT count(*) FROM ({inner}) AS touched"
+def counting(outline: Outline) -> Part:
+    """Counts the rows that the statement is about, but no more than may be touched and one; empty
+    for VALUES, of which a text holds few."""
+    if outline.verb == "insert":
+        if not outline.query.text:
+            return Part()
+        inner = f"SELECT 1 FROM (\n{outline.query.text}\n) AS found LIMIT {MOST_TOUCHED + 1}"
+        params = outline.query.params
+    else:
+        inner = f"SELECT 1 FROM {outline.target}\n{_where(outline)} LIMIT {MOST_TOUCHED + 1}"
+        params = outline.where.params
+    return Part(f"SELECT count(*) FROM ({inner}) AS touched", params)
 
 
-def sampling(outline: Outline, shown: Sequence[str], key: Sequence[str], rows: int) -> str:
+def sampling(outline: Outline, shown: Sequence[str], key: Sequence[str], rows: int) -> Part:
     """Reads some of these rows: the expressions that are shown, then those of the key."""
     columns = ", ".join([*shown, *key])
-    return f"SELECT {columns} FROM {outline.target}\n{_where(outline)} LIMIT {rows}"
+    text = f"SELECT {columns} FROM {outline.target}\n{_where(outline)} LIMIT {rows}"
+    return Part(text, outline.where.params)
+
+
+def returning(outline: Outline, shown: Sequence[str]) -> str:
+    """An INSERT that tells what it has added: the expressions that are shown."""
+    return f"{outline.body}\nRETURNING {', '.join(shown)}"
+
+
+def taken(part: Part, params: Sequence[Any] | None) -> list[Any]:
+    """The parameters that a part of the statement takes."""
+    return [params[place] for place in part.params] if params else []
+
+
+def unfit(outline: Outline, params: Sequence[Any] | None) -> Rehearsal | None:
+    """Why a statement is not tried with these parameters; None if they are as many as it has."""
+    if outline.parameters == len(params or ()):
+        return None
+    return Rehearsal(reason=f"it has {outline.parameters} placeholders for its parameters.")
 
 
 def _where(outline: Outline) -> str:
-    return f"WHERE ({outline.where}\n)" if outline.where else ""
+    return f"WHERE ({outline.where.text}\n)" if outline.where.text else ""
+
+
+def added(
+    affected: int, columns: Sequence[str], rows: Sequence[Sequence[Any]], reason: str = ""
+) -> Rehearsal:
+    """The rehearsal of an INSERT from some of the rows that it adds."""
+    after = tuple([_shown(row) for row in rows])
+    return Rehearsal(affected, tuple(columns), (None,) * len(after), after, reason)
 
 
 def rehearsed(

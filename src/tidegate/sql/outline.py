@@ -7,6 +7,7 @@ has no outline, and a reason instead.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -132,7 +133,7 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> O
     if keys[at] == "VALUES":
         plain = set(outside) <= {","} and {"SELECT", "TABLE", "WITH"}.isdisjoint(keys[at:])
     else:
-        pairs = set(zip(outside, outside[1:], strict=False))
+        pairs = set(pairwise(outside))
         plain = _NOT_IN_QUERY.isdisjoint(outside) and pairs.isdisjoint(_CONFLICTS)
     if not plain:
         return _PLAIN_INSERT
@@ -157,7 +158,7 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> O
 def _calls(tokens: list[Token]) -> frozenset[str]:
     return frozenset(
         token.text if token.kind == NAME else token.text.lower()
-        for token, after in zip(tokens, tokens[1:], strict=False)
+        for token, after in pairwise(tokens)
         if after.key == "(" and _names(token)
     )
 

@@ -1,5 +1,7 @@
 """A change that is tried shows its rows and leaves nothing; what might leave something is not."""
 
+import re
+
 import apsw
 import psycopg
 import pytest
@@ -96,12 +98,19 @@ async def test_rows_whose_key_changes_are_left_out(able):
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        ("INSERT INTO void VALUES (1, 'x')", None),
+        ("INSERT INTO void VALUES (1, 'x') RETURNING id", None),
+        ("INSERT INTO void VALUES ((SELECT 1), 'x')", None),
+        ("INSERT INTO void (id) TABLE parts", None),
+        ("INSERT INTO void SELECT 1, 'x' ON CONFLICT DO NOTHING", None),
+        ("WITH n AS (SELECT 1 AS id) INSERT INTO void SELECT id, 'x' FROM n", None),
+        ("INSERT INTO nowhere VALUES (1)", None),
+        ("REPLACE INTO void VALUES (1, 'x')", None),
         ("DELETE FROM items WHERE id IN (SELECT item_id FROM parts)", None),
         ("UPDATE items SET name = 'x' WHERE id = 1 RETURNING id", None),
         ("UPDATE items SET name = 'x' FROM parts", None),
         ("WITH x AS (SELECT 1) DELETE FROM parts", None),
-        ("UPDATE items SET name = $1 WHERE id = 1", ("x",)),
+        ("UPDATE items SET name = :name WHERE id = 1", ("x",)),
+        ("UPDATE items SET name = 'x' WHERE id = 1", ("x",)),
         ("DELETE FROM nowhere", None),
         ("DELETE FROM items WHERE name = 'a;b'", None),
     ],
@@ -115,6 +124,86 @@ async def test_what_is_not_plain_is_not_tried(able, text, params):
             assert error.code is Code.SQL_FAILED
         else:
             assert shown.affected is None and shown.reason
+        assert able.digest(engine) == before
+
+
+def placed(case, text):
+    """The text with the placeholders of the engine."""
+    if case.name in ("postgres", "duckdb"):
+        return text
+    return re.sub(r"\$\d", "?", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "rows"),
+    [
+        ("INSERT INTO void VALUES (1, 'a')", None, [("1", "a")]),
+        (
+            "INSERT INTO void (name, id) VALUES ('a', 1), (NULL, 2); -- two",
+            None,
+            [("1", "a"), ("2", None)],
+        ),
+        ("INSERT INTO void (id, name) VALUES ($1, $2)", (1, "a"), [("1", "a")]),
+        (
+            "INSERT INTO void SELECT id, name FROM items WHERE id < 3",
+            None,
+            [("1", "item 1"), ("2", "item 2")],
+        ),
+        ("INSERT INTO void (id) SELECT max(id) FROM items WHERE id < $1", (3,), [("2", None)]),
+        ("INSERT INTO void SELECT id, name FROM items WHERE id < 0", None, []),
+    ],
+)
+async def test_an_insert_shows_the_rows_that_it_would_add(able, text, params, rows):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, placed(able, text), params)
+        assert (shown.affected, shown.columns, shown.reason) == (len(rows), ("id", "name"), "")
+        assert shown.before == (None,) * len(rows)
+        assert sorted(shown.after) == rows
+        assert able.digest(engine) == before
+        assert await able.ask(engine, "SELECT count(*) FROM void") == [(0,)]
+
+
+async def test_of_many_added_rows_some_are_shown(able):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
+        assert (shown.affected, len(shown.after), shown.before) == (20, 3, (None,) * 3)
+        assert able.digest(engine) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("UPDATE items SET name = $1 WHERE id < $2", ("new", 3)),
+        ("UPDATE items SET name = concat($1, $2) WHERE id > $3 AND id < $4", ("n", "ew", 0, 3)),
+    ],
+)
+async def test_a_change_with_parameters_shows_its_rows(able, text, params):
+    if able.name == "postgres":
+        text = text.replace("concat($1, $2)", "$1::text || $2::text")
+    elif able.name != "mysql":
+        text = text.replace("concat($1, $2)", "$1 || $2")
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        shown = await rehearse(able, engine, placed(able, text), params)
+        assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
+        assert sorted(shown.after) == [("1", "new"), ("2", "new")]
+        shown = await rehearse(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1,))
+        assert (shown.affected, shown.after) == (1, (None,))
+        shown = await rehearse(
+            able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1, 2)
+        )
+        assert shown.affected is None and "placeholder" in shown.reason
+        assert able.digest(engine) == before
+
+
+async def test_an_insert_of_very_many_rows_is_not_tried(able):
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        pairs = "INSERT INTO void (id) SELECT a.id FROM parts a, parts b, parts c, parts d"
+        shown = await rehearse(able, engine, pairs)
+        assert shown.affected is None and "more than" in shown.reason
         assert able.digest(engine) == before
 
 
@@ -168,6 +257,33 @@ def postgres(tmp_path):
 
 
 HAZARDS = {
+    "a serial": ("CREATE TABLE s (id serial, x int)", "INSERT INTO s (x) VALUES (1)"),
+    "a serial left out by length": (
+        "CREATE TABLE s (x int, id int DEFAULT nextval('counted'))",
+        "INSERT INTO s VALUES (1)",
+    ),
+    "a serial by the word": (
+        "CREATE TABLE s (id int DEFAULT nextval('counted'), x int)",
+        "INSERT INTO s (id, x) VALUES (DEFAULT, 1)",
+    ),
+    "an identity": (
+        "CREATE TABLE s (id int GENERATED ALWAYS AS IDENTITY, x int)",
+        "INSERT INTO s (x) VALUES (1)",
+    ),
+    "a function in a default": (
+        "CREATE TABLE s (t text DEFAULT told('x'), x int)",
+        "INSERT INTO s (x) VALUES (1)",
+    ),
+    "a sequence in values": ("", "INSERT INTO void VALUES (nextval('counted'), 'x')"),
+    "a sequence in a query": ("", "INSERT INTO void SELECT nextval('counted'), 'x'"),
+    "a sequence behind a view": (
+        "CREATE VIEW seen AS SELECT nextval('counted') AS id",
+        "INSERT INTO void SELECT id, 'x' FROM seen",
+    ),
+    "a rule on inserts": (
+        "CREATE RULE r AS ON INSERT TO void DO ALSO SELECT nextval('counted')",
+        "INSERT INTO void VALUES (1, 'x')",
+    ),
     "a sequence": ("", "UPDATE items SET id = nextval('counted') WHERE id = 1"),
     "a default": (
         "ALTER TABLE items ALTER id SET DEFAULT nextval('counted')",
@@ -226,6 +342,14 @@ async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
     assert change(postgres, "SELECT is_called FROM counted") == [(False,)]
 
 
+async def test_a_serial_that_is_given_a_value_takes_no_number(postgres):
+    change(postgres, "CREATE TABLE s (id serial, x uuid DEFAULT gen_random_uuid())")
+    async with postgres.opened() as engine:
+        shown = await rehearse(postgres, engine, "INSERT INTO s (id) VALUES (7)")
+        assert (shown.affected, shown.after[0][0]) == (1, "7")
+    assert change(postgres, "SELECT is_called FROM s_id_seq") == [(False,)]
+
+
 async def test_no_version_of_a_row_changes(postgres):
     versions = "SELECT id, ctid::text, xmin::text FROM items ORDER BY id"
     before = change(postgres, versions)
@@ -248,6 +372,24 @@ async def test_it_does_not_wait_long_for_who_holds_a_row(postgres):
 
 
 MYSQL_HAZARDS = {
+    "numbers of a table": (
+        "CREATE TABLE s (id INT AUTO_INCREMENT PRIMARY KEY, x INT)",
+        "INSERT INTO s (x) VALUES (1)",
+    ),
+    "a sequence": ("CREATE SEQUENCE s", "INSERT INTO void VALUES (NEXT VALUE FOR s, 'x')"),
+    "a sequence in a default": (
+        "CREATE SEQUENCE s; CREATE TABLE t (id INT DEFAULT NEXTVAL(s), x INT)",
+        "INSERT INTO t (x) VALUES (1)",
+    ),
+    "a stored function in a query": (
+        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
+        "INSERT INTO void SELECT id, told(name) FROM items",
+    ),
+    "a stored function behind a view": (
+        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x;"
+        " CREATE VIEW seen AS SELECT id, told(name) AS name FROM items",
+        "INSERT INTO void SELECT id, name FROM seen",
+    ),
     "a table without transactions": (
         "ALTER TABLE void ENGINE = MyISAM; INSERT INTO void VALUES (1, 'a')",
         "DELETE FROM void WHERE id = 1",

@@ -105,7 +105,8 @@ async def test_all_of_them_at_once_keep_their_columns(memory):
 
 
 async def test_json_comes_alike_in_a_small_result_in_a_page_and_from_a_change(memory):
-    text = """SELECT i, '{"a": 1}'::JSON AS j, 170141183460469231731687303715884105727::HUGEINT AS h FROM range(ROWS) n (i)"""
+    large = "170141183460469231731687303715884105727::HUGEINT"
+    text = f"""SELECT i, '{{"a": 1}}'::JSON AS j, {large} FROM range(ROWS) n (i)"""
     async with memory.opened() as engine:
         for count in (2, 3000):
             cursor = await memory.start(

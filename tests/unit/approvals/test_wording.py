@@ -47,6 +47,12 @@ def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
     assert "and 1 more" in told
 
 
+def test_a_dry_run_shows_what_would_be_added() -> None:
+    told = describe(question(rehearsal=Rehearsal(1, ("id", "name"), (None,), (("7", None),))))
+    assert "1 row would be added" in told
+    assert "id 7, name NULL (added)" in told
+
+
 def test_rows_are_left_out_for_who_may_not_see_them() -> None:
     rehearsal = Rehearsal(1, ("id", "name"), (("1", "secret"),), (None,))
     told = describe(question(rehearsal=rehearsal), rows=False)

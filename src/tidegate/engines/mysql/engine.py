@@ -25,6 +25,7 @@ from tidegate.engines.mysql.persona import check_run_as
 from tidegate.engines.mysql.rehearsal import rehearse
 from tidegate.engines.mysql.session import Session
 from tidegate.engines.mysql.target import Target, parse_target
+from tidegate.engines.rehearsal import UNREAD, unfit
 from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
 from tidegate.engines.server import Server
 from tidegate.errors import GateError
@@ -125,15 +126,27 @@ class MysqlEngine:
         found = outline(request.statement.text, "mysql")
         if isinstance(found, str):
             return Rehearsal(reason=found)
+        refused = unfit(found, request.statement.params)
+        if refused is not None:
+            return refused
         encoded = encode_statement(request.statement.text)
         check_change(request.statement.text, permit)
+        if found.query.text:
+            opinion = await self._opinions.inspect(found.query.text, self._server.borrowed())
+            if opinion is None or opinion.effect is not Effect.READ:
+                return UNREAD
         database = request.schema or request.database
         limits = permit.limits
         async with self._server.borrowed(limits.timeout_s, cancellation) as session:
             await session.assume(permit.identity)
             await session.prelude(max(1, round(limits.timeout_s * 1000)), database)
             return await rehearse(
-                session, encoded, found, database or self._setting.database, limits.max_rows
+                session,
+                encoded,
+                request.statement.params or (),
+                found,
+                database or self._setting.database,
+                limits.max_rows,
             )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:

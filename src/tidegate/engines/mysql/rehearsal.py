@@ -24,14 +24,28 @@ _TRIGGERS = b"""SELECT count(*) FROM information_schema.triggers
 _FOLLOWERS = b"""SELECT count(*) FROM information_schema.referential_constraints
   WHERE unique_constraint_schema = ? AND referenced_table_name = ?
   AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION') AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
-_COLUMNS = b"""SELECT column_name, column_key, extra FROM information_schema.columns
+_COLUMNS = b"""SELECT column_name, column_key, extra, column_default FROM information_schema.columns
   WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"""
 _GRANT = re.compile(r"GRANT (.+?) ON (\S+|`[^`]*`\.\S+) TO ", re.DOTALL)
-_NO_CALLS = frozenset({"and", "or", "not", "in", "where", "set", "between", "like", "when", "then"})
+_NO_CALLS = frozenset(
+    """
+    and or not in where set between like when then else case values select from join on using as
+    exists union all distinct having by
+    """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
+)
+"""Reserved words: no function has such a name unquoted."""
+
+MOST_RETURNED = 1_000
+"""What an INSERT adds is sent to us whole, so of more rows none is shown."""
 
 
 async def rehearse(
-    session: Session, text: bytes, outline: Outline, database: str | None, max_rows: int
+    session: Session,
+    text: bytes,
+    params: tuple[object, ...],
+    outline: Outline,
+    database: str | None,
+    max_rows: int,
 ) -> Rehearsal:
     """Try it, and leave no transaction open. The caller ends the session if this raises.
 
@@ -43,12 +57,17 @@ async def rehearse(
         return Rehearsal(reason="its database is not known.")
     session.dirty = True
     await session.own(_WAIT)
-    reason = await _objection(session, text.decode(), outline, schema, name)
+    changed = text.decode()
+    if outline.where.text:
+        changed = changed[: changed.rfind(outline.where.text)]
+    reason = await _objection(session, changed, outline, schema, name)
     if reason:
         return Rehearsal(reason=reason)
     await session.open_transaction()
     try:
-        return await _try(session, text, outline, schema, name, max_rows)
+        if outline.verb == "insert":
+            return await _insert(session, params, outline, schema, name, max_rows)
+        return await _try(session, text, params, outline, schema, name, max_rows)
     finally:
         await session.end(ROLLBACK)
 
@@ -66,29 +85,38 @@ async def _objection(session: Session, text: str, outline: Outline, schema: str,
         return "its table has triggers."
     if (await session.own(_FOLLOWERS, schema, name))[0][0]:
         return "other tables follow changes of its keys."
-    if not outline.deletes:
-        changed = text[: text.rfind(outline.where)] if outline.where else text
-        for column, _, extra in await session.own(_COLUMNS, schema, name):
-            if "auto_increment" in str(extra).lower() and str(column).lower() in changed.lower():
-                return "it may use up numbers of its table."
+    if outline.verb == "delete":
+        return ""
+    adds = outline.verb == "insert"
+    for column, _, extra, default in await session.own(_COLUMNS, schema, name):
+        numbers = "auto_increment" in str(extra).lower()
+        if numbers and (adds or str(column).lower() in text.lower()):
+            return "it may use up numbers of its table, which a rollback does not give back."
+        if adds and "nextval" in str(default).lower():
+            return "it may take a number from a sequence, which a rollback does not give back."
     return ""
 
 
 async def _try(
-    session: Session, text: bytes, outline: Outline, schema: str, name: str, max_rows: int
+    session: Session,
+    text: bytes,
+    params: tuple[object, ...],
+    outline: Outline,
+    schema: str,
+    name: str,
+    max_rows: int,
 ) -> Rehearsal:
     found = await session.own(_COLUMNS, schema, name)
-    columns = [str(row[0]) for row in found][:MOST_COLUMNS]
+    columns, shown = _shown(found)
     key = [str(row[0]) for row in found if row[1] == "PRI"]
-    shown = [f"LEFT(CONVERT({_quoted(each)} USING utf8mb4), {MOST_CHARS})" for each in columns]
     keys = [_quoted(each) for each in key]
-    ((touched,),) = await session.own(shared.counting(outline).encode())
-    if touched > MOST_TOUCHED:
+    if await _touched(session, outline, params) > MOST_TOUCHED:
         return shared.TOO_MANY
-    before = await session.own(shared.sampling(outline, shown, keys, max_rows).encode())
-    session.line.query(text)
-    affected = await session.line.done()
-    if outline.deletes:
+    sampling = shared.sampling(outline, shown, keys, max_rows)
+    before = await session.own(sampling.text.encode(), *shared.taken(sampling, params))
+    await session.own(text, *params)
+    affected = session.line.affected
+    if outline.verb == "delete":
         return shared.rehearsed(affected, columns, before, None)
     if before and not key:
         return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
@@ -98,6 +126,41 @@ async def _try(
     for row in before:
         after += await session.own(f"{again} WHERE {condition}".encode(), *row[len(columns) :])
     return shared.rehearsed(affected, columns, before, after)
+
+
+async def _insert(
+    session: Session,
+    params: tuple[object, ...],
+    outline: Outline,
+    schema: str,
+    name: str,
+    max_rows: int,
+) -> Rehearsal:
+    columns, shown = _shown(await session.own(_COLUMNS, schema, name))
+    touched = await _touched(session, outline, params)
+    if touched > MOST_TOUCHED:
+        return shared.TOO_MANY
+    if session.setting.mariadb and touched <= MOST_RETURNED:
+        rows = await session.own(shared.returning(outline, shown).encode(), *params)
+        return shared.added(len(rows), columns, rows[:max_rows])
+    await session.own(outline.body.encode(), *params)
+    return Rehearsal(session.line.affected, reason="the rows that it adds cannot be shown here.")
+
+
+async def _touched(session: Session, outline: Outline, params: tuple[object, ...]) -> int:
+    counting = shared.counting(outline)
+    if not counting.text:
+        return 0
+    ((touched,),) = await session.own(counting.text.encode(), *shared.taken(counting, params))
+    return int(touched)
+
+
+def _shown(found: Rows) -> tuple[list[str], list[str]]:
+    """The columns that are shown, and the expressions that show them."""
+    columns = [str(row[0]) for row in found][:MOST_COLUMNS]
+    return columns, [
+        f"LEFT(CONVERT({_quoted(each)} USING utf8mb4), {MOST_CHARS})" for each in columns
+    ]
 
 
 def _sees_triggers(grants: list[str], schema: str) -> bool:

@@ -30,6 +30,7 @@ from tidegate.engines.postgres.rehearsal import rehearse
 from tidegate.engines.postgres.session import Session
 from tidegate.engines.postgres.target import Target, parse_target
 from tidegate.engines.postgres.watch import Watch
+from tidegate.engines.rehearsal import UNREAD, unfit
 from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
 from tidegate.engines.server import LEAST_S, OWN_S, Server
 from tidegate.errors import Code, GateError
@@ -150,12 +151,18 @@ class PostgresEngine:
         found = outline(request.statement.text, "postgres")
         if isinstance(found, str):
             return Rehearsal(reason=found)
+        refused = unfit(found, request.statement.params)
+        if refused is not None:
+            return refused
         encoded = encode_statement(request.statement.text)
         opinion = await self._judgement(
             request.statement.text, permit.limits.timeout_s, cancellation
         )
         if opinion.effect > permit.effect:
             await self._refuse(encoded, opinion, permit)
+        query = found.query.text
+        if query and (await self._judgement(query)).effect is not Effect.READ:
+            return UNREAD
         limits = permit.limits
         async with self._server.borrowed(
             limits.timeout_s, cancellation, request.database
@@ -164,6 +171,7 @@ class PostgresEngine:
             return await rehearse(
                 session,
                 encoded,
+                dump(request.statement.params),
                 found,
                 timeout_ms=max(1, round(limits.timeout_s * 1000)),
                 schema=None if request.schema is None else self._path(request.schema),

@@ -18,7 +18,7 @@ from tidegate.engines.postgres.session import BEGIN_WRITE, ROLLBACK, Session
 from tidegate.engines.postgres.values import Reader, Rows
 from tidegate.engines.rehearsal import LOCK_WAIT_MS, MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
 from tidegate.sources import Identity
-from tidegate.sql.outline import Outline
+from tidegate.sql.outline import Outline, Part
 from tidegate.statements import Rehearsal
 
 _LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
@@ -58,6 +58,21 @@ SELECT c.relkind <> 'r' OR c.oid < 16384 OR c.relhassubclass OR c.relispartition
     WHERE i.indrelid = c.oid AND i.indisprimary)::text
 FROM pg_catalog.pg_class AS c WHERE c.oid = pg_catalog.to_regclass($1)""".encode()
 
+_HARMLESS = "'gen_random_uuid', 'uuidv4', 'uuidv7', 'random', 'clock_timestamp', 'timeofday'"
+
+_DEFAULTS = rf"""
+SELECT bool_or(a.attidentity <> ''
+    OR m[2] = 'pg_catalog.nextval(regclass)'::regprocedure::oid::text),
+  bool_or(m[2]::bigint >= 16384 OR p.provolatile = 'v' AND p.proname NOT IN ({_HARMLESS}))
+FROM pg_catalog.pg_attribute AS a
+  LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  LEFT JOIN LATERAL pg_catalog.regexp_matches(
+    d.adbin::text, ':(funcid|opfuncid|opno|aggfnoid) (\d+)', 'g') AS m ON true
+  LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = m[2]::oid AND m[1] <> 'opno'
+WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+  AND a.attgenerated = '' AND a.attname <> ALL ($2::name[])""".encode()
+"""What the columns that an INSERT leaves out are filled with."""
+
 _OBJECTIONS = (
     "it is not about a plain table.",
     "its table has rules or row security.",
@@ -73,6 +88,7 @@ _OBJECTIONS = (
 async def rehearse(
     session: Session,
     text: bytes,
+    params: list[bytes | None],
     outline: Outline,
     *,
     timeout_ms: int,
@@ -90,14 +106,19 @@ async def rehearse(
     look = (_LOOK, [name.encode(), calls.encode()])
     results = await _send(session, (BEGIN_WRITE, None), first, (_LOCK_WAIT, None), look)
     try:
-        return await _try(session, text, outline, results[-1], max_rows)
+        return await _try(session, text, params, outline, results[-1], max_rows)
     finally:
         await session.end(ROLLBACK)
         await session.settle()
 
 
 async def _try(
-    session: Session, text: bytes, outline: Outline, look: PGresult, max_rows: int
+    session: Session,
+    text: bytes,
+    params: list[bytes | None],
+    outline: Outline,
+    look: PGresult,
+    max_rows: int,
 ) -> Rehearsal:
     found = _rows(look)
     if not found:
@@ -110,18 +131,21 @@ async def _try(
     key: list[str] = json.loads(key_text or "[]")
     shown = [f"pg_catalog.left({quoted(each)}::text, {MOST_CHARS})" for each in columns]
     keys = [f"{quoted(each)}::text" for each in key]
-    counted, sampled = await _send(
-        session,
-        (shared.counting(outline).encode(), None),
-        (shared.sampling(outline, shown, keys, max_rows).encode(), None),
-    )
-    if _rows(counted)[0][0] > MOST_TOUCHED:
-        return shared.TOO_MANY
+    counting = shared.counting(outline)
+    if counting.text:
+        (counted,) = await _send(session, _query(counting, params))
+        if _rows(counted)[0][0] > MOST_TOUCHED:
+            return shared.TOO_MANY
+    if outline.verb == "insert":
+        return await _insert(session, params, outline, columns, shown, max_rows)
+    sampling = shared.sampling(outline, shown, keys, max_rows)
+    (sampled,) = await _send(session, _query(sampling, params))
     before = _rows(sampled)
-    (done,) = await _send(session, (text, None))
+    (done,) = await _send(session, (text, params))
     affected = int(done.command_tuples or 0)
-    if outline.deletes or not before:
-        return shared.rehearsed(affected, columns, before, None if outline.deletes else [])
+    deletes = outline.verb == "delete"
+    if deletes or not before:
+        return shared.rehearsed(affected, columns, before, None if deletes else [])
     if not key:
         return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
     left = ", ".join(quoted(each) for each in key)
@@ -132,6 +156,38 @@ async def _try(
     again += f" WHERE ({left}) IN ({values})"
     (after,) = await _send(session, (again.encode(), None))
     return shared.rehearsed(affected, columns, before, _rows(after))
+
+
+async def _insert(
+    session: Session,
+    params: list[bytes | None],
+    outline: Outline,
+    columns: list[str],
+    shown: list[str],
+    max_rows: int,
+) -> Rehearsal:
+    given = [name if exact else name.lower() for name, exact in outline.columns or ()]
+    listed = "{" + ",".join(map(_element, given)) + "}"
+    (found,) = await _send(session, (_DEFAULTS, [_name(outline).encode(), listed.encode()]))
+    counts, computes = (_rows(found) or [(None, None)])[0]
+    if counts:
+        return Rehearsal(
+            reason="it would take a number from a sequence, which a rollback does not give back."
+        )
+    if computes:
+        return Rehearsal(reason="a default of its table may do more than compute.")
+    names = [f"c{place}" for place in range(len(shown))]
+    text = (
+        f"WITH added ({', '.join(names)}) AS (\n{shared.returning(outline, shown)}\n)"
+        f" SELECT pg_catalog.count(*) OVER (), {', '.join(names)} FROM added LIMIT {max_rows}"
+    )
+    (added,) = await _send(session, (text.encode(), params))
+    rows = _rows(added)
+    return shared.added(rows[0][0] if rows else 0, columns, [row[1:] for row in rows])
+
+
+def _query(part: Part, params: list[bytes | None]) -> tuple[bytes, Params]:
+    return part.text.encode(), shared.taken(part, params)
 
 
 def _name(outline: Outline) -> str:

@@ -17,6 +17,7 @@ from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
+from tidegate.engines.rehearsal import UNREAD, unfit
 from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.brake import Brake
@@ -167,13 +168,20 @@ class SqliteEngine:
         found = outline(text, "sqlite")
         if isinstance(found, str):
             return Rehearsal(reason=found)
+        refused = unfit(found, request.statement.params)
+        if refused is not None:
+            return refused
         plan = self._plans.get(text) or await self._plan(text)
         _check_permit(permit, plan, False)
+        if found.query.text and not (await self._plan(found.query.text)).reads:
+            return UNREAD
         brake = Brake(permit.limits.timeout_s)
         worker = await self._writer.take(permit.limits.timeout_s)
         errand = Errand(self._writer, worker, brake, cancellation, self._running)
         answer = await errand.do(
-            lambda session: rehearse(session, brake, text, found, permit.limits.max_rows)
+            lambda session: rehearse(
+                session, brake, request.statement, found, permit.limits.max_rows
+            )
         )
         errand.done()
         return answer

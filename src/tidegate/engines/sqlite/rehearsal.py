@@ -6,6 +6,7 @@ else writes has to wait meanwhile, so it is short.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import apsw
@@ -16,12 +17,14 @@ from tidegate.engines.sqlite.authorizer import Mode
 from tidegate.engines.sqlite.brake import Brake
 from tidegate.engines.sqlite.driver import Rows
 from tidegate.engines.sqlite.session import Session
-from tidegate.sql.outline import Outline
-from tidegate.statements import Rehearsal
+from tidegate.sql.outline import Outline, Part
+from tidegate.statements import Rehearsal, Statement
+
+_REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
 
 def rehearse(
-    session: Session, brake: Brake, text: str, outline: Outline, max_rows: int
+    session: Session, brake: Brake, statement: Statement, outline: Outline, max_rows: int
 ) -> Rehearsal:
     """Try it in the session's thread. Raises: GateError."""
     name = outline.name[-1][0]
@@ -38,15 +41,26 @@ def rehearse(
             columns, key = _columns(session, name)
             shown = [_expression(column) for column in columns]
             keys = [quoted(column) for column in key]
-            ((touched,),) = _read(session, shared.counting(outline))
-            if touched > MOST_TOUCHED:
+            params = statement.params
+            counting = shared.counting(outline)
+            if counting.text and _read_part(session, counting, params)[0][0] > MOST_TOUCHED:
                 return shared.TOO_MANY
-            before = _read(session, shared.sampling(outline, shown, keys, max_rows))
+            if outline.verb == "insert":
+                rows: Rows = []
+                affected = 0
+                with session.mode(Mode.WRITE):
+                    text = shared.returning(outline, shown)
+                    for row in connection.execute(text, params, can_cache=False):
+                        affected += 1
+                        if affected <= max_rows:
+                            rows.append(row)
+                return shared.added(affected, columns, rows)
+            before = _read_part(session, shared.sampling(outline, shown, keys, max_rows), params)
             with session.mode(Mode.WRITE):
-                connection.execute(text, can_cache=False).fetchall()
+                connection.execute(statement.text, params, can_cache=False).fetchall()
             affected = connection.changes()
             after = None
-            if not outline.deletes:
+            if outline.verb == "update":
                 after = _again(session, name, shown, keys, before)
             return shared.rehearsed(affected, columns, before, after)
         finally:
@@ -59,6 +73,10 @@ def _read(session: Session, text: str, values: tuple[object, ...] = ()) -> Rows:
     return session.connection.execute(text, values, can_cache=False).fetchall()
 
 
+def _read_part(session: Session, part: Part, params: tuple[object, ...] | None) -> Rows:
+    return _read(session, part.text, tuple(shared.taken(part, params)))
+
+
 def _objection(session: Session, name: str) -> str:
     rows = _read(
         session,
@@ -69,6 +87,8 @@ def _objection(session: Session, name: str) -> str:
         return "it is not about a base table."
     if (rows[0][1] or "").lstrip()[:14].upper().startswith("CREATE VIRTUAL"):
         return "its table is a virtual one."
+    if _REPLACES.search(rows[0][1] or ""):
+        return "its table replaces other rows on a conflict."
     triggers = "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' LIMIT 1"
     if _read(session, triggers):
         return "the database has triggers."
