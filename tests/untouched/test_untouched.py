@@ -14,9 +14,11 @@ import pytest
 
 import mysql_server
 import postgres_server
+from patience import HANG_S
 
 TESTS = Path(__file__).parents[1]
-PATIENCE_S = 280
+HUNT_S = 900
+"""Far more than a hunt takes: it ends by its count."""
 COUNT = 15_000
 """Distinct statements for each engine; the four make 60,000."""
 
@@ -104,22 +106,23 @@ def engine(name: str) -> Any:
 ENGINES = [engine(name) for name in CHANGES]
 
 
-def ran(*command: str, said: str = "") -> subprocess.CompletedProcess[str]:
+def ran(*command: str, said: str = "", limit_s: float = 0.2) -> subprocess.CompletedProcess[str]:
     """In a process of its own, which a statement may bring down and whose folder may change."""
     return subprocess.run(
         [sys.executable, "-m", *command],
         input=said,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        timeout=HUNT_S + HANG_S,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "TIDEGATE_HUNT_LIMIT_S": str(limit_s)},
         check=False,
     )
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_generated_reads_leave_everything_as_it_was(name: str) -> None:
-    done = ran("untouched", "--engine", name, "--count", str(COUNT), "--minutes", "4")
+    limit = str(HUNT_S // 60)
+    done = ran("untouched", "--engine", name, "--count", str(COUNT), "--minutes", limit)
     assert done.stdout, done.stderr
     summary = json.loads(done.stdout)
     assert summary["finds"] == []
@@ -132,7 +135,8 @@ def test_generated_reads_leave_everything_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_digest_sees_every_kind_of_change(name: str) -> None:
     harmless = "SELECT * FROM t"
-    done = ran("untouched.witness", name, said="\n".join((harmless, *CHANGES[name], harmless)))
+    said = "\n".join((harmless, *CHANGES[name], harmless))
+    done = ran("untouched.witness", name, said=said, limit_s=30)
     assert done.returncode == 0, done.stderr
     first, *seen, last = [json.loads(line) for line in done.stdout.splitlines()]
     unseen = [change for change, parts in zip(CHANGES[name], seen, strict=True) if not parts]
@@ -147,7 +151,7 @@ def test_the_digest_sees_every_kind_of_change(name: str) -> None:
     ],
 )
 def test_a_planted_false_read_is_found(name: str, planted: str, least: str) -> None:
-    done = ran("untouched", "--engine", name, "--count", "500", "--plant", planted)
+    done = ran("untouched", "--engine", name, "--count", "500", "--plant", planted, limit_s=2)
     (find,) = json.loads(done.stdout)["finds"]
     assert done.returncode == 1
     assert find["text"] == planted
