@@ -142,7 +142,7 @@ MEANINGS = {
     66: "something that was named is not there",
     69: "something that is needed is not available",
     70: "a fault of Tidegate itself",
-    74: "the state directory or a record cannot be read or written",
+    74: "the state directory, a record or the output cannot be read or written",
     75: "it may work later",
     77: "it is not allowed",
     78: "a setting is wrong",

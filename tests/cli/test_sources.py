@@ -238,6 +238,8 @@ def test_what_was_said_of_a_source_can_be_taken_away(run: Run) -> None:
         (("--filter", "orders: owner = {actor.nmae}"), 78),
         (("--run-as-role", ""), 78),
         (("--clear", "mask"), 2),
+        (("--tag", ""), 78),
+        (("--tag", "x" * 65), 78),
     ],
 )
 def test_a_mapping_that_means_nothing_changes_nothing(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from command_line import tidegate
+from command_line import environment, tidegate
+from patience import HANG_S
 from tidegate import __version__
 from tidegate.edges.cli.parser import build
 
@@ -96,3 +100,82 @@ def test_state_goes_where_the_option_says_before_the_environment(tmp_path: Path)
     chosen, other = tmp_path / "chosen", tmp_path / "other"
     assert tidegate("token", "list", "--state", str(chosen), state=other).status == 0
     assert chosen.is_dir() and not other.exists()
+
+
+NOT_UTF8 = os.fsdecode(b"\xff\xfe")
+LATE = "2026-01-01T00:00:00+99:99"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["token", "create", NOT_UTF8, "--scope", "readOnly"], 2),
+        (["source", "remove", NOT_UTF8], 2),
+        (["query", "shop", NOT_UTF8], 2),
+        (["audit", "tail", "--state", NOT_UTF8], 2),
+        (["bridge", "--surface", NOT_UTF8], 2),
+        (["query", "shop", "SELECT 1", "--config", ""], 2),
+        (["query", "shop", "SELECT 1", "--state", ""], 2),
+        (["serve", "--http", ""], 2),
+        (["install", "cursor", "--http", ""], 2),
+        (["audit", "verify", "--directory", ""], 2),
+        (["audit", "tail", "--since", ""], 2),
+        (["audit", "tail", "--until", "0001-01-01T00:00+14:00"], 2),
+        (["audit", "tail", "--since", LATE], 2),
+        (["audit", "tail", "--since", "999999w"], 2),
+        (["audit", "tail", "-n", "0"], 2),
+        (["audit", "tail", "-n", "-5"], 2),
+        (["token", "create", "a", "--scope", "readOnly", "--expires", "999999w"], 2),
+        (["pair", "ask", "http://127.0.0.1:99999", "--name", "x"], 2),
+        (["pair", "ask", "http://127.0.0.1:x", "--name", "x"], 2),
+        (["pair", "ask", "http://[::1", "--name", "x"], 2),
+        (["demo", "--once", "--port", "99999"], 2),
+        (["demo", "--once", "--state", "/proc/none"], 74),
+        (["demo", "--once", "--state", "/dev/null"], 74),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_does_nothing(
+    tmp_path: Path, words: list[str], status: int
+) -> None:
+    ended = tidegate(*words, state=tmp_path / "state")
+    assert (ended.status, ended.out) == (status, ""), ended.err
+    assert ended.err.startswith("tidegate: ") and ended.err.count("\n") == 1
+    assert "fault of Tidegate" not in ended.err
+    assert tidegate("token", "list", "--json", state=tmp_path / "state").json == {"tokens": []}
+
+
+def in_shell(line: str, state: Path) -> tuple[int, str]:
+    """Status and standard error of a line for the shell; `$T` is `tidegate`."""
+    ended = subprocess.run(
+        ["/bin/sh", "-c", line], capture_output=True, text=True, timeout=HANG_S, check=False,
+        env={**environment(state), "T": f"{sys.executable} -m tidegate"},
+    )  # fmt: skip
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", ["token list", "judge 'SELECT 1'", "audit key", "source list"])
+def test_an_output_that_is_full_is_one_line(tmp_path: Path, words: str) -> None:
+    status, said = in_shell(f"$T {words} > /dev/full", tmp_path / "state")
+    full = "tidegate: Cannot read or write standard input or output: No space left on device.\n"
+    assert (status, said) == (74, full)
+
+
+def test_streams_that_are_closed_are_no_files_of_ours(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert in_shell("$T token create a --scope readOnly 2>&- >/dev/null", state) == (0, "")
+    status, said = in_shell("$T token create b --scope readOnly >&-", state)
+    assert (status, said.count("\n")) == (74, 1)
+    assert in_shell("$T query shop - <&-", state)[0] == 66
+    assert in_shell("$T serve --surface core <&-", state) == (0, "")
+    listed = tidegate("token", "list", "--json", state=state).json["tokens"]
+    assert [each["name"] for each in listed] == ["a"]
+
+
+def test_a_state_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    for words in ("source list", "token list", "approvals list", "pair list", "audit tail",
+                  "serve --surface core", "query shop 'SELECT 1'"):  # fmt: skip
+        status, said = in_shell(f"$T {words}", tmp_path / "state")
+        assert (status, said.count("\n")) == (74, 1), words
+        assert "File exists" in said

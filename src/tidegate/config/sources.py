@@ -67,6 +67,11 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_source_name(self.name)
         refuse_literal(self.url)
         check_rules(self.masks, self.filters)
+        for tag in self.tags:
+            if not 1 <= len(tag) <= 64 or not tag.isprintable() or tag != tag.strip():
+                raise invalid(
+                    f"`{tag[:80]}` cannot be a tag.", hint="Use 1 to 64 printable characters."
+                )
 
 
 def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None:

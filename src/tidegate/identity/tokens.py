@@ -37,6 +37,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 Note = Callable[[str, Mapping[str, str]], None]
 """Puts on record what is about to be done: (name, details). Raises: GateError."""
 
+_LONGEST_S = 100 * 366 * 86_400
 _PREFIX_CHARS = 8
 _TOUCH_S = 60.0
 _TOUCH_DELAY_S = 2.0
@@ -286,4 +287,11 @@ def parse_expiry(text: str, now: float) -> float | None:
             f"`{text[:40]}` is not a time span.",
             hint="Write a number and a unit, such as 30d, 12h or 2w, or `never`.",
         )
-    return now + int(found[1]) * _UNIT_S[found[2]]
+    span_s = int(found[1]) * _UNIT_S[found[2]]
+    if span_s > _LONGEST_S:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{text[:40]}` is more than a hundred years.",
+            hint="Write a shorter time, or `never`.",
+        )
+    return now + span_s

@@ -126,20 +126,20 @@ def _moment_of(text: str) -> datetime:
     from tidegate.identity.tokens import parse_expiry
 
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            ahead = parse_expiry(text, 0.0)
-        except GateError:
-            ahead = None
-        if ahead is None:
-            raise GateError(
-                Code.ARGUMENT_INVALID,
-                f"`{text[:40]}` is not a time.",
-                hint="Write such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
-            ) from None
-        return datetime.fromtimestamp(time.time() - ahead, UTC)
-    return moment.astimezone(UTC)
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):  # in words, or beyond the years that there are
+        pass
+    try:
+        ahead = parse_expiry(text, 0.0)
+    except GateError:
+        ahead = None
+    if ahead is None:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{text[:40]}` is not a time.",
+            hint="Write such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
+        )
+    return datetime.fromtimestamp(time.time() - ahead, UTC)
 
 
 def _show_json(record: Record) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Generator
@@ -36,11 +37,18 @@ NAME = "shop"
 def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     """Make, serve and show; returns 0 if everything was as it must be."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if not 0 <= arguments.port <= 65_535:
+        raise GateError(Code.ARGUMENT_INVALID, f"--port {arguments.port} is not 0 to 65535.")
     with _state(arguments.state) as state:
         path = state / f"{NAME}.db"
         if not is_built(path):
             with progress("Making the sample shop", ROWS) as advance:
-                _build(path, advance)
+                try:
+                    _build(path, advance)
+                except sqlite3.Error as error:
+                    raise GateError(
+                        Code.STATE_FAILED, f"The sample could not be made at `{path}`: {error}."
+                    ) from None
         shop = SourceSettings(NAME, f"sqlite:///{path}")
         config = Config(state=str(state), sources=(shop,), surfaces=("core", "workbench"))
         app = open_app(config)

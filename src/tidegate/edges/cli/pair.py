@@ -166,7 +166,11 @@ def _fetch(server: _Server, asked: dict[str, Any], verifier: str) -> str:
 def _server(url: str) -> _Server:
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # of a port or an address in brackets
+        parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise GateError(
             Code.ARGUMENT_INVALID,
@@ -179,7 +183,7 @@ def _server(url: str) -> _Server:
             "The token would travel over the network in the clear.",
             hint="Use https, or a server on this machine.",
         )
-    return _Server(parts.hostname, parts.port, parts.scheme == "https")
+    return _Server(parts.hostname, port, parts.scheme == "https")
 
 
 def _refused(answer: dict[str, Any]) -> GateError:

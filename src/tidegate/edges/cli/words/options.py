@@ -10,11 +10,25 @@ Commands = Any  # argparse names the type of a set of subparsers with an undersc
 SCOPES = ("readOnly", "readWrite", "fullAccess")
 
 
+def filled(text: str) -> str:
+    """What stands for an option that an unset variable would leave empty, and so unsaid."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def at_least_one(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0")
+    return int(text)
+
+
 def state_option(
     parser: argparse.ArgumentParser,
     explanation: str = "holds all state (default: $TIDEGATE_STATE, else the data directory)",
 ) -> None:
-    parser.add_argument("--state", metavar="DIR", help=explanation)
+    parser.add_argument("--state", type=filled, metavar="DIR", help=explanation)
 
 
 def config_option(
@@ -22,7 +36,7 @@ def config_option(
     explanation: str = "the settings that `serve` has, which bind here too (default: "
     "$TIDEGATE_CONFIG, else none)",
 ) -> None:
-    parser.add_argument("--config", metavar="PATH", help=explanation)
+    parser.add_argument("--config", type=filled, metavar="PATH", help=explanation)
 
 
 def home_options(parser: argparse.ArgumentParser) -> None:

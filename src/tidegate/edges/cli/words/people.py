@@ -6,6 +6,8 @@ from tidegate.edges.cli.words.options import (
     SCOPES,
     Commands,
     ahead_option,
+    at_least_one,
+    filled,
     home_options,
     json_option,
 )
@@ -119,7 +121,9 @@ def add_audit(commands: Commands) -> None:
         metavar="FILE|TEXT",
         help="hold it to checkpoints that were kept elsewhere; may be repeated",
     )
-    verify.add_argument("--directory", metavar="DIR", help="check a copy of the record there")
+    verify.add_argument(
+        "--directory", type=filled, metavar="DIR", help="check a copy of the record there"
+    )
     verify.add_argument(
         "--key",
         action="append",
@@ -131,7 +135,7 @@ def add_audit(commands: Commands) -> None:
     tail.add_argument(
         "-n",
         dest="count",
-        type=int,
+        type=at_least_one,
         default=20,
         metavar="N",
         help="at most N, the newest (default 20)",
@@ -139,8 +143,10 @@ def add_audit(commands: Commands) -> None:
     tail.add_argument("--follow", action="store_true", help="go on with those that come")
     tail.add_argument("--actor", metavar="ID|NAME", help="of this caller")
     tail.add_argument("--source", metavar="NAME", help="on this source")
-    tail.add_argument("--since", metavar="TIME", help="such as 2h, 1d or 2026-01-31")
-    tail.add_argument("--until", metavar="TIME", help="not from then on; the same forms")
+    tail.add_argument("--since", type=filled, metavar="TIME", help="such as 2h, 1d or 2026-01-31")
+    tail.add_argument(
+        "--until", type=filled, metavar="TIME", help="not from then on; the same forms"
+    )
     tail.add_argument("--all", action="store_true", help="checkpoints and openings too")
     checkpoint = actions.add_parser(
         "checkpoint", help="print the newest signed checkpoint, to be kept elsewhere"

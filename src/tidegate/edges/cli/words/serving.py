@@ -9,6 +9,7 @@ from tidegate.edges.cli.words.options import (
     Commands,
     ahead_option,
     config_option,
+    filled,
     state_option,
 )
 
@@ -46,6 +47,7 @@ def add_serve(commands: Commands) -> None:
     )
     serve.add_argument(
         "--http",
+        type=filled,
         metavar="HOST:PORT",
         help="serve HTTP there instead of stdio; port 0 takes a free one",
     )
@@ -85,7 +87,10 @@ def add_bridge(commands: Commands) -> None:
     )
     bridge.set_defaults(module="bridge")
     bridge.add_argument(
-        "--surface", metavar="NAME", help="a catalogue of tools (default: the server's first)"
+        "--surface",
+        type=filled,
+        metavar="NAME",
+        help="a catalogue of tools (default: the server's first)",
     )
     bridge.add_argument("--scope", choices=SCOPES, help="what it may do at most")
     _share_options(bridge)
@@ -137,14 +142,18 @@ def add_install(commands: Commands) -> None:
         "--bridge", action="store_true", help="by way of `tidegate bridge` (the default)"
     )
     how.add_argument("--stdio", action="store_true", help="with a server of its own on stdio")
-    how.add_argument("--http", metavar="URL", help="at a server that runs, with a token")
+    how.add_argument(
+        "--http", type=filled, metavar="URL", help="at a server that runs, with a token"
+    )
     install.add_argument(
         "--token-env",
         default="TIDEGATE_TOKEN",
         metavar="NAME",
         help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
     )
-    install.add_argument("--surface", metavar="NAME", help="a catalogue of tools to ask for")
+    install.add_argument(
+        "--surface", type=filled, metavar="NAME", help="a catalogue of tools to ask for"
+    )
     config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
     install.add_argument(
         "--bridge-scope", choices=SCOPES, help="what the bridge may do at most: its own --scope"
