@@ -53,6 +53,14 @@ COMMON = r"""
 ! INSERT INTO orders SELECT * FROM orders
 ! INSERT INTO customers (id, name) SELECT id, memo FROM orders
 ! INSERT INTO customers (id, name) VALUES (1000, (SELECT max(memo) FROM orders))
+! WITH x AS (SELECT 1 AS id) INSERT INTO orders (id) SELECT id FROM x
+! WITH orders AS (SELECT 1 AS id) INSERT INTO orders (id) SELECT id FROM orders
+! WITH orders AS (SELECT 1 AS id) INSERT INTO orders SELECT * FROM customers
+! WITH orders AS (SELECT 1 AS id) UPDATE orders SET total = 0
+! WITH orders AS (SELECT 1 AS id) DELETE FROM orders
+! WITH x AS (SELECT id FROM orders) INSERT INTO customers (id) SELECT id FROM x
+! WITH x AS (SELECT id FROM orders) DELETE FROM customers WHERE id IN (SELECT id FROM x)
+! WITH x AS (SELECT 1 AS id) UPDATE customers SET name = (SELECT max(memo) FROM orders)
 ! UPDATE orders SET total = 0
 ! UPDATE customers SET name = (SELECT max(memo) FROM orders) WHERE id = 1
 ! UPDATE customers SET name = 'x' WHERE id IN (SELECT id FROM orders)

@@ -230,3 +230,13 @@ def test_a_change_of_other_tables_stays_as_it_is(text, dialect):
 def test_a_bare_name_after_in_is_a_table_of_sqlite():
     refused("DELETE FROM places WHERE id IN people", dialect="sqlite")
     refused("SELECT city FROM places WHERE id IN people", dialect="sqlite")
+
+
+def test_a_change_that_begins_with_expressions_uses_no_table_with_rules():
+    text = "WITH x AS (SELECT 1 AS id) INSERT INTO places (id) SELECT id FROM x"
+    assert put(text) == text
+    refused("WITH x AS (SELECT email FROM people) INSERT INTO places (city) SELECT email FROM x")
+    refused("WITH people AS (SELECT 1 AS id) DELETE FROM people")
+    refused("WITH x AS (SELECT 1 AS id) UPDATE people SET id = 1")
+    refused('WITH "places" AS (SELECT 1 AS id) INSERT INTO places (id) SELECT id FROM people')
+    refused("WITH x AS (DELETE FROM places RETURNING *) SELECT * FROM x")

@@ -69,9 +69,9 @@ class Allowance:
             if telling and lower not in _SILENT:
                 raise _beside(f"`{lower}` could tell of other tables")
 
-    def check_change(self, tokens: Sequence[Token]) -> None:
+    def check_change(self, root: str) -> None:
         """Raises: GateError POLICY_TABLE for changes of anything but rows."""
-        if tokens[0].key not in _ROWS:
+        if root not in _ROWS:
             raise _beside("Only rows may be changed: INSERT, UPDATE, DELETE and MERGE")
 
     def check_names(self, tokens: list[Token], ctes: frozenset[str], blank: str = "\0") -> None:

@@ -5,6 +5,7 @@ of it looked at anew. What cannot be rewritten for certain is refused.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.forms import explained
@@ -46,8 +47,11 @@ class Covered:
             raise masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
         if tokens[0].key in TRANSACTION:
             return self._text
+        changes = Effect.WRITE <= judgement.effect <= Effect.DESTRUCTIVE
         if form == "change" and judgement.effect <= Effect.DESTRUCTIVE:
-            return self._change()
+            return self._change(tokens[0].key)
+        if changes and tokens[0].key == "WITH" and self._dialect.name != "mysql":
+            return self._change_after_with(judgement.reason)
         if judgement.effect is not Effect.READ:
             raise _unlisted(judgement.reason)
         if form == "query":
@@ -129,7 +133,21 @@ class Covered:
             return self._text  # DESCRIBE of a table: its columns
         raise _unlisted("only queries are explained")
 
-    def _change(self) -> str:
+    def _change_after_with(self, reason: str) -> str:
+        """A change of rows that begins with common table expressions."""
+        sentence = Sentence(self._text, self._tokens, self._dialect)
+        tree: Any = sentence.tree
+        root = type(tree).__name__.upper()
+        if root not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            raise _unlisted(reason)
+        target = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
+        name = sentence.part(sentence.number(target.this)).text if target is not None else ""
+        if not name or name.lower() in cte_names(sentence):
+            # It is a table in any case, but what follows would take it for the expression.
+            raise _unlisted("what is changed is called like a common table expression")
+        return self._change(root)
+
+    def _change(self, root: str) -> str:
         """A change as it is, if it neither reads nor writes a table that is covered."""
         if self._dialect.name == "sqlite":
             self._refuse_in_table(self._tokens)
@@ -139,7 +157,7 @@ class Covered:
         _, covered = self._cover.edits(sentence)
         self._check_allowance(sentence)
         if self._cover.allowance is not None:
-            self._cover.allowance.check_change(self._tokens)
+            self._cover.allowance.check_change(root)
             self._cover.allowance.check_names(self._tokens, cte_names(sentence))
         named = [table.name for table in covered]
         standing = table_names(self._tokens, self._dialect.name)
