@@ -10,7 +10,8 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Timer
+from typing import IO, Any, NamedTuple
 
 from patience import HANG_S
 
@@ -55,13 +56,11 @@ class Serving:
 
     def line(self) -> str:
         """The next line of stdout, empty at its end."""
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        return self._read(self.process.stdout)
 
     def diagnostic(self) -> str:
         """The next line of stderr, empty at its end."""
-        assert self.process.stderr is not None
-        return self.process.stderr.readline()
+        return self._read(self.process.stderr)
 
     def until(self, word: str) -> str:
         """The first line of stderr that holds `word`."""
@@ -69,6 +68,16 @@ class Serving:
             if word in line:
                 return line
         raise AssertionError(f"it never said {word!r}")
+
+    def _read(self, pipe: IO[str] | None) -> str:
+        """A line; a process that says nothing for too long is killed, which ends its output."""
+        assert pipe is not None
+        late = Timer(HANG_S, self.process.kill)
+        late.start()
+        try:
+            return pipe.readline()
+        finally:
+            late.cancel()
 
     def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None

@@ -70,7 +70,10 @@ def pair(request, tmp_path_factory):
     pair.close()
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(dice=st.randoms(use_true_random=False))
 def test_a_query_runs_where_it_would_run_without_the_other_tables(pair, dice):
     text = Writer(dice, pair.name).query()

@@ -16,7 +16,10 @@ def shop(request, tmp_path_factory):
     shop.close()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(dice=st.randoms(use_true_random=False))
 def test_ordinary_queries_are_answered_as_where_all_is_hidden(shop, dice):
     text = Writer(dice, shop.name).query()
