@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from asked import Wire
 from patience import PATIENCE_S
 from tidegate.edges.http1.head import MOST_BYTES, Pattern, read_head
 from tidegate.edges.http1.request import Application, CutOff, Request, TooLarge
@@ -638,6 +639,20 @@ def test_who_keeps_us_waiting_is_cut_off(deadlines: Deadlines, sent: bytes) -> N
         assert [body for _, _, body in house.reached if body] == []
 
     run(test, server=partial(Server, deadlines=deadlines, sweep_s=0.05))
+
+
+def test_the_time_for_a_head_begins_with_its_first_byte() -> None:
+    async def main() -> None:
+        server = Server(House().application)
+        connection = server.connection()
+        connection.connection_made(Wire("127.0.0.1"))
+        server.now += 70
+        connection.data_received(b"POST /")
+        assert connection.waits == "head"
+        assert connection.since == server.now
+        connection.connection_lost(None)
+
+    asyncio.run(main())
 
 
 def test_who_waits_for_us_is_not() -> None:

@@ -11,9 +11,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-
-from tidegate.edges.http1.head import MOST_BYTES, Head, Malformed, Pattern, read_head
+from tidegate.edges.http1.head import Head, Malformed
+from tidegate.edges.http1.reader import MOST_AHEAD, Reader
 from tidegate.edges.http1.request import Request
 from tidegate.edges.http1.response import CLOSE, whole
 
@@ -26,40 +25,22 @@ MOST_WAITING = 32
 """Requests of one connection that wait for earlier answers before we read no further."""
 MOST_AT_ONCE = 1_000
 """And with those that came in the same piece."""
-MOST_AHEAD = 65_536
-"""Bytes of a body that are read before somebody asks for it."""
 LINGER_S = 2.0
-LINGER_BYTES = 1024 * 1024
 """How long a client that is still sending may go on, so that it can read why it was refused."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(Reader):
     """One client's connection to `server`. Each of its requests runs in the one task of the
     connection, unless an answer was ended before its request was through: then another goes on."""
 
     def __init__(self, server: Server) -> None:
+        super().__init__()
         self.address = ""
         self.since = server.now
         """When it last began to wait for its client, by the server's clock."""
         self._server = server
         self._loop = asyncio.get_running_loop()
-        self._parser = HttpRequestParser(self)
-        self._pattern: Pattern | None = None
-        # What is being read
-        self._between = True
-        self._target = b""
-        self._pairs: list[tuple[bytes, bytes]] = []
-        self._head: Head | None = None
-        self._incoming: Request | None = None
-        self._messages = 0
-        self._piece = 0
-        self._bytes = 0
-        self._body_bytes = 0
-        self._refusal: Malformed | None = None
-        self._deaf = False
-        self._spared = 0
         self._held = False
-        # What is being answered
         self._ready: deque[Request] = deque()
         self._current: Request | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -77,27 +58,12 @@ class Connection(asyncio.Protocol):
         if not self._server.admit(self):
             self._refuse(503)
 
-    def data_received(self, data: bytes) -> None:
-        if self._between:
-            pattern = self._pattern
-            if pattern is not None:
-                body = pattern.body_of(data)
-                if body is not None:
-                    self._take(Request(self, pattern.head, body))
-                    return
-        if not self._deaf:
-            self._feed(data)
-        else:
-            self._spared += len(data)
-            if self._spared > LINGER_BYTES:
-                self._transport.abort()
-
     def eof_received(self) -> None:
         """A client that sends no more has gone: the transport closes itself."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = self._deaf = True
-        self._between = False
+        self._lost = True
+        self._stop_listening()
         self._server.forget(self)
         self._ready.clear()
         self.resume_writing()
@@ -116,97 +82,16 @@ class Connection(asyncio.Protocol):
         if drained is not None and not drained.done():
             drained.set_result(None)
 
-    # Reading: what the parser tells
-
-    def _feed(self, data: bytes) -> None:
-        fresh, before = self._between, self._messages
-        self._piece = len(data)
-        try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            # We serve no other protocol: the request is answered, and nothing after it.
-            self._deaf = True
-            if self._refusal is not None:
-                self._break(self._refusal.status)
-        except HttpParserError:
-            self._break(400 if self._refusal is None else self._refusal.status)
-        else:
-            self._bytes += len(data)
-            self._check_size()
-        if fresh and self._between and self._messages == before + 1 and self._head is not None:
-            self._pattern = Pattern.of(data, self._head)
-
-    def _check_size(self) -> None:
-        """Bound what is not body: a head without end, chunks of which little is data. Counted is
-        by what arrives at once."""
-        if self._between or self._deaf:
-            return
-        if self._incoming is None:
-            if self._bytes > MOST_BYTES:
-                self._break(431)
-        elif self._bytes > MOST_BYTES + 8 * self._body_bytes:
-            self._break(400)
-
-    def on_message_begin(self) -> None:
-        if self._between:
-            self._between = False
-            self.since = self._server.now
-        self._target = b""
-        self._pairs = []
-        self._bytes = self._body_bytes = 0
-        self._messages += 1
-
-    def on_url(self, url: bytes) -> None:
-        self._target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self._incoming is None:  # what follows a body in chunks is of no use to us
-            self._pairs.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        parser = self._parser
-        try:
-            if self._deaf or len(self._ready) >= MOST_AT_ONCE:
-                raise Malformed(429)
-            head = read_head(
-                parser.get_method(),
-                self._target,
-                self._pairs,
-                parser.get_http_version(),
-                keeps_alive=parser.should_keep_alive() and not parser.should_upgrade(),
-            )
-            if parser.should_upgrade() and head.has_body:
-                raise Malformed(501)  # the parser takes the body for the other protocol's
-        except Malformed as refusal:
-            self._refusal = refusal
-            raise
-        self._bytes = -self._piece
-        self._head = head
-        self._incoming = request = Request(self, head, None)
-        if head.length != 0:
-            self._take(request)
-
-    def on_body(self, body: bytes) -> None:
-        request = self._incoming
-        if request is not None:
-            self._body_bytes += len(body)
-            request.feed(body, MOST_AHEAD)
-
-    def on_message_complete(self) -> None:
-        request, self._incoming = self._incoming, None
-        if request is None:
-            return
-        self._between = True
-        request.complete()
-        if request.head.length == 0:
-            self._take(request)
-        if not request.head.keeps_alive:
-            self._deaf, self._between = True, False
-
     # Answering
 
+    def _begin(self) -> None:
+        self.since = self._server.now
+
+    def _check_waiting(self) -> None:
+        if len(self._ready) >= MOST_AT_ONCE:
+            raise Malformed(429)
+
     def _take(self, request: Request) -> None:
-        """Have a request answered when its turn comes."""
         ready = self._ready
         ready.append(request)
         if self._current is None and len(ready) == 1:
@@ -284,8 +169,6 @@ class Connection(asyncio.Protocol):
 
     def _break(self, status: int) -> None:
         """The client does not speak HTTP, or not as we do: end in turn."""
-        self._refusal = Malformed(status)
-        self._deaf, self._between = True, False
         torn, self._incoming = self._incoming, None
         if torn is not None:
             torn.tear()
@@ -304,7 +187,7 @@ class Connection(asyncio.Protocol):
     def _end(self, *, lingering: bool) -> None:
         """Close when what was written has left. With bytes of the client unread, the system would
         take the answer back: so it may go on for a moment."""
-        self._deaf, self._between = True, False
+        self._stop_listening()
         self._ready.clear()
         if lingering and self._transport.can_write_eof():
             self._transport.write_eof()

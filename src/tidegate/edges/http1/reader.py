@@ -1,0 +1,170 @@
+"""Reading requests from one connection: bytes in, `Request`s out, or the end of it.
+
+Knows nothing of answers. Requests begin when their head is complete; a body may still be coming.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from tidegate.edges.http1.head import MOST_BYTES, Head, Malformed, Pattern, read_head
+from tidegate.edges.http1.request import Line, Request
+
+MOST_AHEAD = 65_536
+"""Bytes of a body that are read before somebody asks for it."""
+LINGER_BYTES = 1024 * 1024
+"""How much a client may go on to send that is not listened to any more."""
+
+
+class Reader(asyncio.Protocol, Line):
+    """The reading half of a connection. The other half takes the requests and ends it.
+
+    `_between`: the next byte begins a request. `_deaf`: nothing that comes counts any more.
+    `_incoming`: the request whose body is still coming.
+    """
+
+    def __init__(self) -> None:
+        self._parser = HttpRequestParser(self)
+        self._pattern: Pattern | None = None
+        self._between = True
+        self._deaf = False
+        self._incoming: Request | None = None
+        self._refusal: Malformed | None = None
+        self._target = b""
+        self._pairs: list[tuple[bytes, bytes]] = []
+        self._head: Head | None = None
+        self._messages = 0
+        self._piece = 0
+        self._bytes = 0
+        self._body_bytes = 0
+        self._spared = 0
+
+    # What the other half does
+
+    def _take(self, request: Request) -> None:
+        """Have a request answered when its turn comes."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        """Note the first byte of a request."""
+        raise NotImplementedError
+
+    def _check_waiting(self) -> None:
+        """Raises: Malformed if too many requests wait by now."""
+        raise NotImplementedError
+
+    def _break(self, status: int) -> None:
+        """End the connection, behind the answers to what came before."""
+        raise NotImplementedError
+
+    def _stop_listening(self) -> None:
+        self._deaf, self._between = True, False
+
+    # What the transport tells
+
+    def data_received(self, data: bytes) -> None:
+        if self._between:
+            pattern = self._pattern
+            if pattern is not None:
+                body = pattern.body_of(data)
+                if body is not None:
+                    self._take(Request(self, pattern.head, body))
+                    return
+        if not self._deaf:
+            self._feed(data)
+            return
+        self._spared += len(data)
+        if self._spared > LINGER_BYTES:
+            self.abort()
+
+    def _feed(self, data: bytes) -> None:
+        fresh, before = self._between, self._messages
+        self._piece = len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            # We serve no other protocol: the request is answered, and nothing after it.
+            self._stop_listening()
+        except HttpParserError:
+            self._refusal = self._refusal or Malformed(400)
+            self._stop_listening()
+            self._break(self._refusal.status)
+        else:
+            self._bytes += len(data)
+            self._check_size()
+        if fresh and self._between and self._messages == before + 1 and self._head is not None:
+            self._pattern = Pattern.of(data, self._head)
+
+    def _check_size(self) -> None:
+        """Bound what is not body: a head without end, chunks of which little is data. Counted is
+        by what arrives at once."""
+        if self._between or self._deaf:
+            return
+        status = None
+        if self._incoming is None:
+            if self._bytes > MOST_BYTES:
+                status = 431
+        elif self._bytes > MOST_BYTES + 8 * self._body_bytes:
+            status = 400
+        if status is not None:
+            self._refusal = Malformed(status)
+            self._stop_listening()
+            self._break(status)
+
+    # What the parser tells
+
+    def on_message_begin(self) -> None:
+        self._between = False
+        self._begin()
+        self._target = b""
+        self._pairs = []
+        self._bytes = self._body_bytes = 0
+        self._messages += 1
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._incoming is None:  # what follows a body in chunks is of no use to us
+            self._pairs.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        try:
+            self._check_waiting()
+            head = read_head(
+                parser.get_method(),
+                self._target,
+                self._pairs,
+                parser.get_http_version(),
+                keeps_alive=parser.should_keep_alive() and not parser.should_upgrade(),
+            )
+            if parser.should_upgrade() and head.has_body:
+                raise Malformed(501)  # the parser takes the body for the other protocol's
+        except Malformed as refusal:
+            self._refusal = refusal
+            raise
+        self._bytes = -self._piece
+        self._head = head
+        self._incoming = request = Request(self, head, None)
+        if head.has_body:
+            self._take(request)
+
+    def on_body(self, body: bytes) -> None:
+        request = self._incoming
+        if request is not None:
+            self._body_bytes += len(body)
+            request.feed(body, MOST_AHEAD)
+
+    def on_message_complete(self) -> None:
+        request, self._incoming = self._incoming, None
+        if request is None:
+            return
+        self._between = True
+        request.complete()
+        if not request.head.has_body:
+            self._take(request)
+        if not request.head.keeps_alive:
+            self._stop_listening()
