@@ -12,6 +12,10 @@ from collections.abc import Mapping
 from tidegate.sql.dialects.model import words
 from tidegate.sql.lex import LITERALS, NAME, NUMBER, OP, WORD, Token
 
+DEEPEST = 12
+LONGEST = 20_000
+"""Tokens of the longest statement that is looked at."""
+
 _NAMES = (WORD, NAME)
 _QUERIES = words("FROM SELECT TABLE VALUES")
 _GIVEN = words("ABSENT EMPTY ERROR FALSE NULL TRUE UNKNOWN")
@@ -22,9 +26,10 @@ _OPENS = frozenset("([{")
 _CLOSES = frozenset(")]}")
 
 
-def plainer(tokens: list[Token], calls: Mapping[str, str]) -> list[Token]:
-    """The tokens with the calls of these names made plain ones of the functions they map to."""
-    if not any(token.key in calls for token in tokens):
+def plainer(tokens: list[Token], calls: Mapping[str, str], depth: int = 0) -> list[Token]:
+    """The tokens with the calls of these names made plain ones of the functions they map to. What
+    is long or nested beyond all use stays as it is, and the parser may refuse it."""
+    if depth > DEEPEST or len(tokens) > LONGEST or not any(token.key in calls for token in tokens):
         return tokens
     said: list[Token] = []
     at = 0
@@ -40,7 +45,7 @@ def plainer(tokens: list[Token], calls: Mapping[str, str]) -> list[Token]:
         if _key(inner, 0) in ("SELECT", "WITH"):
             stand_in = "ARRAY"
         said += (token._replace(key=stand_in, text=stand_in), tokens[at + 1])
-        said += plainer(_listed(inner, token.key), calls)
+        said += plainer(_listed(inner, token.key), calls, depth + 1)
         said.append(tokens[end])
         at = end + 1
     return said

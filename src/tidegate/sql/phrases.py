@@ -71,7 +71,7 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     """Note the name before the bracket at `index`, unless it is a keyword there."""
     token = tokens[index - 1]
     before = tokens[index - 2] if index > 1 else _NOTHING
-    if tokens[index + 1].key == "+" and tokens[index + 2].key == ")":
+    if dialect.remotes and [after.key for after in tokens[index + 1 : index + 3]] == ["+", ")"]:
         return  # Oracle's mark of an outer join: no argument of any call
     if token.kind == WORD and before.key != ".":
         if token.key in SYNTAX or token.key in dialect.keywords:

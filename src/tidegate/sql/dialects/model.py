@@ -52,12 +52,13 @@ class Dialect(msgspec.Struct, frozen=True):
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
     `function_schemas` or functions are `methods` of any value. `attributes` are names that must
-    not follow a dot, because there they would be calls. `modules` are those
-    of virtual tables that keep to the database. `secrets` are patterns of tables
-    (`schema.table` or `table`, `*` for anything) that hold credentials or other sessions' texts,
-    `admitted` the exceptions. `stand_ins` maps operators that the parser does not know to some
-    that it does, `respellings` runs of tokens to others: `'` is a string, `#` a number, `@` a word,
-    `*` what holds no bracket, and a digit in the second text the token at that place of the first.
+    not follow a dot, because there they would be calls. `modules` are those of virtual tables that
+    keep to the database and call no function that their text names. `secrets` are patterns of
+    tables (`schema.table` or `table`, `*` for anything) that hold credentials or other sessions'
+    texts, `admitted` the exceptions. `stand_ins` maps operators that the parser does not know to
+    some that it does, `respellings` runs of tokens to others: `'` is a string, `#` a number, `@` a
+    word, `*` what holds no bracket, and a digit in the second text the token at that place of the
+    first.
     `worded` maps functions whose arguments are parted by words to some that have commas. With
     `remotes` a name with `@` behind it is looked for in another database.
     """
