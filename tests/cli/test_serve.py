@@ -120,6 +120,9 @@ def test_http_asks_for_a_token(run: Run, towns: Path, state: Path) -> None:
 def test_a_token_for_other_sources_does_not_see_this_one(
     run: Run, towns: Path, state: Path
 ) -> None:
+    elsewhere = towns.with_name("elsewhere.db")
+    elsewhere.touch()
+    assert run("source", "add", "elsewhere", f"sqlite:///{elsewhere}").status == 0
     words = ("--scope", "readOnly", "--source", "elsewhere")
     token = run("token", "create", "test", *words).out.strip()
     with serving((*CORE, "--http", "127.0.0.1:0"), state) as server:

@@ -1,11 +1,14 @@
 """Keys of several columns, computed and numbered columns, comments, views: as the server has them;
 and by a number of statements that does not grow with the schema."""
 
+import time
+
 import pytest
 
 import mysql_server
 import postgres_server
 from engine_cases import CASES
+from patience import PATIENCE_S, wait_until
 from tidegate.statements import Effect
 
 COMMENTS = """
@@ -168,13 +171,30 @@ async def test_ddl_makes_the_table_and_the_view_again(case):
 def statements_of(case):
     """How often the server was asked so far: transactions or statements, by its own statistics."""
     if case.name == "mysql":
-        return int(mysql_server.shared().script("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1])
+        return mysql_server.shared().connected(lambda line: questions(line, database_of(case)))
     server, database = postgres_server.shared(case.name.partition("-")[2] or "wheel"), "postgres"
     here = f"datname = '{database_of(case)}'"
-    while server.ask(f"SELECT 1 FROM pg_stat_activity WHERE {here}", database):
-        pass  # a backend tells its counts when it goes
+    wait_until(  # a backend tells its counts when it goes
+        lambda: not server.ask(f"SELECT 1 FROM pg_stat_activity WHERE {here}", database),
+        "the end of our connections",
+    )
     counts = f"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE {here}"
     return int(server.ask(counts, database)[0][0])
+
+
+async def questions(line, database):
+    """MariaDB's count once all who were here before have gone, whose farewells count as well; our
+    own looks are left out."""
+    others = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()"
+    others += f" AND USER <> 'system user' AND (DB IS NULL OR DB = '{database}')"
+    cursor, looks = line.cursor(), 0
+    deadline = time.monotonic() + PATIENCE_S
+    while await cursor.execute(others):
+        looks += 1
+        assert time.monotonic() < deadline, "waited in vain: the end of our connections"
+    await cursor.execute("SHOW GLOBAL STATUS LIKE 'Questions'")
+    ((_, count),) = await cursor.fetchall()
+    return int(count) - looks
 
 
 async def asked_for_a_catalog(case):
