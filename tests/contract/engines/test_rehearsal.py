@@ -3,6 +3,7 @@
 import re
 
 import apsw
+import duckdb
 import psycopg
 import pytest
 
@@ -30,6 +31,9 @@ def change(case, script):
         rows = connection.execute(script).fetchall()
         connection.close()
         return rows
+    if case.name == "duckdb":
+        with duckdb.connect(case.url.removeprefix("duckdb:///")) as connection:
+            return connection.execute(script).fetchall()
     if case.name == "mysql":
         return mysql_server.shared().script(script, case.url.partition("?")[0].rpartition("/")[2])
     with psycopg.connect(case.url, autocommit=True) as connection:
@@ -37,7 +41,7 @@ def change(case, script):
         return cursor.fetchall() if cursor.description else []
 
 
-@pytest.fixture(params=["mysql", "postgres", "sqlite"])
+@pytest.fixture(params=["duckdb", "mysql", "postgres", "sqlite"])
 def able(request, tmp_path):
     """A case of an engine that rehearses."""
     return CASES[request.param].prepare(tmp_path)
@@ -233,7 +237,9 @@ async def test_a_change_of_very_many_rows_is_not_tried(able):
 
 
 async def test_triggers_are_never_set_off(able):
-    if able.name == "sqlite":
+    if able.name == "duckdb":
+        change(able, "CREATE TRIGGER t AFTER DELETE ON parts DELETE FROM void")
+    elif able.name == "sqlite":
         change(able, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
     elif able.name == "mysql":
         change(able, "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW DELETE FROM void")
@@ -431,3 +437,44 @@ async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
             assert shown.affected is None and shown.reason
             assert "TRIGGER" not in shown.reason
         assert case.digest(engine) == before
+
+
+DUCKDB_HAZARDS = {
+    "a default": (
+        "CREATE TABLE s (id INT DEFAULT nextval('n'), x INT)",
+        "INSERT INTO s (x) VALUES (1)",
+    ),
+    "values": ("", "INSERT INTO void VALUES (nextval('n'), 'x')"),
+    "an update": ("", "UPDATE items SET id = nextval('n') WHERE id = 1"),
+    "a query": ("", "INSERT INTO void SELECT nextval('n'), 'x'"),
+    "a view": (
+        "CREATE VIEW seen AS SELECT nextval('n') AS id",
+        "INSERT INTO void SELECT id, 'x' FROM seen",
+    ),
+    "a macro": (
+        "CREATE MACRO told(x) AS nextval('n') + x",
+        "UPDATE items SET id = told(1) WHERE id = 1",
+    ),
+    "a macro of a known name": (
+        "CREATE MACRO upper(x) AS x || nextval('n')",
+        "UPDATE items SET name = upper(name) WHERE id = 1",
+    ),
+    "a view's rows": ("CREATE VIEW seen AS SELECT * FROM items", "DELETE FROM seen WHERE id = 1"),
+}
+
+
+@pytest.mark.parametrize("hazard", sorted(DUCKDB_HAZARDS))
+async def test_a_number_of_a_duckdb_sequence_is_never_taken(tmp_path, hazard):
+    case = CASES["duckdb"].prepare(tmp_path)
+    script, text = DUCKDB_HAZARDS[hazard]
+    change(case, f"CREATE SEQUENCE n; {script}")
+    async with case.opened() as engine:
+        before = case.digest(engine)
+        try:
+            shown = await rehearse(case, engine, text)
+        except GateError as error:
+            assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
+        else:
+            assert shown.affected is None and shown.reason
+        assert case.digest(engine) == before
+    assert change(case, "SELECT nextval('n')") == [(1,)]

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.calls import Explain
+from tidegate.calls import Explain, Query
 from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.duckdb.cursor import ProcessCursor
@@ -20,11 +20,10 @@ from tidegate.engines.duckdb.source import DuckUrl
 from tidegate.engines.duckdb.turns import Turns
 from tidegate.engines.faults import closed
 from tidegate.engines.identities import refuse_identity
-from tidegate.engines.requests import check_wanted, describable, runnable
+from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
 from tidegate.engines.worker.errand import Errand
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
-from tidegate.errors import Code, GateError
 from tidegate.metadata import Databases, Description, Status
 from tidegate.permits import Permit
 from tidegate.sources import Source
@@ -47,7 +46,9 @@ Body = TypeVar("Body")
 class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(inspects=True, explains_changes=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        inspects=True, explains_changes=False, rehearses=True
+    )
 
     def __init__(self, url: DuckUrl) -> None:
         self._url = url
@@ -93,27 +94,35 @@ class DuckdbEngine:
         request = runnable(permit)
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
-        params = request.statement.params
         errand = await self._begin(permit.limits.timeout_s, cancellation, writes)
         cursor = ProcessCursor(errand, writes=writes)
         try:
-            run = Run(
-                self._url.version(),
-                request.statement.text,
-                None if params is None else list(params),
-                int(permit.effect),
-                explain,
-                permit.limits.max_rows + 1,
-                request.schema,
-            )
-            await cursor.begin(run)
+            await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
         except BaseException:
             await cursor.close()
             raise
         return cursor
 
     async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        raise GateError(Code.UNSUPPORTED, "DuckDB here rehearses nothing")
+        refuse_identity(permit)
+        request = rehearsable(permit)
+        errand = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
+        run = self._message(permit, request, permit.limits.max_rows)
+        rehearsal = await errand.ask("rehearse", run, Rehearsal)
+        errand.done()
+        return rehearsal
+
+    def _message(self, permit: Permit, request: Query | Explain, max_rows: int) -> Run:
+        params = request.statement.params
+        return Run(
+            self._url.version(),
+            request.statement.text,
+            None if params is None else list(params),
+            int(permit.effect),
+            isinstance(request, Explain),
+            max_rows,
+            request.schema,
+        )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)

@@ -38,7 +38,7 @@ class Execution:
     def __init__(self, session: Session, run: Run) -> None:
         """Begin it. Raises: GateError POLICY_* if it does more than `run.effect`; duckdb.Error."""
         reading = read(run.text)
-        _check_effect(reading, run)
+        check_effect(reading, run)
         params = _parameters(reading, run)
         self._session = session
         self._writes = not run.explain and run.effect > Effect.READ
@@ -198,7 +198,7 @@ def _search_path(schema: str) -> str:
     return literal(f"{identifier(schema, 'duckdb')},main", "duckdb")
 
 
-def _check_effect(reading: Reading, run: Run) -> None:
+def check_effect(reading: Reading, run: Run) -> None:
     """Fail closed if DuckDB sees more than the permit allows. Raises: GateError POLICY_*."""
     judgement = reading.judgement
     if judgement.code is None and (run.explain or judgement.effect <= run.effect):

@@ -29,11 +29,12 @@ from tidegate.engines.duckdb.messages import (
     Version,
 )
 from tidegate.engines.duckdb.opinion import explained, read
+from tidegate.engines.duckdb.rehearsal import rehearse
 from tidegate.engines.duckdb.session import Session, bound_memory
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.serve import Answer, serve
 from tidegate.errors import Code, GateError
-from tidegate.statements import Effect, Judgement
+from tidegate.statements import Effect, Judgement, Rehearsal
 
 Body = TypeVar("Body")
 
@@ -54,6 +55,7 @@ class Worker:
             "release": lambda _: self.session.release(),
             "inspect": lambda body: self.inspect(unpack(body, Question)),
             "look": lambda body: self.look(unpack(body, Look)),
+            "rehearse": lambda body: self.rehearse(unpack(body, Run)),
             "stamp": lambda body: self.stamp(unpack(body, Version)),
         }
 
@@ -130,6 +132,9 @@ class Worker:
             return Told(counts=catalog.counts(cursor, look.browse))
         finally:
             self.session.drop(cursor)
+
+    def rehearse(self, run: Run) -> Rehearsal:
+        return rehearse(self.session, run)
 
     def stamp(self, version: Version) -> str:
         cursor = self.session.cursor(version.version)

@@ -1,0 +1,130 @@
+"""Decides how a change of a DuckDB table is tried and rolled back, and when it is not. Runs in the
+worker.
+
+DuckDB reaches nothing outside the file here: all that a statement does is in its transaction, but
+for the numbers that it takes from sequences. What triggers do would not be among the rows shown.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import duckdb
+
+from tidegate.engines import rehearsal as shared
+from tidegate.engines.duckdb.execution import check_effect
+from tidegate.engines.duckdb.messages import Run
+from tidegate.engines.duckdb.opinion import explained, read
+from tidegate.engines.duckdb.session import Session
+from tidegate.engines.rehearsal import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, UNREAD, quoted
+from tidegate.sql.dialects.duckdb import DIALECT
+from tidegate.sql.outline import Outline, Part, outline
+from tidegate.statements import Effect, Rehearsal
+
+Rows = list[tuple[Any, ...]]
+
+_NO_CALLS = frozenset(
+    """
+    and or not in where set between like when then else case values select from join on using as
+    exists union all distinct having by
+    """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
+)
+
+_LOOK = """
+WITH made AS (SELECT lower(function_name) AS name FROM duckdb_functions() WHERE NOT internal)
+SELECT contains(lower(t.sql), 'nextval'),
+  EXISTS (FROM made WHERE contains(lower(t.sql), name) OR list_contains($3, name)
+    OR EXISTS (FROM duckdb_indexes() AS i WHERE i.table_oid = t.table_oid
+      AND contains(lower(i.sql), name))),
+  EXISTS (FROM duckdb_triggers())
+FROM duckdb_tables() AS t
+WHERE NOT t.internal AND NOT t.temporary AND t.database_name = current_database()
+  AND lower(t.schema_name) = lower($1) AND lower(t.table_name) = lower($2)"""
+
+_COLUMNS = """
+SELECT column_name FROM duckdb_columns() WHERE database_name = current_database()
+  AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2) ORDER BY column_index"""
+
+_KEY = """
+SELECT unnest(constraint_column_names) FROM duckdb_constraints()
+WHERE database_name = current_database() AND lower(schema_name) = lower($1)
+  AND lower(table_name) = lower($2) AND constraint_type = 'PRIMARY KEY'"""
+
+
+def rehearse(session: Session, run: Run) -> Rehearsal:
+    """Try it. Raises: GateError POLICY_* if it does more than `run.effect`; duckdb.Error."""
+    found = outline(run.text, "duckdb")
+    if isinstance(found, str):
+        return Rehearsal(reason=found)
+    refused = shared.unfit(found, run.params)
+    if refused is not None:
+        return refused
+    check_effect(read(run.text), run)
+    known = {function.lower() for function in DIALECT.functions} | _NO_CALLS
+    if found.qualified or not {call.lower() for call in found.calls} <= known:
+        return Rehearsal(reason="it calls a function that may do more than compute.")
+    if len(found.name) > 2:
+        return Rehearsal(reason="its database is not known.")
+    if found.query.text and not _only_reads(session, run.version, found.query.text):
+        return UNREAD
+    cursor = session.cursor(run.version, writes=True)
+    try:
+        return _try(cursor, run, found)
+    finally:
+        with suppress(duckdb.Error):
+            cursor.execute("ROLLBACK")
+        session.drop(cursor)
+
+
+def _only_reads(session: Session, version: str, query: str) -> bool:
+    cursor = session.cursor(version)
+    try:
+        return explained(read(query), cursor).effect is Effect.READ
+    finally:
+        session.drop(cursor)
+
+
+def _try(cursor: duckdb.DuckDBPyConnection, run: Run, found: Outline) -> Rehearsal:
+    name = found.name[-1][0]
+    schema = found.name[0][0] if len(found.name) > 1 else run.schema or "main"
+    looked = _ask(cursor, _LOOK, [schema, name, sorted(found.calls)])
+    if len(looked) != 1:
+        return Rehearsal(reason="it is not about a plain table.")
+    counts, calls, triggers = looked[0]
+    if triggers:
+        return Rehearsal(reason="the database has triggers.")
+    if counts:
+        return Rehearsal(
+            reason="it may take a number from a sequence, which a rollback does not give back."
+        )
+    if calls:
+        return Rehearsal(reason="it calls functions of users.")
+    columns = [str(row[0]) for row in _ask(cursor, _COLUMNS, [schema, name])][:MOST_COLUMNS]
+    shown = [f"left(CAST({quoted(each)} AS VARCHAR), {MOST_CHARS})" for each in columns]
+    key = [quoted(str(row[0])) for row in _ask(cursor, _KEY, [schema, name])] or ["rowid"]
+    counting = shared.counting(found)
+    if counting.text and _ask_part(cursor, counting, run.params)[0][0] > MOST_TOUCHED:
+        return shared.TOO_MANY
+    if found.verb == "insert":
+        rows = _ask(cursor, shared.returning(found, shown), run.params)
+        return shared.added(len(rows), columns, rows[: run.max_rows])
+    sampling = shared.sampling(found, shown, key, run.max_rows)
+    before = _ask_part(cursor, sampling, run.params)
+    ((affected,),) = _ask(cursor, run.text, run.params)
+    if found.verb == "delete":
+        return shared.rehearsed(affected, columns, before, None)
+    again = f"SELECT {', '.join([*shown, *key])} FROM {quoted(schema)}.{quoted(name)} WHERE "
+    again += " AND ".join(f"{each} = ${place}" for place, each in enumerate(key, 1))
+    after: Rows = []
+    for row in before:
+        after += _ask(cursor, again, list(row[len(columns) :]))
+    return shared.rehearsed(affected, columns, before, after)
+
+
+def _ask_part(cursor: duckdb.DuckDBPyConnection, part: Part, params: list[Any] | None) -> Rows:
+    return _ask(cursor, part.text, shared.taken(part, params))
+
+
+def _ask(cursor: duckdb.DuckDBPyConnection, text: str, params: list[Any] | None) -> Rows:
+    return cursor.execute(text, params or None).fetchall()
