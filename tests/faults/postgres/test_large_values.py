@@ -137,3 +137,18 @@ async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server)
                 await task
             assert caught.value.code is Code.SOURCE_UNREACHABLE
             assert await case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_a_line_that_is_given_up_just_when_more_has_come_is_told(case):
+    """As happens when a cancelled statement's time to end is over."""
+    async with case.opened() as engine:
+        task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))
+        while not any(errand.session.line.taking for errand in engine._server.running):
+            await asyncio.sleep(0)
+        (errand,) = engine._server.running
+        errand.session.line._readable()
+        errand.session.line.close()
+        with pytest.raises(GateError) as caught:
+            await task
+        assert caught.value.code is Code.SOURCE_UNREACHABLE
+        assert await case.ask(engine, "SELECT 1") == [(1,)]

@@ -129,6 +129,8 @@ class Wire:
             await self._waiter
         finally:
             self._waiter = None
+        if not self.open:  # it was closed between the signal and our turn
+            raise lost()
 
     async def until_writable(self) -> None:
         """Wait until more can be sent; take in meanwhile what the server sends, or both stall."""
