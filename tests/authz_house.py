@@ -75,7 +75,8 @@ class House:
         self._actors: dict[str, Actor] = {}
         place = directory / "shop"
         place.mkdir()
-        self.shop: Shop = self.engine.make(place, ACTORS)
+        # What one way of a tool drops is gone for the other.
+        self.shop: Shop = self.engine.make(place, (*ACTORS, *(f"{a}_confirmed" for a in ACTORS)))
         source = {
             "name": setting, "url": self.shop.url, "tags": (TAG,), **SETTINGS[setting]
         }  # fmt: skip
@@ -182,7 +183,9 @@ class Caller:
         else:
             arguments[row.takes] = {ID: house.source.id, NAME: house.source.name}[row.takes]
         if row.text is not None:
-            arguments[row.text] = house.engine.statement(effect, actor)
+            way = name.partition(" ")[2]
+            by = f"{actor}_{way}" if way else actor
+            arguments[row.text] = house.engine.statement(effect, by)
         if name == "disconnect":
             await house.connect()
         found = word(await self.peer.call(name.partition(" ")[0], **arguments))

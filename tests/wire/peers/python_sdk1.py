@@ -2,7 +2,8 @@
 
 Run by the SDK's own interpreter: `python_sdk1.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, and optionally `revision`, `token` and `calls` (pairs of tool and arguments,
-made instead of the conversation with the fixtures). Imports nothing of the server.
+made instead of the conversation with the fixtures; `resources/read` stands for a tool).
+Imports nothing of the server.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": [], "session": 
 TOLD = asyncio.Event()
 
 
+async def note(response: httpx.Response) -> None:
+    """Keep the HTTP status of what answers a call."""
+    if any(method in response.request.content for method in (b'"tools/call"', b'"resources/read"')):
+        REPORT.setdefault("statuses", []).append(response.status_code)
+
+
 @asynccontextmanager
 async def streams():
     if "command" in CONFIG:
@@ -35,7 +42,9 @@ async def streams():
     else:
         headers = {"Authorization": f"Bearer {CONFIG['token']}"} if "token" in CONFIG else {}
         async with (
-            httpx.AsyncClient(headers=headers, timeout=60) as client,
+            httpx.AsyncClient(
+                headers=headers, timeout=60, event_hooks={"response": [note]}
+            ) as client,
             streamable_http_client(CONFIG["url"], http_client=client) as (read, write, session_id),
         ):
             yield read, write
@@ -106,6 +115,9 @@ async def talk(session: ClientSession) -> None:
 
 async def outcome(session: ClientSession, name: str, given: dict[str, Any]) -> dict[str, Any]:
     try:
+        if name == "resources/read":
+            read = await session.read_resource(AnyUrl(given["uri"]))
+            return {"text": read.contents[0].text}
         result = await session.call_tool(name, given)
     except McpError as error:
         return {"code": error.error.code, "message": error.error.message}

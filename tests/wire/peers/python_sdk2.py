@@ -25,13 +25,19 @@ REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": []}
 TOLD = asyncio.Event()
 
 
+async def note(response: httpx2.Response) -> None:
+    """Keep the HTTP status of what answers a call."""
+    if any(method in response.request.content for method in (b'"tools/call"', b'"resources/read"')):
+        REPORT.setdefault("statuses", []).append(response.status_code)
+
+
 def server() -> Any:
     if "command" in CONFIG:
         program, *arguments = CONFIG["command"]
         return StdioServerParameters(command=program, args=arguments)
     if "token" in CONFIG:
         headers = {"Authorization": f"Bearer {CONFIG['token']}"}
-        client = httpx2.AsyncClient(headers=headers, timeout=60)
+        client = httpx2.AsyncClient(headers=headers, timeout=60, event_hooks={"response": [note]})
         return streamable_http_client(CONFIG["url"], http_client=client)
     return CONFIG["url"]
 
@@ -100,6 +106,9 @@ async def talk(client: Client) -> None:
 
 async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str, Any]:
     try:
+        if name == "resources/read":
+            read = await client.read_resource(given["uri"])
+            return {"text": read.contents[0].text}
         result = await client.call_tool(name, given)
     except MCPError as error:
         return {"code": error.code, "message": error.message}

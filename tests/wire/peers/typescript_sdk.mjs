@@ -40,6 +40,15 @@ function packages() {
   };
 }
 
+// Keeps the HTTP status of what answers a call.
+async function noting(url, init) {
+  const response = await fetch(url, init);
+  if (/"(tools\/call|resources\/read)"/.test(String(init?.body ?? ""))) {
+    (report.statuses ??= []).push(response.status);
+  }
+  return response;
+}
+
 function open({ Client, Stdio, Http, name }) {
   const options = { capabilities: { elicitation: {}, sampling: {}, roots: {} } };
   if (config.sdk === 2) {
@@ -71,7 +80,7 @@ function open({ Client, Stdio, Http, name }) {
   const headers = config.token ? { Authorization: `Bearer ${config.token}` } : {};
   const transport = config.command
     ? new Stdio({ command: program, args: rest, stderr: "ignore" })
-    : new Http(new URL(config.url), { requestInit: { headers } });
+    : new Http(new URL(config.url), { requestInit: { headers }, fetch: noting });
   return { client, transport };
 }
 
@@ -107,6 +116,9 @@ async function tools(client, modern) {
 
 async function outcome(client, name, given) {
   try {
+    if (name === "resources/read") {
+      return { text: (await client.readResource({ uri: given.uri })).contents[0].text };
+    }
     const result = await client.callTool({ name, arguments: given });
     return {
       text: textOf(result),

@@ -1,0 +1,157 @@
+"""The HTTP statuses of the workbench's error table, in each mode, as official clients have them.
+
+The Python SDK 1.x loses its session on a status that is an error, so `auto` answers it with 200,
+and the Python SDK 2.x, which gives the same name.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Serving, serving, tidegate
+from patience import wait_until
+from wire.conversations import python_sdk, typescript_sdk
+
+Converse = Callable[[dict[str, Any]], dict[str, Any]]
+CLIENTS: dict[str, Converse] = {
+    "python 1": lambda config: python_sdk(1, config),
+    "python 2": lambda config: python_sdk(2, {**config, "mode": "auto"}),
+    "typescript 1": lambda config: typescript_sdk(1, config),
+    "typescript 2": lambda config: typescript_sdk(2, {**config, "mode": "auto"}),
+}
+FRAGILE = "python 1"
+SPARED = (FRAGILE, "python 2")
+MODES = ("auto", "seed", "compat")
+LOST = (FRAGILE, "seed")
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+NOWHERE = "tablepro://nowhere"
+
+each_client = pytest.mark.parametrize("client", sorted(CLIENTS))
+
+
+class House:
+    """A state with two sources, one of which nobody can reach, and a token."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state = directory / "state"
+        self.settings = directory / "tidegate.json"
+        with closing(sqlite3.connect(directory / "towns.db")) as made, made:
+            made.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY)")
+        self.sources = [
+            {"name": "towns", "url": f"sqlite:///{directory}/towns.db"},
+            {"name": "away", "url": "postgresql://nobody@127.0.0.1:1/none"},
+        ]
+        self.token = self.make("peer")
+
+    def make(self, name: str, *words: str) -> str:
+        made = tidegate("token", "create", name, "--scope", "readOnly", *words, state=self.state)
+        return made.out.strip()
+
+    @contextmanager
+    def served(self, mode: str) -> Iterator[dict[str, Any]]:
+        """How a client reaches it."""
+        settings = {"http_error_status": mode, "sources": self.sources, "body_limit_bytes": 20_000}
+        self.settings.write_text(json.dumps(settings))
+        words = ("serve", "--http", "127.0.0.1:0", "--config", str(self.settings))
+        with serving(words, self.state) as server:
+            yield {"url": f"{_address(server)}/mcp/workbench", "token": self.token}
+
+
+def _address(server: Serving) -> str:
+    line = server.until("serving")
+    return next(word for word in line.split() if word.startswith("http")).removesuffix("/mcp")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def calls(ids: dict[str, str]) -> list[tuple[list[Any], int, int]]:
+    """A call, its JSON-RPC code (0 if it is answered), and its status by the table."""
+    towns, away = {"connection_id": ids["towns"]}, {"connection_id": ids["away"]}
+    select = ["execute_query", {**towns, "query": "SELECT id FROM towns"}]
+    endless = ["execute_query", {**towns, "query": ENDLESS, "timeout_seconds": 1}]
+    return [
+        (select, 0, 200),
+        (["execute_query", {**towns, "query": "DELETE FROM towns"}], -32007, 403),
+        (["execute_query", towns], -32602, 200),
+        (["focus_query_tab", {"tab_id": "none"}], -32602, 200),
+        (["no_such_tool", {}], -32601, 200),
+        (endless, -32003, 200),
+        (["connect", away], -32000, 503),
+        (["resources/read", {"uri": NOWHERE}], -32601, 404),
+        (select, 0, 200),
+    ]
+
+
+def _ids(converse: Converse, where: dict[str, Any]) -> dict[str, str]:
+    (listed,) = converse({**where, "calls": [["list_connections", {}]]})["results"]
+    return {each["name"]: each["id"] for each in json.loads(listed["text"])["connections"]}
+
+
+def _check(result: dict[str, Any], code: int, status: int) -> None:
+    if not code:
+        assert "code" not in result, result
+        return
+    # The TypeScript SDKs give the HTTP status as the code and the whole reply as the message.
+    assert str(code) in f"{result['code']} {result['message']}", result
+
+
+@each_client
+@pytest.mark.parametrize("mode", MODES)
+def test_each_error_has_the_status_of_its_mode(house: House, client: str, mode: str) -> None:
+    converse = CLIENTS[client]
+    with house.served(mode) as where:
+        listed = calls(_ids(converse, where))
+        if (client, mode) == LOST:
+            listed = [each for each in listed if each[2] == 200]
+        report = converse({**where, "calls": [call for call, _, _ in listed]})
+    plain = mode == "compat" or (mode == "auto" and client in SPARED)
+    assert report["statuses"] == [200 if plain else status for _, _, status in listed]
+    for result, (_, code, status) in zip(report["results"], listed, strict=True):
+        _check(result, code, status)
+
+
+def test_the_table_ends_the_session_of_the_client_for_which_auto_spares_it(house: House) -> None:
+    converse = CLIENTS[FRAGILE]
+    with house.served("seed") as where:
+        wrong = [call for call, _, status in calls(_ids(converse, where)) if status == 403]
+        with pytest.raises(AssertionError, match="403"):
+            converse({**where, "calls": wrong})
+
+
+@pytest.mark.parametrize(
+    ("client", "mode"),
+    # That the fragile one is lost on such a status is shown above.
+    [(each, mode) for each in sorted(CLIENTS) for mode in MODES if (each, mode) != LOST],
+)
+def test_a_fault_of_the_server_is_500_where_the_mode_has_it(
+    house: House, client: str, mode: str
+) -> None:
+    with house.served(mode) as where:
+        house.settings.write_text("{")
+        report = CLIENTS[client]({**where, "calls": [["list_connections", {}]]})
+    plain = mode == "compat" or (mode == "auto" and client in SPARED)
+    assert report["statuses"] == [200 if plain else 500]
+    _check(report["results"][0], -32603, 500)
+
+
+@each_client
+def test_what_the_door_refuses_has_its_status_for_every_client(house: House, client: str) -> None:
+    expired = house.make("short", "--expires", "1s")
+    wait_until(
+        lambda: '"expired"' in tidegate("token", "list", "--json", state=house.state).out, "the end"
+    )
+    with house.served("compat") as where:
+        for token, told in ((expired, "expired"), ("tg_" + "x" * 43, "[Uu]nauth|not valid")):
+            # The Python SDK 2 keeps what the server said to itself.
+            with pytest.raises(AssertionError, match=f"401|{told}|returned an error response"):
+                CLIENTS[client]({**where, "token": token, "calls": []})
