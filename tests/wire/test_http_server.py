@@ -181,6 +181,10 @@ REFUSED: dict[str, tuple[int, bytes]] = {
         400,
         HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ),
+    "chunks behind another coding on a line of its own": (
+        501,
+        HEAD + b"Transfer-Encoding: cow\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
     "chunks behind a tabulator": (
         400,
         HEAD + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
@@ -653,6 +657,148 @@ def test_the_time_for_a_head_begins_with_its_first_byte() -> None:
         connection.connection_lost(None)
 
     asyncio.run(main())
+
+
+def test_who_leaves_an_answer_lying_is_cut_off() -> None:
+    async def test(house: House) -> None:
+        reader, writer = await house.connect()
+        writer.write(sized(b"x", b"/large") * 2)
+        async with asyncio.timeout(PATIENCE_S):
+            while not house.reached:
+                await asyncio.sleep(0)
+            # There is room for one connection only: until that one is cut off.
+            while status_of(await house.say(sized(b"y", more=LAST))) != 200:
+                pass
+        assert len(await rest_of(reader)) < 30_000_000
+        writer.close()
+        assert [path for _, path, _ in house.reached] == ["/large", "/echo"]
+
+    server = partial(Server, deadlines=Deadlines(0.2, 60, 60), sweep_s=0.05, most_connections=1)
+    run(test, server=server)
+
+
+class Pipe(Wire):
+    """A client that leaves `unread` bytes of what it was answered."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1")
+        self.unread = 0
+        self.heard = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def pause_reading(self) -> None:
+        self.heard = False
+
+    def resume_reading(self) -> None:
+        self.heard = True
+
+
+def test_who_reads_an_answer_slowly_is_let_be() -> None:
+    async def main() -> None:
+        house, pipe = House(), Pipe()
+        server = Server(house.application)
+        connection = server.connection()
+        connection.connection_made(pipe)
+        pipe.unread = 30_000_000
+        for last in (b"", LAST):
+            connection.data_received(sized(b"x", b"/echo", last))
+            while b"x-echo" not in pipe.written:
+                await asyncio.sleep(0)
+            pipe.written = b""
+            connection.look()
+            for _ in range(3):
+                server.now += 70
+                pipe.unread -= 1_000_000
+                connection.look()
+                assert connection.waits == "reading"
+                assert connection.since == server.now
+            server.now += 70
+            connection.look()
+            assert connection.since < server.now
+        connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+def test_who_does_not_read_is_not_read_from() -> None:
+    async def main() -> None:
+        house, pipe = House(), Pipe()
+        server = Server(house.application)
+        connection = server.connection()
+        connection.connection_made(pipe)
+        connection.pause_writing()
+        assert not pipe.heard
+        connection.data_received(sized(b"early", b"/early") + sized(b"x" * 70_000)[:-1])
+        connection.resume_writing()
+        assert not pipe.heard, "a body that nobody asked for is still ahead of its time"
+        while not pipe.written.endswith(b"early"):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            while not pipe.heard:
+                await asyncio.sleep(0)
+        connection.data_received(b"x" + sized(b"behind", b"/early"))
+        while not pipe.written.endswith(b"early"):
+            await asyncio.sleep(0)
+        connection.connection_lost(None)
+        house.go.set()
+
+    asyncio.run(main())
+
+
+def test_nothing_is_answered_while_an_answer_is_not_taken() -> None:
+    async def main() -> None:
+        house, pipe = House(), Pipe()
+        connection = Server(house.application).connection()
+        connection.connection_made(pipe)
+        connection.data_received(sized(b"x", b"/early"))
+        while not pipe.written:
+            await asyncio.sleep(0)
+        connection.pause_writing()
+        connection.data_received(sized(b"next") * 3)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [path for _, path, _ in house.reached] == ["/early"]
+        connection.resume_writing()
+        async with asyncio.timeout(PATIENCE_S):
+            while pipe.written.count(b"\r\n\r\nnext") < 3:
+                await asyncio.sleep(0)
+        connection.connection_lost(None)
+        house.go.set()
+
+    asyncio.run(main())
+
+
+def test_a_head_is_not_charged_for_what_came_before_it_in_one_piece() -> None:
+    async def main() -> None:
+        house, pipe = House(), Pipe()
+        connection = Server(house.application).connection()
+        connection.connection_made(pipe)
+        last = sized(b"last", more=LAST)
+        connection.data_received(sized(b"b" * 1_000) * 100 + last[:20])
+        connection.data_received(last[20:])
+        async with asyncio.timeout(PATIENCE_S):
+            await pipe.closed.wait()
+        assert pipe.written.count(b"HTTP/1.1 200") == 101
+        connection.connection_lost(None)
+
+    asyncio.run(main())
+
+
+def test_a_client_that_sends_no_more_ends_what_runs_for_it() -> None:
+    async def test(house: House) -> None:
+        reader, writer = await house.connect()
+        writer.write(sized(b"w", b"/wait"))
+        async with asyncio.timeout(PATIENCE_S):
+            while not house.reached:
+                await asyncio.sleep(0)
+            writer.write_eof()
+            await house.left.wait()
+        assert await rest_of(reader) == b""
+        writer.close()
+
+    run(test)
 
 
 def test_who_waits_for_us_is_not() -> None:

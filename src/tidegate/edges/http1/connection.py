@@ -47,6 +47,7 @@ class Connection(Reader):
         self._worker: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._draining = False
+        self._unread = 0
         self._lost = False
 
     # What the transport tells
@@ -59,7 +60,8 @@ class Connection(Reader):
             self._refuse(503)
 
     def eof_received(self) -> None:
-        """A client that sends no more has gone: the transport closes itself."""
+        """A client that sends no more has gone, also if it would still read: there is no telling.
+        The transport closes itself, behind what was written."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
@@ -76,11 +78,14 @@ class Connection(Reader):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
+        # Who does not take answers shall not go on to ask: what it asks would wait in our memory.
+        self.hold()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
         if drained is not None and not drained.done():
             drained.set_result(None)
+        self._go_on_if_wanted()
 
     # Answering
 
@@ -122,6 +127,13 @@ class Connection(Reader):
                     await self._waiter
                 finally:
                     self._waiter = None
+            if self._drained is not None:
+                self._draining = True
+                try:
+                    await self._drained
+                finally:
+                    self._draining = False
+                continue
             self._current = request = ready.popleft()
             try:
                 await application(request)
@@ -131,12 +143,6 @@ class Connection(Reader):
                 self._fail(request)
             if self._worker is not me:
                 return
-            if self._drained is not None:
-                self._draining = True
-                try:
-                    await self._drained
-                finally:
-                    self._draining = False
 
     def _fail(self, request: Request) -> None:
         """Answer what the application did not; a stream that is not ended was cut off."""
@@ -157,7 +163,18 @@ class Connection(Reader):
             return
         if self._ready:
             self._loop.call_soon(self._hand_over)
-        if self._held and len(self._ready) < MOST_WAITING:
+        self._go_on_if_wanted()
+
+    def _go_on_if_wanted(self) -> None:
+        """Read on, unless there is a reason left not to."""
+        incoming = self._incoming
+        if (
+            self._held
+            and not self._lost
+            and self._drained is None
+            and len(self._ready) < MOST_WAITING
+            and (incoming is None or incoming.ahead <= MOST_AHEAD)
+        ):
             self.go_on()
 
     def _hand_over(self) -> None:
@@ -223,15 +240,25 @@ class Connection(Reader):
 
     @property
     def waits(self) -> str:
-        """What the client keeps us waiting for: `request`, `head`, `body`, or nothing."""
+        """What the client keeps us waiting for: `request`, `head`, `body`, that it is `reading`
+        what it was answered, or nothing."""
         if self._current is not None:
             late = self._incoming is self._current and not self._current.begun
             return "body" if late else ""
+        if self.backlog:
+            return "reading"
         if self._ready:
             return ""
         if self._incoming is not None:
             return "body"
         return "request" if self._between else "head"
+
+    def look(self) -> None:
+        """See whether the client has read anything since the last look."""
+        backlog = self.backlog
+        if backlog < self._unread:
+            self.since = self._server.now
+        self._unread = backlog
 
     def write(self, data: bytes) -> None:
         self._transport.write(data)

@@ -64,7 +64,7 @@ class Head:
         self.length = None if self.chunked else int(self.headers.get(b"content-length", b"0"))
         if self.chunked and not modern:
             raise Malformed(400)
-        if self.chunked and self.headers[b"transfer-encoding"].lower() != b"chunked":
+        if self.chunked and _codings(pairs) != [b"chunked"]:
             raise Malformed(501)
 
     @property
@@ -85,6 +85,11 @@ def read_head(method: bytes, target: bytes, raw: Pairs, version: str, *, keeps_a
     return Head(
         method.decode("ascii"), path, pairs, modern=version == "1.1", keeps_alive=keeps_alive
     )
+
+
+def _codings(pairs: Pairs) -> list[bytes]:
+    """Of all lines: who stands before us may have read another than the last."""
+    return [value.lower() for name, value in pairs if name == b"transfer-encoding"]
 
 
 def _size(target: bytes, raw: Pairs) -> int:

@@ -37,6 +37,7 @@ class Reader(asyncio.Protocol, Line):
         self._head: Head | None = None
         self._messages = 0
         self._piece = 0
+        self._first = False
         self._bytes = 0
         self._body_bytes = 0
         self._spared = 0
@@ -81,7 +82,7 @@ class Reader(asyncio.Protocol, Line):
 
     def _feed(self, data: bytes) -> None:
         fresh, before = self._between, self._messages
-        self._piece = len(data)
+        self._piece, self._first = len(data), fresh
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -116,11 +117,16 @@ class Reader(asyncio.Protocol, Line):
     # What the parser tells
 
     def on_message_begin(self) -> None:
+        if self._deaf:  # the parser would keep a connection that we do not
+            raise Malformed(400)
         self._between = False
         self._begin()
         self._target = b""
         self._pairs = []
-        self._bytes = self._body_bytes = 0
+        # Of a piece, what comes before this request is not counted as its head.
+        self._bytes = 0 if self._first else -self._piece
+        self._first = False
+        self._body_bytes = 0
         self._messages += 1
 
     def on_url(self, url: bytes) -> None:

@@ -108,6 +108,11 @@ class Request:
         """Whether an answer has begun."""
         return self._begun
 
+    @property
+    def ahead(self) -> int:
+        """Bytes of the body that are here though nobody has asked for them."""
+        return self._size if self._limit is None and not self.answered else 0
+
     def when_gone(self, left: Callable[[], None] | None) -> None:
         """Call `left` once when the client goes before it has its answer; None forgets it."""
         self._left = left

@@ -15,8 +15,8 @@ SWEEP_S = 5.0
 
 class Deadlines(NamedTuple):
     """Seconds that a client may let pass: between requests, from the first byte of a request to
-    the end of its head, and to the end of its body. What has an answer on its way is let be,
-    however slowly the client reads it."""
+    the end of its head, and to the end of its body. An answer may be read however slowly, but not
+    be left lying for `idle_s`. A stream is bounded by what it may leave unread (`sse`)."""
 
     idle_s: float = 75.0
     head_s: float = 30.0
@@ -44,6 +44,7 @@ class Server:
         deadlines = deadlines or Deadlines()
         self._patience = {
             "request": deadlines.idle_s,
+            "reading": deadlines.idle_s,
             "head": deadlines.head_s,
             "body": deadlines.body_s,
         }
@@ -68,6 +69,7 @@ class Server:
         while True:
             self.now = loop.time()
             for connection in list(self._connections):
+                connection.look()
                 waits = connection.waits
                 if waits and self.now - connection.since > self._patience[waits]:
                     connection.abort()
