@@ -84,10 +84,10 @@ async def _no_opinion(engine: object, request: object, judgement: Judgement) -> 
 
 
 LEFT_OUT: dict[str, dict[str, Any]] = {
-    "judge": {"judge": lambda text, dialect: _READ},
-    "database's opinion": {"_inspect": _no_opinion},
+    "judge": {"judged": lambda call, source: _READ},
+    "database's opinion": {"inspected": _no_opinion},
     "policy": {
-        "_weigh": lambda call, source, judgement: _ALLOW,
+        "weighed": lambda call, source, judgement: _ALLOW,
         "identity_of": lambda actor, source: None,
         "shield_of": lambda actor, source: None,
     },

@@ -65,11 +65,11 @@ def test_the_last_stage_has_no_stand_in_and_the_first_all() -> None:
 
 
 def test_the_real_parts_are_back_behind_a_stage_that_failed() -> None:
-    real = gateway.judge
+    real = gateway.judged
     with pytest.raises(ZeroDivisionError), layers.swapped(layers.stand_ins("pipeline")):
-        assert gateway.judge is not real
+        assert gateway.judged is not real
         raise ZeroDivisionError
-    assert gateway.judge is real
+    assert gateway.judged is real
 
 
 def test_a_part_that_the_pipeline_no_longer_has_is_an_error() -> None:
