@@ -14,10 +14,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from tidegate.app import SURFACES
 from tidegate.calls import Call
 from tidegate.config.following import FOLLOWED
 from tidegate.config.model import Config
+from tidegate.config.surfaces import SURFACES
 from tidegate.edges.cli import main as cli_main
 from tidegate.edges.cli import parser as cli_parser
 from tidegate.errors import FATES

@@ -23,12 +23,13 @@ from tidegate.config.following import Awaited, Following
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
+from tidegate.config.surfaces import check_surface
 from tidegate.connections import Connections, Declared
 from tidegate.custody import refuse_foreign_hands
 from tidegate.declared import declared, source_of
 from tidegate.desk import Desk
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
+from tidegate.errors import GateError
 from tidegate.gateway import Gateway
 from tidegate.history import History
 from tidegate.identity.actors import ANONYMOUS, stdio
@@ -48,8 +49,6 @@ from tidegate.store.pairings import Pairings
 from tidegate.store.secret import kept_secret
 from tidegate.store.sqlite import SqliteStore
 from tidegate.surfaces.surface import Surface
-
-SURFACES = ("core", "workbench")
 
 
 class App:
@@ -261,16 +260,6 @@ class App:
         self.history.close()
         self.audit.close()
         self.store.close()
-
-
-def check_surface(name: str) -> None:
-    """Raises: GateError CONFIG_INVALID if there is no such surface."""
-    if name not in SURFACES:
-        raise GateError(
-            Code.CONFIG_INVALID,
-            f"There is no surface {name!r}",
-            hint=f"Choose from {', '.join(SURFACES)}.",
-        )
 
 
 def _identify_nobody(bearer: str | None, address: str) -> Actor:

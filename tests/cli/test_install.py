@@ -319,3 +319,29 @@ def test_an_entry_for_what_is_not_there_is_not_written(
     ended = install("cursor", *words)
     assert (ended.status, ended.out, ended.err.count("\n")) == (status, "", 1)
     assert not (home / ".cursor").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--surface", "cor"], 78, "'cor'. Did you mean core? Choose from core, workbench."),
+        (["--stdio", "--surface", "nothing"], 78, "'nothing'. Choose from core, workbench."),
+        (["--http", "http://127.0.0.1:8765/mcp/cor"], 78, "Did you mean core?"),
+        (["--http", "localhost:8765"], 2, "Write it whole, like http://127.0.0.1:8765/mcp."),
+        (["--http", "http://127.0.0.1:1/mcp", "--surface", "core"], 2, "it ends in /mcp/core"),
+    ],
+)
+def test_an_entry_that_would_lead_nowhere_is_not_written(
+    install: Install, home: Path, words: list[str], status: int, said: str
+) -> None:
+    for more in ([], ["--print"]):
+        ended = install("cursor", *words, *more)
+        assert (ended.status, ended.out) == (status, ""), ended.err
+        assert said in ended.err and ended.err.count("\n") == 1
+    assert list(home.rglob("*")) == []
+
+
+def test_an_address_without_a_path_is_noted(install: Install) -> None:
+    ended = install("cursor", "--http", "https://gate.example.com", "--print")
+    assert ended.status == 0 and json.loads(ended.out)
+    assert "note: a server answers at https://gate.example.com/mcp" in ended.err

@@ -70,3 +70,14 @@ def test_what_nobody_asked_for_cannot_be_answered(run: Run, words: tuple[str, ..
 def test_a_token_is_not_asked_for_in_the_clear_or_at_no_address(run: Run, url: str) -> None:
     ended = run("pair", "ask", url, "--name", "laptop")
     assert (ended.status, ended.out) == (2, "")
+
+
+def test_nobody_who_waits_is_said_in_words(run: Run) -> None:
+    ended = run("pair", "list")
+    assert (ended.status, ended.out) == (0, "") and "nobody waits" in ended.err
+
+
+def test_a_server_that_is_not_there_is_said_in_words(run: Run) -> None:
+    ended = run("pair", "ask", "http://127.0.0.1:1", "--name", "x")
+    assert (ended.status, ended.out) == (69, "")
+    assert "did not answer: Connection refused." in ended.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import pytest
 from command_line import environment, tidegate
 from patience import HANG_S
 from tidegate import __version__
+from tidegate.config.sources import SourceSettings
 from tidegate.edges.cli.parser import build
+from tidegate.edges.cli.words.sources import SOURCE_RULES
 
 
 def actions(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
@@ -39,6 +42,30 @@ def test_help_names_every_command() -> None:
         assert f"\n    {command} " in ended.out
 
 
+@pytest.mark.parametrize("group", ["", "source", "token", "approvals", "pair", "audit"])
+def test_help_gives_each_command_a_line_with_what_it_does(group: str) -> None:
+    """`approvals` once stood on a line of its own: argparse forgets the indent of commands."""
+    shown = tidegate(*group.split(), "--help").out
+    listed = shown.partition("  ACTION\n" if group else "  COMMAND\n")[2].split("\n\n")[0]
+    lines = [line for line in listed.splitlines() if line[4:5].strip()]
+    assert lines
+    assert [line for line in lines if len(line.split(maxsplit=1)) == 1] == []
+
+
+def test_the_defaults_that_help_names_are_those_of_a_source() -> None:
+    """The first choice is the default: the words of the command line load no settings."""
+    fresh = SourceSettings(name="shop", url="sqlite:///shop.db")
+    told = {name: choices[0] for name, (choices, _) in SOURCE_RULES.items()}
+    assert told == {name: getattr(fresh, name) for name in SOURCE_RULES}
+
+
+def test_a_hint_that_the_message_ends_with_is_said_once(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "x.db").close()
+    tidegate("source", "add", "x", f"sqlite:///{tmp_path}/x.db", state=tmp_path / "state")
+    ended = tidegate("query", "x", "SELECT 1; SELECT 2", state=tmp_path / "state")
+    assert ended.err.count("Send one statement at a time.") == 1
+
+
 def test_every_argument_is_explained() -> None:
     unexplained = [(prog, action.dest) for prog, action in actions(build()) if not action.help]
     assert unexplained == []
@@ -57,10 +84,16 @@ def test_every_listing_has_json(listing: str) -> None:
         (["sevre"], "Did you mean serve?"),
         (["source", "rmove"], "Did you mean remove?"),
         (["token", "create", "a", "--scope", "readonly"], "Did you mean readOnly?"),
-        (["token", "create", "a"], "--scope"),
+        (["token", "create", "a"], "--scope is missing"),
+        (["query"], "SOURCE and SQL are missing"),
         (["serve", "--source", "shop"], "'shop' is not of the form NAME=URL"),
-        (["serve", "--surf", "core"], "--surf"),
-        (["query", "shop"], "SQL"),
+        (["serve", "--surf", "core"], "There is no option --surf. Did you mean --surface?"),
+        (["serve", "--htp=x"], "There is no option --htp. Did you mean --http?"),
+        (["--verison"], "Did you mean --version?"),
+        (["--config", "x.toml", "query", "a", "b"], "--config belongs behind the command"),
+        (["source", "--json", "list"], "--json belongs behind the command"),
+        (["query", "shop", "SELECT", "1"], "Too many words: 1. Put quotes"),
+        (["query", "shop"], "SQL is missing. `tidegate query --help`"),
         (["query", "shop", "SELECT 1", "--rows", "0"], "--rows 0"),
     ],
 )
@@ -74,7 +107,7 @@ def test_words_it_does_not_know_are_one_line_and_status_2(words: list[str], said
 def test_an_unknown_surface_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     ended = tidegate("serve", "--surface", "wrokbench", state=tmp_path)
     assert (ended.status, ended.out) == (78, "")
-    assert "wrokbench" in ended.err and "core, workbench" in ended.err
+    assert "'wrokbench'. Did you mean workbench? Choose from core, workbench." in ended.err
 
 
 def test_an_address_without_a_port_is_refused(tmp_path: Path) -> None:

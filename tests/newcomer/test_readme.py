@@ -1,7 +1,7 @@
 """Every command of README.md works, typed as it stands there.
 
 The demo is running while the others are typed, as it would be in another window: its address and
-token are in TIDEGATE_URL and TIDEGATE_TOKEN, its sample lies in the directory as `shop.db`.
+token are in TIDEGATE_URL and TIDEGATE_TOKEN, its state lies in the directory as `.demo`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def reader(tmp_path: Path) -> Iterator[dict[str, str]]:
             line = server.line()
             assert line, server.ended().err
             shown += line
-        (tmp_path / "shop.db").symlink_to(state / "shop.db")
+        (tmp_path / ".demo").symlink_to(state)
         exported = re.search(r"^export TIDEGATE_URL=(\S+) TIDEGATE_TOKEN=(\S+)$", shown, re.M)
         assert exported is not None
         yield {

@@ -30,7 +30,10 @@ def load(path_or_inline: str) -> Config:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise invalid(f"Cannot read the settings file `{path}`: {reason}.") from None
+        raise invalid(
+            f"Cannot read the settings file `{path}`: {reason}.",
+            hint="Check the path and who may read it.",
+        ) from None
     parse = {".toml": _parse_toml, ".json": _parse_json, ".yaml": _parse_yaml, ".yml": _parse_yaml}
     if path.suffix.lower() not in parse:
         raise invalid(

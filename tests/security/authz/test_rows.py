@@ -10,8 +10,8 @@ import pytest
 from authz_house import ACTORS, House, play
 from authz_rows import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
 from authz_shops import ENGINES, SETTINGS
-from tidegate.app import SURFACES
 from tidegate.config.sources import SourceSettings
+from tidegate.config.surfaces import SURFACES
 
 Names = set[tuple[str, str]]
 

@@ -56,8 +56,9 @@ def _verify(directory: Path, arguments: argparse.Namespace) -> int:
         say(f"note: {note}")
     until = _moment(report.signed_until) if report.signed_until is not None else "never"
     show(
-        f"{'intact' if report.intact else 'CHANGED'}: {report.lines} lines in {report.segments} "
-        f"segments, {report.checkpoints} checkpoints, signed until {until}"
+        f"{'intact' if report.intact else 'CHANGED'}: {_counted(report.lines, 'line')} in "
+        f"{_counted(report.segments, 'segment')}, {_counted(report.checkpoints, 'checkpoint')}, "
+        f"signed until {until}"
     )
     return 0 if report.intact else CHANGED
 
@@ -72,6 +73,8 @@ def _tail(directory: Path, arguments: argparse.Namespace) -> int:
     found = tail.newest(wanted, count + 1)
     for record in found[-count:] if count else ():
         show_one(record)
+    if not found:
+        say("note: nothing on record fits; `tidegate audit tail --all` shows all there is")
     if len(found) > count:
         say(f"note: these are the newest {count}; there are more, see -n")
     while arguments.follow:
@@ -168,7 +171,7 @@ def _what(fields: dict[str, Any]) -> list[str]:
         return [f"{fields.get('missed')} events are missing since {fields.get('since')}"]
     if "call_id" not in fields:
         return [f"{name}={fields[name]}" for name in ("segment", "next") if name in fields]
-    size = f"{fields['rows']} rows" if "rows" in fields else ""
+    size = _counted(fields["rows"], "row") if "rows" in fields else ""
     took = f"{fields['elapsed_ms']:.1f} ms" if "elapsed_ms" in fields else ""
     failed = " ".join(filter(None, (fields.get("code"), fields.get("error"))))
     # Without this word a dry run looks as if the change had run before anybody allowed it.
@@ -179,6 +182,10 @@ def _what(fields: dict[str, Any]) -> list[str]:
         *(fields.get("effect", ""), fields.get("verdict", ""), tried, answered),
         *(size, took, failed, text),
     ]
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _moment(moment: datetime) -> str:

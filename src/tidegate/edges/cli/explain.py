@@ -83,7 +83,8 @@ def _as_json(
 def _show(shown: dict[str, Any]) -> None:
     caller = shown["caller"]
     show(f"{caller['name']} ({caller['kind']}, {caller['scope']}) on {shown['source']}")
-    show(f"effect   {shown['effect']} ({shown['judged_by']})")
+    rule = shown["judged_by"]
+    show(f"effect   {shown['effect']}" + (f" ({rule})" if rule != shown["effect"] else ""))
     show(f"verdict  {shown['verdict']}: {shown['reason']}")
     if shown["hint"]:
         show(f"         {shown['hint']}")

@@ -9,8 +9,10 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from tidegate.config.addresses import check_issuer_url
+from tidegate.config.surfaces import check_surface
 from tidegate.edges.cli.allowlist import given, refuse_unknown
 from tidegate.edges.cli.application import OpenApp
 from tidegate.edges.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
@@ -66,8 +68,10 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
             "--bridge-scope, --source and --table are for an entry with a bridge.",
             hint="Give a server on HTTP a token that is for them alone.",
         )
+    if arguments.surface:
+        check_surface(arguments.surface)
     if arguments.http:
-        check_issuer_url(arguments.http, "--http")
+        _check_address(arguments.http, arguments.surface)
         if not _VARIABLE.fullmatch(arguments.token_env):
             raise GateError(
                 Code.ARGUMENT_INVALID,
@@ -88,6 +92,29 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
             inline = path.lstrip().startswith("{")
             words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
     return local_entry(client, words)
+
+
+def _check_address(url: str, surface: str | None) -> None:
+    """Raises: GateError ARGUMENT_INVALID, CONFIG_INVALID if it cannot lead to a surface."""
+    if "://" not in url:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"`{url[:80]}` is not an address.",
+            hint="Write it whole, like http://127.0.0.1:8765/mcp.",
+        )
+    check_issuer_url(url, "--http")
+    if surface:
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "--surface has no place beside --http.",
+            hint=f"The address names the surface: it ends in /mcp/{surface}.",
+        )
+    path = urlsplit(url).path.rstrip("/")
+    if not path:
+        say(f"note: a server answers at {url.rstrip('/')}/mcp, or below it by surface")
+    named = re.search(r"/mcp/([^/]+)$", path)
+    if named:
+        check_surface(named[1])
 
 
 def _program() -> str:

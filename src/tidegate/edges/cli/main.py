@@ -106,4 +106,5 @@ def _run(words: Sequence[str], open_app: OpenApp) -> int:
 def _complain(error: GateError) -> None:
     """`tidegate: message hint` on one line."""
     end = "" if error.message.endswith((".", "?", "!")) else "."
-    print(" ".join(f"tidegate: {error.message}{end} {error.hint}".split()), file=sys.stderr)
+    hint = "" if error.hint and error.message.endswith(error.hint) else error.hint
+    print(" ".join(f"tidegate: {error.message}{end} {hint}".split()), file=sys.stderr)

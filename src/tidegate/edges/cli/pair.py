@@ -61,6 +61,9 @@ async def _list(app: Application, arguments: argparse.Namespace) -> None:
         ]
         show_json({"pairings": rows})
         return
+    if not waiting:
+        say("nobody waits for a token")
+        return
     columns = ("id", "client", "address", "scope", "sources", "for", "answer within")
     show_table(columns, [_row(each, now) for each in waiting])
 
@@ -122,7 +125,8 @@ class _Server(NamedTuple):
             response = connection.getresponse()
             answer: Any = json.loads(response.read(65_536))
         except (OSError, HTTPException, ValueError) as error:
-            raise _unreachable(f"The server did not answer: {error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise _unreachable(f"The server did not answer: {reason}") from None
         finally:
             connection.close()
         if not isinstance(answer, dict):

@@ -15,7 +15,7 @@ from tidegate.edges.cli.words.options import (
 
 def add_token(commands: Commands) -> None:
     token = commands.add_parser("token", help="create, list and revoke tokens")
-    actions = token.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = token.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     create = actions.add_parser(
         "create", help="make a token and print it, once, alone on standard output"
     )
@@ -48,7 +48,7 @@ def add_token(commands: Commands) -> None:
         "--expires",
         default="never",
         metavar="TIME",
-        help="after such as 30d, 12h or 2w (default: never)",
+        help="when it ends: after 30d, 12h, 2w or such (default: never)",
     )
     listing = actions.add_parser("list", help="list the tokens, without their secrets")
     json_option(listing)
@@ -63,20 +63,25 @@ def add_pair(commands: Commands) -> None:
     pair = commands.add_parser(
         "pair", help="get a token from a running server, which its operator approves"
     )
-    actions = pair.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = pair.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     ask = actions.add_parser(
         "ask", help="ask a server for a token, wait for the answer, and print the token once"
     )
     ask.add_argument("url", metavar="URL", help="the server, such as http://127.0.0.1:7878")
     ask.add_argument("--name", required=True, help="who asks, as the operator will see it")
-    ask.add_argument("--scope", choices=SCOPES, default="readOnly", help="what it would do at most")
+    ask.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="readOnly",
+        help="what it would do at most (default: readOnly)",
+    )
     listing = actions.add_parser("list", help="list the requests that wait for an answer")
     json_option(listing)
     approve = actions.add_parser("approve", help="grant a request, or less than it asks for")
     approve.add_argument("--scope", choices=SCOPES, help="grant this scope instead")
     approve.add_argument("--name", help="list the token under this name (default: the client's)")
     approve.add_argument(
-        "--expires", metavar="TIME", help="let the token end after such as 30d, 12h or 2w"
+        "--expires", metavar="TIME", help="when the token ends: after 30d, 12h, 2w or such"
     )
     approve.add_argument(
         "--table",
@@ -91,12 +96,20 @@ def add_pair(commands: Commands) -> None:
         action.add_argument("id", metavar="ID", help="as shown by both sides, such as 7F3K-92QM")
     for action, says in ((ask, "it wants to see"), (approve, "it may see instead")):
         action.add_argument(
-            "--source", action="append", default=[], metavar="NAME", help=f"a source {says}"
+            "--source",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"a source {says}; may be repeated",
         )
         action.add_argument(
-            "--tag", action="append", default=[], metavar="TAG", help=f"sources with a tag {says}"
+            "--tag",
+            action="append",
+            default=[],
+            metavar="TAG",
+            help=f"sources with this tag {says}; may be repeated",
         )
-    ask.add_argument("--expires", default="90d", metavar="TIME", help="how long (default: 90d)")
+    ask.add_argument("--expires", default="90d", metavar="TIME", help="for how long (default: 90d)")
     for action in (ask, listing, approve, deny):
         action.set_defaults(module="pair")
     for action in (listing, approve, deny):
@@ -107,7 +120,7 @@ def add_audit(commands: Commands) -> None:
     audit = commands.add_parser(
         "audit", help="see what happened, and prove that the record is whole"
     )
-    actions = audit.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = audit.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     verify = actions.add_parser(
         "verify",
         help="check the whole record",
@@ -163,7 +176,9 @@ def add_audit(commands: Commands) -> None:
 
 def add_approvals(commands: Commands) -> None:
     approvals = commands.add_parser("approvals", help="answer calls that wait for a person")
-    actions = approvals.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = approvals.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True
+    )
     listing = actions.add_parser("list", help="list the questions that wait")
     listing.add_argument("--all", action="store_true", help="those that were answered too")
     show = actions.add_parser("show", help="show all of a question: statement, caller, dry run")

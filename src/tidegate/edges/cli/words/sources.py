@@ -11,8 +11,8 @@ Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
 SOURCE_RULES = {
     "external_access": (
-        ("blocked", "readOnly", "readWrite"),
-        "what callers from outside may do at most (default: readOnly)",
+        ("readOnly", "blocked", "readWrite"),
+        "what callers from outside may do at most",
     ),
     "ai_policy": (("alwaysAllow", "askEachTime", "never"), "what agents may do there"),
     "safe_mode": (
@@ -34,17 +34,20 @@ SOURCE_RULES = {
     ),
     "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
 }
-"""Settings of a source that are flags of `source add` and `update`, with what they mean."""
+"""Settings of a source that are flags of `source add` and `update`: what each may be, its default
+first, and what it means."""
 CLEARABLE = ("tags", "masks", "filters", "run-as")
 
 
-def _source_rules(action: argparse.ArgumentParser) -> None:
-    """The flags that say what a source admits; what is not given is None or empty."""
+def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
+    """The flags that say what a source admits; what is not given is None or empty, and has its
+    default if the source is made `anew`."""
     action.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
     )
     for name, (choices, explanation) in SOURCE_RULES.items():
-        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=explanation)
+        told = f"{explanation} (default: {choices[0]})" if anew else explanation
+        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=told)
     action.add_argument(
         "--run-as-role",
         metavar="ROLE",
@@ -87,7 +90,7 @@ def _source_rules(action: argparse.ArgumentParser) -> None:
 
 def add_source(commands: Commands) -> None:
     source = commands.add_parser("source", help="add, change, list, remove and test sources")
-    actions = source.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = source.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="save a source")
     add.add_argument("name", metavar="NAME", help="what callers will call it")
     add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
@@ -98,7 +101,7 @@ def add_source(commands: Commands) -> None:
         dest="external_access",
         help="let tokens that may write do so there; the same as --external-access readWrite",
     )
-    _source_rules(add)
+    _source_rules(add, anew=True)
     update = actions.add_parser(
         "update",
         help="change a source's settings",
@@ -109,7 +112,7 @@ def add_source(commands: Commands) -> None:
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="where it is now")
-    _source_rules(update)
+    _source_rules(update, anew=False)
     update.add_argument(
         "--clear",
         action="append",
@@ -174,18 +177,20 @@ def add_judge(commands: Commands) -> None:
         metavar="SQL",
         nargs="?",
         default="-",
-        help='one statement; - reads lines such as {"dialect":"sqlite","sql":"..."}',
+        help='one statement; - or nothing reads lines such as {"dialect":"sqlite","sql":"..."}',
     )
     judge.add_argument(
         "--dialect",
         metavar="NAME",
         default="default",
-        help="postgres, mysql, sqlite, duckdb; any other is judged most cautiously",
+        help="postgres, mysql, sqlite, duckdb; any other, and none, is judged most cautiously",
     )
     judge.add_argument(
         "--source", metavar="NAME", help="judge for this source, with its database's own opinion"
     )
-    judge.add_argument("--scope", choices=SCOPES, default="readOnly", help="of the caller")
+    judge.add_argument(
+        "--scope", choices=SCOPES, default="readOnly", help="of the caller (default: readOnly)"
+    )
     home_options(judge)
 
 
