@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tidegate.sql.outline import Outline, Part
@@ -15,6 +15,9 @@ MOST_CHARS = 200
 LOCK_WAIT_MS = 200
 
 TOO_MANY = Rehearsal(reason=f"it is about more than {MOST_TOUCHED:,} rows.")
+
+REKEYED = "rows whose key changes are not shown."
+"""What then has a row's key may have been another row."""
 
 UNREAD = Rehearsal(reason="the query that its rows come from does more than read.")
 
@@ -61,6 +64,11 @@ def unfit(outline: Outline, params: Sequence[Any] | None) -> Rehearsal | None:
     return Rehearsal(reason=f"it has {outline.parameters} placeholders for its parameters.")
 
 
+def rekeys(outline: Outline, key: Iterable[str]) -> bool:
+    """Whether an UPDATE sets a column of the key."""
+    return not outline.assigned.isdisjoint(name.lower() for name in key)
+
+
 def _where(outline: Outline) -> str:
     return f"WHERE ({outline.where.text}\n)" if outline.where.text else ""
 
@@ -92,7 +100,7 @@ def rehearsed(
         names,
         tuple([_shown(old[:width]) for old, _ in pairs]),
         tuple([_shown(new[:width]) for _, new in pairs]),
-        "" if len(pairs) == len(before) else "rows whose key changes are not shown.",
+        "" if len(pairs) == len(before) else REKEYED,
     )
 
 

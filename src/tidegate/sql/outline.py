@@ -19,6 +19,13 @@ from tidegate.sql.scan import scan
 
 _NOWHERE = frozenset({"SELECT", "TABLE", "VALUES", "WITH", "DEFAULT"})
 _NOT_IN_QUERY = frozenset({"RETURNING", "INTO", "FOR"})
+_NO_TABLES = frozenset({"ONLY", "IGNORE", "LOW_PRIORITY", "QUICK", "OR", "LATERAL"})
+"""Words before a table's name that could pass for one, with the name as its alias."""
+
+_NUMBERED = frozenset({"postgres", "duckdb"})
+"""Dialects in which `$2` takes the second parameter. To SQLite it is a name, and the first of the
+names that it meets takes the first."""
+
 _CONFLICTS = frozenset({("ON", "CONFLICT"), ("ON", "DUPLICATE")})
 _PLAIN_INSERT = "only a plain INSERT of VALUES or of a SELECT is tried."
 _HIDDEN_END = "its last word holds a semicolon."
@@ -44,6 +51,8 @@ class Outline(msgspec.Struct, frozen=True):
     table with its alias and `where` the condition, as written. `calls` are the names, in lower case
     if they are not quoted, that an opening bracket follows; `parameters` counts placeholders.
 
+    An UPDATE sets the columns that are `assigned`, in lower case.
+
     An INSERT gives a value for each of `columns`, None if that cannot be told; `query` is where its
     rows come from if it is not VALUES, and `body` the statement without what follows it.
     """
@@ -59,6 +68,7 @@ class Outline(msgspec.Struct, frozen=True):
     columns: tuple[tuple[str, bool], ...] | None = None
     query: Part = Part()
     body: str = ""
+    assigned: frozenset[str] = frozenset()
 
 
 def outline(text: str, dialect: str) -> Outline | str:
@@ -68,7 +78,7 @@ def outline(text: str, dialect: str) -> Outline | str:
     except Refusal as refusal:
         return f"{refusal.opinion.reason}."
     keys = [token.key for token in tokens]
-    places = _placeholders(tokens)
+    places = _placeholders(tokens, numbered=dialect in _NUMBERED)
     if places is None:
         return "its parameters are not plain placeholders."
     if ("NEXT", "VALUE", "FOR") in zip(keys, keys[1:], keys[2:], strict=False):
@@ -88,8 +98,10 @@ def outline(text: str, dialect: str) -> Outline | str:
     conditions = [at for at in outside if tokens[at].key == "WHERE"]
     stop = outside[-1] + 1 if not conditions else conditions[0]
     deletes = start == 2
+    assigned: frozenset[str] = frozenset()
     if not deletes:
         sets = [at for at in outside if tokens[at].key == "SET"]
+        assigned = _assigned(tokens[sets[0] : stop]) if sets else assigned
         stop = sets[0] if sets else end
     alias = tokens[end:stop]
     if alias and alias[0].key == "AS":
@@ -111,6 +123,7 @@ def outline(text: str, dialect: str) -> Outline | str:
         calls=_calls(tokens),
         qualified=_qualified(keys),
         parameters=_count(places),
+        assigned=assigned,
     )
 
 
@@ -155,6 +168,20 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> O
     )
 
 
+def _assigned(tokens: list[Token]) -> frozenset[str]:
+    """The names before the signs of equality that stand in no brackets: in a list of columns all
+    names, of a dotted one each part."""
+    found: set[str] = set()
+    depth, target = 0, True
+    for token in tokens[1:]:
+        depth += (token.key == "(") - (token.key == ")")
+        if not depth and token.key in ("=", ","):
+            target = token.key == ","
+        elif target and _names(token):
+            found.add(token.text.lower())
+    return frozenset(found)
+
+
 def _calls(tokens: list[Token]) -> frozenset[str]:
     return frozenset(
         token.text if token.kind == NAME else token.text.lower()
@@ -169,15 +196,16 @@ def _qualified(keys: list[str]) -> bool:
     )
 
 
-def _placeholders(tokens: list[Token]) -> dict[int, Placeholder] | None:
-    """The placeholders by where they stand; None if one is neither `?` nor `$1`."""
+def _placeholders(tokens: list[Token], *, numbered: bool) -> dict[int, Placeholder] | None:
+    """The placeholders by where they stand; None if one is neither `?` nor, where such are
+    `numbered`, `$1`."""
     found: dict[int, Placeholder] = {}
     for token in tokens:
         if token.kind != PARAM:
             continue
         if token.text == "?":
             found[token.at] = ("?", len(found))
-        elif re.fullmatch(r"\$[1-9]\d{0,4}", token.text):
+        elif numbered and re.fullmatch(r"\$[1-9]\d{0,4}", token.text):
             found[token.at] = (token.text, int(token.text[1:]) - 1)
         else:
             return None
@@ -218,6 +246,8 @@ def _name(tokens: list[Token], start: int) -> tuple[tuple[tuple[str, bool], ...]
     """The parts of the name that starts there, and where it ends."""
     parts: list[tuple[str, bool]] = []
     at = start
+    if at < len(tokens) and tokens[at].key in _NO_TABLES:
+        return (), at
     while at < len(tokens) and _names(tokens[at]):
         parts.append((tokens[at].text, tokens[at].kind == NAME))
         at += 1

@@ -257,6 +257,100 @@ async def test_triggers_are_never_set_off(able):
         assert able.digest(engine) == before
 
 
+async def test_a_word_before_the_table_is_not_taken_for_one(able):
+    """Else another table would be looked at than the one that changes."""
+    for word in ("only", "ignore", "low_priority"):
+        name = f"`{word}`" if able.name == "mysql" else f'"{word}"'
+        change(able, f"CREATE TABLE {name} (id integer primary key, name varchar(9))")
+    async with able.opened() as engine:
+        before = able.digest(engine)
+        for text in (
+            "DELETE FROM ONLY parts WHERE id = 1",
+            "UPDATE ONLY items SET name = 'x' WHERE id = 1",
+            "UPDATE IGNORE items SET name = 'x' WHERE id = 1",
+            "UPDATE LOW_PRIORITY items SET name = 'x' WHERE id = 1",
+        ):
+            try:
+                shown = await rehearse(able, engine, text)
+            except GateError as error:
+                assert error.details["rule"] != "read"
+            else:
+                assert shown.affected is None and "plain" in shown.reason
+        assert able.digest(engine) == before
+
+
+async def test_no_other_row_is_shown_for_one_whose_key_changes(able):
+    change(able, "CREATE TABLE k (id integer primary key, name varchar(9))")
+    change(able, "INSERT INTO k VALUES (1, 'a'), (2, 'b')")
+    text = "UPDATE k SET name = name, id = id - 1 WHERE id > 0"
+    if able.name == "mysql":
+        text = "UPDATE k SET `id` = id - 1 WHERE id > 0"
+    if able.name in ("postgres", "duckdb"):
+        change(able, "DROP TABLE k")
+        change(able, "CREATE TABLE k (id integer primary key, name varchar(9))")
+        change(able, "INSERT INTO k VALUES (2, 'b'), (3, 'c')")
+        if able.name == "postgres":
+            text = "UPDATE k SET (name, ID) = (name, id - 1) WHERE id > 0"
+    async with able.opened() as engine:
+        try:
+            shown = await rehearse(able, engine, text)
+        except GateError as error:
+            assert error.code is Code.SQL_FAILED  # it looks at uniqueness row by row
+        else:
+            assert (shown.affected, shown.before, shown.after) == (2, (), ())
+            assert "key" in shown.reason
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+async def test_a_column_that_is_called_rowid_tells_no_row(tmp_path, engine):
+    case = CASES[engine].prepare(tmp_path)
+    change(case, "CREATE TABLE r (rowid VARCHAR, name VARCHAR)")
+    change(case, "INSERT INTO r VALUES ('x', 'a'), ('x', 'b')")
+    async with case.opened() as engine:
+        shown = await rehearse(case, engine, "UPDATE r SET name = 'z' WHERE name = 'a'")
+        assert shown.affected == 1
+        assert shown.after in ((), (("x", "z"),))
+        shown = await rehearse(case, engine, "UPDATE r SET rowid = 'y' WHERE name = 'a'")
+        assert shown.after in ((), (("y", "a"),))
+
+
+async def test_rows_of_sqlite_whose_key_is_null_are_told_apart(tmp_path):
+    case = CASES["sqlite"].prepare(tmp_path)
+    change(
+        case,
+        "CREATE TABLE n (k TEXT PRIMARY KEY, name TEXT); INSERT INTO n VALUES (NULL, 'a'),"
+        " (NULL, 'b'); CREATE TABLE w (k TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID;"
+        " INSERT INTO w VALUES ('a', 'a'), ('b', 'b')",
+    )
+    async with case.opened() as engine:
+        for table, key in (("n", None), ("w", "a")):
+            text = f"UPDATE {table} SET name = 'z' WHERE name = 'a'"
+            shown = await rehearse(case, engine, text)
+            assert (shown.before, shown.after) == (((key, "a"),), ((key, "z"),))
+
+
+async def test_rows_of_other_tables_that_follow_in_sqlite_are_told_of(tmp_path):
+    case = CASES["sqlite"].prepare(tmp_path)
+    change(
+        case,
+        "CREATE TABLE c (i INTEGER REFERENCES items (id) ON DELETE CASCADE);"
+        " DELETE FROM parts; INSERT INTO c VALUES (1), (1)",
+    )
+    async with case.opened() as engine:
+        before = case.digest(engine)
+        shown = await rehearse(case, engine, "DELETE FROM items WHERE id = 1")
+        assert shown.affected == 1 and "other rows" in shown.reason
+        assert case.digest(engine) == before
+
+
+async def test_parameters_that_sqlite_counts_as_it_meets_them_are_not_tried(tmp_path):
+    case = CASES["sqlite"].prepare(tmp_path)
+    async with case.opened() as engine:
+        text = "UPDATE items SET name = $2 WHERE id = $1"
+        shown = await rehearse(case, engine, text, ("new", 1))
+        assert shown.affected is None and "placeholder" in shown.reason
+
+
 @pytest.fixture
 def postgres(tmp_path):
     return CASES["postgres"].prepare(tmp_path)
@@ -316,6 +410,13 @@ HAZARDS = {
         "ALTER TABLE parts DROP CONSTRAINT parts_item_id_fkey,"
         " ADD FOREIGN KEY (item_id) REFERENCES items ON DELETE CASCADE",
         "DELETE FROM items WHERE id = 1",
+    ),
+    "a word that is a table, too": (
+        'CREATE TABLE "only" (id int PRIMARY KEY, item_id int);'
+        " CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM nextval('counted'); RETURN OLD; END $$;"
+        " CREATE TRIGGER t BEFORE DELETE ON parts FOR EACH ROW EXECUTE FUNCTION f()",
+        "DELETE FROM ONLY parts WHERE id = 1",
     ),
     "a row's function": (
         "CREATE FUNCTION said(items) RETURNS text LANGUAGE sql AS"

@@ -100,9 +100,11 @@ def _try(cursor: duckdb.DuckDBPyConnection, run: Run, found: Outline) -> Rehears
         )
     if calls:
         return Rehearsal(reason="it calls functions of users.")
-    columns = [str(row[0]) for row in _ask(cursor, _COLUMNS, [schema, name])][:MOST_COLUMNS]
+    every = [str(row[0]) for row in _ask(cursor, _COLUMNS, [schema, name])]
+    columns = every[:MOST_COLUMNS]
     shown = [f"left(CAST({quoted(each)} AS VARCHAR), {MOST_CHARS})" for each in columns]
-    key = [quoted(str(row[0])) for row in _ask(cursor, _KEY, [schema, name])] or ["rowid"]
+    known = [str(row[0]) for row in _ask(cursor, _KEY, [schema, name])]
+    key = list(map(quoted, known)) or ["rowid"]
     counting = shared.counting(found)
     if counting.text and _ask_part(cursor, counting, run.params)[0][0] > MOST_TOUCHED:
         return shared.TOO_MANY
@@ -114,6 +116,10 @@ def _try(cursor: duckdb.DuckDBPyConnection, run: Run, found: Outline) -> Rehears
     ((affected,),) = _ask(cursor, run.text, run.params)
     if found.verb == "delete":
         return shared.rehearsed(affected, columns, before, None)
+    if before and shared.rekeys(found, known):
+        return Rehearsal(affected, reason=shared.REKEYED)
+    if before and not known and "rowid" in map(str.lower, every):
+        return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
     again = f"SELECT {', '.join([*shown, *key])} FROM {quoted(schema)}.{quoted(name)} WHERE "
     again += " AND ".join(f"{each} = ${place}" for place, each in enumerate(key, 1))
     after: Rows = []

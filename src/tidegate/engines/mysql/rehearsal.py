@@ -120,6 +120,8 @@ async def _try(
         return shared.rehearsed(affected, columns, before, None)
     if before and not key:
         return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
+    if before and shared.rekeys(outline, key):
+        return Rehearsal(affected, reason=shared.REKEYED)
     condition = " AND ".join(f"{each} = ?" for each in keys)
     again = f"SELECT {', '.join([*shown, *keys])} FROM {_quoted(schema)}.{_quoted(name)}"
     after: Rows = []

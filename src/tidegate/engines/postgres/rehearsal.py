@@ -148,6 +148,8 @@ async def _try(
         return shared.rehearsed(affected, columns, before, None if deletes else [])
     if not key:
         return Rehearsal(affected, reason="its table has no primary key to find the rows by.")
+    if shared.rekeys(outline, key):
+        return Rehearsal(affected, reason=shared.REKEYED)
     left = ", ".join(quoted(each) for each in key)
     values = ", ".join(
         "(" + ", ".join(_literal(value) for value in row[len(columns) :]) + ")" for row in before

@@ -22,6 +22,8 @@ from tidegate.statements import Rehearsal, Statement
 
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
+_ROWIDS = ("rowid", "oid", "_rowid_")
+
 
 def rehearse(
     session: Session, brake: Brake, statement: Statement, outline: Outline, max_rows: int
@@ -38,9 +40,8 @@ def rehearse(
             reason = _objection(session, name)
             if reason:
                 return Rehearsal(reason=reason)
-            columns, key = _columns(session, name)
+            columns, key, keys = _columns(session, name)
             shown = [_expression(column) for column in columns]
-            keys = [quoted(column) for column in key]
             params = statement.params
             counting = shared.counting(outline)
             if counting.text and _read_part(session, counting, params)[0][0] > MOST_TOUCHED:
@@ -56,11 +57,18 @@ def rehearse(
                             rows.append(row)
                 return shared.added(affected, columns, rows)
             before = _read_part(session, shared.sampling(outline, shown, keys, max_rows), params)
+            made = connection.total_changes()
             with session.mode(Mode.WRITE):
                 connection.execute(statement.text, params, can_cache=False).fetchall()
             affected = connection.changes()
+            if connection.total_changes() - made > affected:
+                return Rehearsal(affected, reason="foreign keys would change other rows as well.")
             after = None
             if outline.verb == "update":
+                if before and shared.rekeys(outline, key):
+                    return Rehearsal(affected, reason=shared.REKEYED)
+                if before and not keys:
+                    return Rehearsal(affected, reason="there is no key to find the rows by.")
                 after = _again(session, name, shown, keys, before)
             return shared.rehearsed(affected, columns, before, after)
         finally:
@@ -95,11 +103,18 @@ def _objection(session: Session, name: str) -> str:
     return ""
 
 
-def _columns(session: Session, name: str) -> tuple[list[str], list[str]]:
-    """The columns that are shown and those of the key."""
+def _columns(session: Session, name: str) -> tuple[list[str], list[str], list[str]]:
+    """The columns that are shown, the names of the key, and the expressions that tell a row: its
+    rowid under a name that no column has, since a primary key may hold NULL more than once."""
     rows = _read(session, f"PRAGMA table_info({quoted(name)})")
+    columns = [str(row[1]) for row in rows]
     key = [str(row[1]) for row in sorted(rows, key=lambda row: row[5]) if row[5]]
-    return [str(row[1]) for row in rows[:MOST_COLUMNS]], key or ["rowid"]
+    listed = _read(session, f"PRAGMA table_list({quoted(name)})")
+    if any(row[0] == "main" and row[4] for row in listed):  # WITHOUT ROWID
+        return columns[:MOST_COLUMNS], key, [quoted(each) for each in key]
+    taken = {column.lower() for column in columns}
+    free = [alias for alias in _ROWIDS if alias not in taken]
+    return columns[:MOST_COLUMNS], [*key, *free], free[:1]
 
 
 def _expression(column: str) -> str:
