@@ -213,6 +213,21 @@ def test_callers_are_mapped_to_roles_one_by_one(run: Run) -> None:
     assert mapping(run)["variables"] == [["app.actor", "x"]]
 
 
+def test_the_last_role_is_not_taken_away_by_the_way(run: Run) -> None:
+    """Whoever had a role, or was refused for want of one, would be the account of the URL."""
+    variable = ("--run-as-variable", "app.actor=x")
+    run("source", "add", *SHOP, "--run-as", "cli=me", *variable)
+    refused = run("source", "update", "shop", "--run-as", "cli=")
+    assert refused.status == 2
+    assert "--clear run-as" in refused.err
+    assert run("source", "update", "shop", "--run-as-role", "reader").status == 0
+    assert run("source", "update", "shop", "--run-as", "cli=").status == 0
+    assert run("source", "update", "shop", "--run-as-role", "").status == 2
+    assert mapping(run) == {"role": "reader", "roles": [], "variables": [["app.actor", "x"]]}
+    assert run("source", "update", "shop", "--clear", "run-as", *variable).status == 0
+    assert mapping(run) == {"role": None, "roles": [], "variables": [["app.actor", "x"]]}
+
+
 def test_what_was_said_of_a_source_can_be_taken_away(run: Run) -> None:
     words = ("--run-as", "cli=me", "--tag", "eu", "--mask", "a.b", "--filter", "t: x = 1")
     run("source", "add", *SHOP, *words)

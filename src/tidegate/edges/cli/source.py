@@ -83,9 +83,15 @@ def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSetting
     role = before.role if arguments.run_as_role is None else arguments.run_as_role or None
     roles = _pairs("--run-as", "CALLER=ROLE", arguments.run_as, before.roles)
     given = arguments.run_as_variable
-    return RunAsSettings(
-        role, roles, _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
-    )
+    variables = _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
+    if variables and role is None and not roles and (before.role or before.roles):
+        # Who was refused, or had a lesser role, would be let in as the account of the URL.
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            "No role would be left, and every caller would be the source's own account.",
+            hint="If so be it, say --clear run-as, and give the variables anew.",
+        )
+    return RunAsSettings(role, roles, variables)
 
 
 def _pairs(
