@@ -60,6 +60,10 @@ class House:
             await self.go.wait()
         if path == "/fault":
             raise ValueError("a fault")
+        if path == "/cancelled":
+            waited = asyncio.get_running_loop().create_future()
+            waited.cancel()
+            await waited
         if path == "/stream":
             request.start(b"")
             for part in (b"one", b"two"):
@@ -409,6 +413,15 @@ def test_a_head_without_end_is_cut_off(begun: bytes) -> None:
     run(test)
 
 
+def test_a_head_of_too_many_headers_is_cut_off_before_its_end() -> None:
+    async def test(house: House) -> None:
+        heard = await house.say(HEAD + b"a:\r\n" * 300)
+        assert status_of(heard) == 431
+        assert house.reached == []
+
+    run(test)
+
+
 def test_a_head_request_gets_a_head() -> None:
     async def test(house: House) -> None:
         heard = await house.say(b"HEAD /echo HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
@@ -547,6 +560,14 @@ def test_a_fault_of_the_application_is_answered_and_ends_the_connection() -> Non
         heard = await house.say(sized(b"x", b"/fault"))
         assert status_of(heard) == 500
         assert b"fault" not in heard
+        assert status_of(await house.say(sized(b"x", more=LAST))) == 200
+
+    run(test)
+
+
+def test_an_application_that_is_cancelled_does_not_leave_its_client_waiting() -> None:
+    async def test(house: House) -> None:
+        assert await house.say(sized(b"x", b"/cancelled")) == b""
         assert status_of(await house.say(sized(b"x", more=LAST))) == 200
 
     run(test)

@@ -137,6 +137,10 @@ class Connection(Reader):
             self._current = request = ready.popleft()
             try:
                 await application(request)
+            except asyncio.CancelledError:
+                # At the end of the server, or from what it waited for: nobody is left to answer.
+                self.abort()
+                raise
             except Exception:
                 logger.exception("fault while answering %s", request.head.method)
             if not request.answered:

@@ -76,7 +76,7 @@ def read_head(method: bytes, target: bytes, raw: Pairs, version: str, *, keeps_a
     """What the parser has found, as a head. Raises: Malformed."""
     if version not in ("1.1", "1.0"):
         raise Malformed(505)
-    if len(raw) > MOST_HEADERS or _size(target, raw) > MOST_BYTES:
+    if _size(target, raw) > MOST_BYTES:
         raise Malformed(431)
     if method == b"CONNECT":
         raise Malformed(501)

@@ -9,7 +9,7 @@ import asyncio
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from tidegate.edges.http1.head import MOST_BYTES, Head, Malformed, Pattern, read_head
+from tidegate.edges.http1.head import MOST_BYTES, MOST_HEADERS, Head, Malformed, Pattern, read_head
 from tidegate.edges.http1.request import Line, Request
 
 MOST_AHEAD = 65_536
@@ -133,8 +133,12 @@ class Reader(asyncio.Protocol, Line):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._incoming is None:  # what follows a body in chunks is of no use to us
-            self._pairs.append((name, value))
+        if self._incoming is not None:
+            return  # what follows a body in chunks is of no use to us
+        if len(self._pairs) >= MOST_HEADERS:  # now: short ones take many times their bytes
+            self._refusal = Malformed(431)
+            raise self._refusal
+        self._pairs.append((name, value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
