@@ -406,6 +406,29 @@ HAZARDS = {
         "ALTER TABLE items ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
         "UPDATE items SET name = 'x' WHERE id = 1",
     ),
+    "a domain in an array": (
+        "CREATE DOMAIN d AS text CHECK (told(VALUE) <> ''); CREATE TABLE s (id int, x d[])",
+        "INSERT INTO s VALUES (1, '{a}')",
+    ),
+    "a domain in a row": (
+        "CREATE DOMAIN d AS text CHECK (told(VALUE) <> ''); CREATE TYPE r AS (a d);"
+        " CREATE TABLE s (id int, x r)",
+        "INSERT INTO s VALUES (1, '(a)')",
+    ),
+    "a domain in a range": (
+        "CREATE DOMAIN d AS int CHECK (told(VALUE::text) <> '');"
+        " CREATE TYPE r AS RANGE (subtype = d); CREATE TABLE s (id int, x r)",
+        "INSERT INTO s VALUES (1, '[1,2)')",
+    ),
+    "an operator class": (
+        "CREATE FUNCTION compared(text, text) RETURNS int LANGUAGE sql IMMUTABLE AS"
+        " $$ SELECT bttextcmp($1, $2) + 0 * nextval('counted')::int $$;"
+        "CREATE OPERATOR CLASS o FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=,"
+        " OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(text, text);"
+        "CREATE INDEX ON void (name o); INSERT INTO void VALUES (5, 'a');"
+        "SELECT setval('counted', 1, false)",
+        "INSERT INTO void VALUES (6, 'b')",
+    ),
     "a cascade": (
         "ALTER TABLE parts DROP CONSTRAINT parts_item_id_fkey,"
         " ADD FOREIGN KEY (item_id) REFERENCES items ON DELETE CASCADE",

@@ -39,7 +39,9 @@ SELECT c.relkind <> 'r' OR c.oid < 16384 OR c.relhassubclass OR c.relispartition
   EXISTS (SELECT FROM pg_catalog.pg_constraint AS k WHERE k.confrelid = c.oid AND k.contype = 'f'
     AND (k.confdeltype NOT IN ('a', 'r') OR k.confupdtype NOT IN ('a', 'r'))),
   EXISTS (SELECT FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y
-    ON y.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0 AND y.typtype = 'd'),
+    ON y.oid = a.atttypid JOIN pg_catalog.pg_type AS e ON e.oid IN (y.oid, y.typelem)
+    WHERE a.attrelid = c.oid AND a.attnum > 0
+    AND (e.typtype IN ('c', 'd') OR e.typtype IN ('r', 'm') AND e.oid >= 16384)),
   EXISTS (SELECT FROM ({_TREES}) AS trees,
     pg_catalog.regexp_matches(tree, ':(funcid|opfuncid|opno|aggfnoid) (\d+)', 'g') AS m
     LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = m[2]::oid AND m[1] <> 'opno'
@@ -50,7 +52,8 @@ SELECT c.relkind <> 'r' OR c.oid < 16384 OR c.relhassubclass OR c.relispartition
     SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c')) AND (
     p.proargtypes[0] = c.reltype OR EXISTS (
       SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprcode = p.oid) OR EXISTS (
-      SELECT FROM pg_catalog.pg_cast AS s WHERE s.castfunc = p.oid))),
+      SELECT FROM pg_catalog.pg_cast AS s WHERE s.castfunc = p.oid) OR EXISTS (
+      SELECT FROM pg_catalog.pg_amproc AS u WHERE u.amproc = p.oid))),
   (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)::text,
   (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_index AS i
@@ -78,10 +81,10 @@ _OBJECTIONS = (
     "its table has rules or row security.",
     "its table has triggers.",
     "other tables follow changes of its keys.",
-    "its table has columns of a domain.",
+    "its table has columns of a domain, or of rows or ranges that users defined.",
     "its table calls functions of users.",
     "it calls a function that may do more than compute.",
-    "functions of users stand behind operators, casts or rows.",
+    "functions of users stand behind operators, indexes, casts or rows.",
 )
 
 
