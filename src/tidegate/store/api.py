@@ -65,8 +65,9 @@ class Store(Protocol):
         """Save a source. Raises: GateError ARGUMENT_INVALID if its name or id is taken."""
         ...
 
-    def change_source(self, source: Source) -> bool:
-        """Keep other settings of the source of this name and id; False if there is none."""
+    def change_source(self, source: Source, was: Source) -> bool:
+        """Keep other settings of a source, its name and id stay; False if it is not what it `was`
+        any more, lest a mask be lost that another process has added meanwhile."""
         ...
 
     def remove_source(self, name: str) -> bool:

@@ -117,14 +117,20 @@ class SqliteStore:
                     hint="Use another name, or change it with `tidegate source update`.",
                 ) from None
 
-    def change_source(self, source: Source) -> bool:
+    def change_source(self, source: Source, was: Source) -> bool:
         with self._changing() as connection:
+            row = connection.execute(
+                f"SELECT {OF_SOURCE} FROM sources WHERE name = ? AND id = ?",
+                (source.name, source.id),
+            ).fetchone()
+            if row is None or read_source(row) != was:
+                return False
             connection.execute(
                 f"UPDATE sources SET ({OF_SOURCE}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " WHERE name = ? AND id = ?",
                 (*source_values(source), source.name, source.id),
             )
-            return connection.changes() > 0
+            return True
 
     def remove_source(self, name: str) -> bool:
         with self._changing() as connection:

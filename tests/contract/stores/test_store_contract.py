@@ -101,11 +101,20 @@ def test_a_changed_source_keeps_its_id_and_is_new_for_everyone_at_once(store, ot
     store.add_source(source())
     assert other.source("shop").safe_mode == "silent"
     changed = source(safe_mode="alert", tags=("prod",), masks=(Mask("t.a"),))
-    assert store.change_source(changed)
+    assert store.change_source(changed, source())
     assert other.source("shop") == store.source("shop") == changed
-    assert not store.change_source(source(id="id-other"))
-    assert not store.change_source(source(name="gone"))
+    assert not store.change_source(source(id="id-other"), source(id="id-other"))
+    assert not store.change_source(source(name="gone"), source(name="gone"))
     assert other.sources() == (changed,)
+
+
+def test_a_mask_that_another_process_added_meanwhile_is_not_lost(store, other):
+    store.add_source(source())
+    read = other.source("shop")
+    masked = source(masks=(Mask("t.a"),))
+    assert store.change_source(masked, source())
+    assert not other.change_source(source(safe_mode="alert"), read)
+    assert other.source("shop") == store.source("shop") == masked
 
 
 def test_a_source_that_was_missing_is_found_once_it_is_there(store, other):

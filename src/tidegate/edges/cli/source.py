@@ -141,7 +141,12 @@ async def _update(app: Application, arguments: argparse.Namespace) -> None:
         **({} if "run_as" in rules else {"run_as": source.run_as}),
     )
     app.note("source.changed", _noted(changed) | {"settings": " ".join(sorted(rules))})
-    app.store.change_source(changed)
+    if not app.store.change_source(changed, source):
+        raise GateError(
+            Code.ARGUMENT_INVALID,
+            f"The source {source.name!r} was changed by somebody else just now.",
+            hint="It is as they left it: look at `tidegate source list --json`, then say it again.",
+        )
     _warn_of_callers(app, arguments)
     say(f"changed {changed.name} ({changed.engine}, {changed.external_access})")
 
