@@ -34,6 +34,8 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
 ) -> None:
     # To read from it is quick enough on a slow machine, too.
     monkeypatch.setattr("tidegate.engines.sqlite.session.LANE_SECONDS", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.engine.QUICK_S", 60.0)
     made = _large(tmp_path / "large.db")
     source = Source("1", "large", f"sqlite:///{tmp_path}/large.db", "sqlite", "sqlite")
     request = Query(Statement("SELECT c0 FROM t5 WHERE rowid = 1"))

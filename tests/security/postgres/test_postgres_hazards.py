@@ -90,7 +90,7 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
     """As if the judge had let it pass: the transaction is read-only and is rolled back."""
     async with case.opened() as engine:
         before = server.digest(database)
-        session = await engine._pool.take(1)
+        session = await engine._server.home.take(1)
         for text in (
             "DELETE FROM items",
             "SET TRANSACTION READ WRITE",
@@ -107,6 +107,6 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
         ((path, mode),) = await session.own(
             b"SELECT current_setting('search_path'), current_setting('transaction_read_only')"
         )
-        engine._pool.give(session)
+        engine._server.home.give(session)
         assert ("pwn" in path, mode) == (False, "on")
         assert server.digest(database) == before
