@@ -1,6 +1,7 @@
 """A statement that is rewritten like another of its pattern reads as if it were rewritten alone."""
 
 import re
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from shield_queries import TABLES, Writer
 from tidegate.errors import GateError
 from tidegate.metadata import Catalog, ColumnInfo, Table
+from tidegate.sql.dialects import find
+from tidegate.sql.lex import lex
 from tidegate.sql.opinion import Refusal
 from tidegate.sql.rewrite import rewrite, rewrite_anew
 from tidegate.sql.shield.model import Shield
@@ -35,6 +38,16 @@ VALUES = st.one_of(
     st.integers(0, 10**12).map(str),
     st.text(max_size=9).map(lambda text: "'" + text.replace("'", "''") + "'"),
     st.sampled_from(["'customers'", "'; DROP TABLE t'", "'--'", "'/*'", "1.5", "0x1F", "1e5"]),
+    st.sampled_from(
+        ["'vip'", "'$.email'", "'\\'", "1.", ".5", "007", "1_000", "-1", "NULL", "true"]
+    ),
+    st.sampled_from(
+        ["E'x'", "N'x'", "x'41'", "_utf8'x'", "U&'\\0041'", "$$x$$", "'a' 'b'", "'a'\n'b'"]
+    ),
+    st.sampled_from(
+        ['"x"', '"email"', "`email`", "email", "customers", "$1", "$10", "?", "?1", ":a"]
+    ),
+    st.sampled_from(["date '2020-01-01'", "1--1\n", "1..2", "(SELECT email FROM customers)", "@v"]),
 )
 WRITTEN_IN_FULL = (
     "SELECT customers.email FROM customers, orders WHERE orders.id = {} AND customers.name = {}",
@@ -47,7 +60,24 @@ WRITTEN_IN_FULL = (
     "SELECT * FROM customers c JOIN orders o ON o.id = {} WHERE c.name IN ({}, 'a')",
     "TABLE customers LIMIT {}",
     "DELETE FROM products WHERE id = {} OR title = {}",
+    "SELECT {}, email FROM customers GROUP BY {} ORDER BY {} LIMIT {} OFFSET {}",
+    "SELECT email -> {} FROM customers WHERE name LIKE {} ESCAPE {} AND id = -{} AND id -{} > 0",
+    "SELECT * FROM customers WHERE name = {}{} OR name <> {}\n{}",
+    "SELECT * FROM customers WHERE name = {}::text AND id = {}::int AND {} = {}::regclass",
+    "SELECT * FROM customers WHERE id={}and id={} OR d > date {} - INTERVAL {} DAY",
+    "SELECT * FROM customers, {} WHERE name = {}",
+    "SELECT a.{} FROM customers a JOIN {} ON {} = {} TABLESAMPLE bernoulli ({})",
+    "SELECT sum(id) OVER (ORDER BY id ROWS {} PRECEDING) FROM customers FETCH FIRST {} ROWS ONLY",
+    "SELECT (SELECT max(email) FROM customers WHERE id = {}) + {}, 1 FROM orders",
+    "SELECT main . customers . id FROM main /* {} */ . customers WHERE main.customers.id = {}",
+    "SELECT JSON_VALUE(email, {} RETURNING int DEFAULT {} ON EMPTY) FROM customers",
+    "WITH RECURSIVE r AS (SELECT {} AS n UNION ALL SELECT n + {} FROM r) SELECT * FROM r, vip",
+    "WITH a AS (SELECT * FROM orders WHERE id = {}) INSERT INTO products SELECT * FROM a LIMIT {}",
+    "SELECT * FROM vip_orders v JOIN cheap c ON c.id = {} WHERE v.contact LIKE {}",
+    "SELECT f(a => {}), g(b := {}) FROM customers WHERE (customers).{} = {}",
+    "SELECT * LIKE {} FROM customers WHERE COLUMNS({}) = {}",
 )
+GAPS = (" ", "\n", "  ", "/**/", " /* ' */ ", ' /* " */ ', " -- '\n", "\t\f")
 
 
 def said(how, text, engine, shield):
@@ -68,12 +98,36 @@ def said(how, text, engine, shield):
     st.sampled_from([*WRITTEN_IN_FULL, None, None]),
 )
 def test_a_pattern_rewrites_whatever_its_values(dice, engine, shield, values, shape):
-    text = Writer(dice, engine).query() if shape is None else shape.format("5", "'x'")
+    text = Writer(dice, engine).query() if shape is None else shape.format(*("5", "'x'") * 4)
     said(rewrite, text, engine, shield)
     turn = iter(values * 40)
-    other = LITERAL.sub(lambda found: next(turn, found[0]), text)
+    if shape is None:
+        other = LITERAL.sub(lambda found: next(turn, found[0]), text)
+    else:
+        other = shape.format(*islice(turn, shape.count("{}")))
     for each in (text, other):
         assert said(rewrite, each, engine, shield) == said(rewrite_anew, each, engine, shield)
+
+
+@given(
+    st.randoms(use_true_random=False),
+    st.sampled_from(ENGINES),
+    st.sampled_from([SHIELD, LISTED]),
+    st.lists(st.sampled_from(GAPS), min_size=1, max_size=6),
+    st.lists(VALUES, min_size=1, max_size=4),
+)
+def test_a_pattern_rewrites_whatever_stands_between_its_tokens(dice, engine, shield, gaps, values):
+    text = Writer(dice, engine).query()
+    said(rewrite, text, engine, shield)
+    starts = [token.at for token in lex(text, find(engine).lexis)]
+    pieces = [text[at:end] for at, end in zip(starts, [*starts[1:], None], strict=True)]
+    turn = iter(values * 40)
+    gap = iter(gaps * len(pieces))
+    other = "".join(
+        (next(turn, piece) if LITERAL.fullmatch(piece.strip()) else piece.strip()) + next(gap)
+        for piece in pieces
+    )
+    assert said(rewrite, other, engine, shield) == said(rewrite_anew, other, engine, shield)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -33,6 +33,11 @@ SHAPES = (
     'SELECT "{s}" FROM t WHERE a = \'{s}\' AND b = "{s}"',
     "SELECT \"a\" = '{s}' || `b` || '{s}', ` = '{s}' FROM t WHERE c = '{n}'",
     "SELECT {n} = '\"{s}' FROM t; DELETE FROM t WHERE a = '\"' OR b = '{s}'",
+    "SELECT a -> '{s}' ->> '{s}' FROM t WHERE a => '{s}' AND f(b => '{s}', c := '{s}')",
+    "SELECT * FROM t WHERE a = E'{s}' OR a = N'{s}' OR a = x'{s}' OR a = U&'{s}' OR a=_u'{s}'",
+    "SELECT * FROM t WHERE a = '{s}''{s}' OR a = '{s}'\n'{s}' OR id={n}and id=.{n} OR id={n}.",
+    "SELECT * FROM t WHERE a = '{s}' ESCAPE '{s}' FETCH FIRST {n} ROWS ONLY",
+    "SELECT TOP {n} a{n} FROM t{n} WHERE b = '{s}' OPTION (MAXDOP {n})",
     "WITH x AS (DELETE FROM t WHERE id = {n} RETURNING *) SELECT * FROM x WHERE s = '{s}'",
 )
 values = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=12).map(
