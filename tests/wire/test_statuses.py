@@ -1,7 +1,8 @@
 """The HTTP statuses of the workbench's error table, in each mode, as official clients have them.
 
-The Python SDK 1.x loses its session on a status that is an error, so `auto` answers it with 200,
-and the Python SDK 2.x, which gives the same name.
+The Python SDK 1.x loses its session on a status that is an error, so `auto` answers it with 200.
+The Python SDK 2.x gives the same name: in the handshake era it is taken for the other, in the
+stateless era it cannot be.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ import pytest
 from command_line import Serving, serving, tidegate
 from patience import wait_until
 from wire.conversations import python_sdk, typescript_sdk
+from wire.raw_http import http_request
 
 Converse = Callable[[dict[str, Any]], dict[str, Any]]
 CLIENTS: dict[str, Converse] = {
     "python 1": lambda config: python_sdk(1, config),
     "python 2": lambda config: python_sdk(2, {**config, "mode": "auto"}),
+    "python 2 with a session": lambda config: python_sdk(2, {**config, "mode": "legacy"}),
     "typescript 1": lambda config: typescript_sdk(1, config),
     "typescript 2": lambda config: typescript_sdk(2, {**config, "mode": "auto"}),
+    "typescript 2 with a session": lambda config: typescript_sdk(2, {**config, "mode": "legacy"}),
 }
 FRAGILE = "python 1"
-SPARED = (FRAGILE, "python 2")
+SPARED = (FRAGILE, "python 2 with a session")
+WITH_SESSIONS = (*SPARED, "typescript 1", "typescript 2 with a session")
 MODES = ("auto", "seed", "compat")
 LOST = (FRAGILE, "seed")
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
@@ -155,3 +160,66 @@ def test_what_the_door_refuses_has_its_status_for_every_client(house: House, cli
             # The Python SDK 2 keeps what the server said to itself.
             with pytest.raises(AssertionError, match=f"401|{told}|returned an error response"):
                 CLIENTS[client]({**where, "token": token, "calls": []})
+
+
+def _select(towns: str, more: str = "") -> list[Any]:
+    query = f"SELECT id FROM towns /* {more} */"
+    return ["execute_query", {"connection_id": towns, "query": query}]
+
+
+@each_client
+def test_a_body_that_is_too_large_is_413_in_every_mode(house: House, client: str) -> None:
+    with house.served("compat") as where:
+        towns = _ids(CLIENTS[client], where)["towns"]
+        given = {**where, "calls": [_select(towns, "x" * 30_000)]}
+        if client == FRAGILE:
+            with pytest.raises(AssertionError, match="413"):
+                CLIENTS[client](given)
+            return
+        report = CLIENTS[client](given)
+    assert report["statuses"] == [413]
+    assert "Payload too large" in report["results"][0]["message"] or client.startswith("python")
+
+
+@pytest.mark.parametrize("client", WITH_SESSIONS)
+def test_a_lost_session_is_404_in_every_mode(house: House, client: str) -> None:
+    with house.served("compat") as where:
+        towns = _ids(CLIENTS[client], where)["towns"]
+        calls = [_select(towns), ["end", {}], _select(towns)]
+        report = CLIENTS[client]({**where, "calls": calls})
+    first, ended, lost = report["results"]
+    assert ("text" in first, ended["status"]) == (True, 204)
+    assert report["statuses"] == [200, 404]
+    # The Python SDK 1 has words of its own for it.
+    assert "Session not found" in lost["message"] or "Session terminated" in lost["message"]
+
+
+def test_a_second_handshake_is_400_in_every_mode(house: House) -> None:
+    with house.served("compat") as where, pytest.raises(AssertionError, match="400"):
+        CLIENTS[FRAGILE]({**where, "calls": [["initialize", {}]]})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_that_is_called_back_is_answered_so_with_200(house: House, mode: str) -> None:
+    converse = CLIENTS[FRAGILE]
+    with house.served(mode) as where:
+        towns = _ids(converse, where)["towns"]
+        endless = {"connection_id": towns, "query": ENDLESS, "timeout_seconds": 60}
+        called_back = ["cancel", {"tool": "execute_query", "arguments": endless}]
+        report = converse({**where, "calls": [called_back, _select(towns)]})
+    assert report["statuses"] == [200, 200]
+    assert report["results"][0]["code"] == -32002
+    assert "text" in report["results"][1]
+
+
+@each_client
+def test_an_address_that_guesses_tokens_is_429_in_every_mode(house: House, client: str) -> None:
+    with house.served("compat") as where:
+        port = int(where["url"].split(":")[2].partition("/")[0])
+        for guess in range(6):
+            headers = {"Authorization": f"Bearer tg_{guess:043}"}
+            answer = http_request(port, "POST", "/mcp/workbench", b"{}", headers)
+            answer.close()
+        assert answer.status == 429
+        with pytest.raises(AssertionError, match=r"429|locked|Too many|returned an error response"):
+            CLIENTS[client]({**where, "token": "tg_" + "y" * 43, "calls": []})

@@ -194,7 +194,10 @@ class Kernel:
         status = error.status
         status_of = self._offering.settings.error_status
         if status is None and status_of is not None:
-            status = status_of(error.code, exchange.client if exchange else UNKNOWN_CLIENT)
+            client, revision = UNKNOWN_CLIENT, ""
+            if exchange is not None:
+                client, revision = exchange.client, exchange.revision
+            status = status_of(error.code, client, revision)
         code = error.code
         if code == RESOURCE_NOT_FOUND and exchange is not None and exchange.wire.modern:
             code = INVALID_PARAMS

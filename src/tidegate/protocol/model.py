@@ -303,5 +303,6 @@ class Settings(msgspec.Struct, frozen=True):
     page_size: int = 200
     list_ttl_ms: int = 60_000
     list_scope: Literal["public", "private"] = "private"
-    error_status: Callable[[int, Info], int | None] | None = None
-    """HTTP status for a JSON-RPC error code of a handler, by client; None: the kernel's table."""
+    error_status: Callable[[int, Info, str], int | None] | None = None
+    """HTTP status for a JSON-RPC error code of a handler, by client and revision (empty if neither
+    is known); None: the kernel's table."""

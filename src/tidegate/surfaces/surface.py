@@ -57,7 +57,7 @@ class Surface:
         resources: Sequence[SurfaceResource] = (),
         shape: ArgumentShape = argument_shape,
         unknown_tool: Callable[[str], RpcError] | None = None,
-        unknown_resource: Callable[[str, Info], RpcError] | None = None,
+        unknown_resource: Callable[[str, Context], RpcError] | None = None,
     ) -> None:
         self.name = name
         self.info = info
@@ -124,7 +124,7 @@ class Surface:
                 self._render_error(error, turn)
                 raise RpcError(error.fate.rpc, error.message) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
-        raise self._unknown_resource(uri, context.client)
+        raise self._unknown_resource(uri, context)
 
     def prompts(self, context: Context) -> Sequence[Prompt]:
         return ()
@@ -164,5 +164,5 @@ def _no_such_tool(name: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
 
 
-def _no_such_resource(uri: str, client: Info) -> RpcError:
+def _no_such_resource(uri: str, context: Context) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})

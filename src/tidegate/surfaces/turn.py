@@ -52,6 +52,10 @@ class Turn:
     def client(self) -> Info:
         return self._context.client
 
+    @property
+    def revision(self) -> str:
+        return self._context.revision
+
     async def handle(
         self,
         request: Request,

@@ -2,7 +2,9 @@
 
 Run by the SDK's own interpreter: `python_sdk1.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, and optionally `revision`, `token` and `calls` (pairs of tool and arguments,
-made instead of the conversation with the fixtures; `resources/read` stands for a tool).
+made instead of the conversation with the fixtures; `resources/read` stands for a tool, and so do
+`initialize`, once more, `cancel`, a call that is called back when it runs, and `end`, which ends
+the session behind the client's back).
 Imports nothing of the server.
 """
 
@@ -26,10 +28,22 @@ REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": [], "session": 
 TOLD = asyncio.Event()
 
 
+HTTP: dict[str, str] = {}
+
+
 async def note(response: httpx.Response) -> None:
-    """Keep the HTTP status of what answers a call."""
+    """Keep the HTTP status of what answers a call, and the session's id."""
     if any(method in response.request.content for method in (b'"tools/call"', b'"resources/read"')):
         REPORT.setdefault("statuses", []).append(response.status_code)
+    if "mcp-session-id" in response.headers:
+        HTTP["Mcp-Session-Id"] = response.headers["mcp-session-id"]
+
+
+async def end() -> int:
+    """End the session as the server knows it, past the client; returns the HTTP status."""
+    headers = {**HTTP, "Authorization": f"Bearer {CONFIG['token']}"}
+    async with httpx.AsyncClient(headers=headers) as other:
+        return (await other.delete(CONFIG["url"])).status_code
 
 
 @asynccontextmanager
@@ -118,7 +132,14 @@ async def outcome(session: ClientSession, name: str, given: dict[str, Any]) -> d
         if name == "resources/read":
             read = await session.read_resource(AnyUrl(given["uri"]))
             return {"text": read.contents[0].text}
-        result = await session.call_tool(name, given)
+        if name == "end":
+            return {"status": await end()}
+        if name == "initialize":
+            return {"revision": (await session.initialize()).protocolVersion}
+        if name == "cancel":
+            result = await called_back(session, **given)
+        else:
+            result = await session.call_tool(name, given)
     except McpError as error:
         return {"code": error.error.code, "message": error.error.message}
     return {
@@ -126,6 +147,23 @@ async def outcome(session: ClientSession, name: str, given: dict[str, Any]) -> d
         "structured": result.structuredContent,
         "is_error": bool(result.isError),
     }
+
+
+async def called_back(session: ClientSession, tool: str, arguments: Any) -> types.CallToolResult:
+    """What answers a call that is called back as soon as the server tells of progress."""
+    started = asyncio.Event()
+
+    async def tell(done: float, *_: Any) -> None:
+        if done > 0:
+            started.set()
+
+    id = session._request_id
+    call = asyncio.create_task(session.call_tool(tool, arguments, progress_callback=tell))
+    await asyncio.wait_for(started.wait(), 60)
+    params = types.CancelledNotificationParams(requestId=id, reason="enough")
+    notification = types.CancelledNotification(params=params)
+    await session.send_notification(types.ClientNotification(notification))
+    return await asyncio.wait_for(call, 60)
 
 
 async def tools(session: ClientSession) -> None:

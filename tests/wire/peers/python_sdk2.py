@@ -2,7 +2,8 @@
 
 Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, `mode` (auto, legacy or a revision) and optionally `token` and `calls` (pairs of
-tool and arguments, made instead of the conversation with the fixtures). Imports nothing of the
+tool and arguments, made instead of the conversation with the fixtures; `resources/read` stands for
+a tool, and so does `end`, which ends the session behind the client's back). Imports nothing of the
 server.
 """
 
@@ -25,10 +26,22 @@ REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": []}
 TOLD = asyncio.Event()
 
 
+HTTP: dict[str, str] = {}
+
+
 async def note(response: httpx2.Response) -> None:
-    """Keep the HTTP status of what answers a call."""
+    """Keep the HTTP status of what answers a call, and the session's id."""
     if any(method in response.request.content for method in (b'"tools/call"', b'"resources/read"')):
         REPORT.setdefault("statuses", []).append(response.status_code)
+    if "mcp-session-id" in response.headers:
+        HTTP["Mcp-Session-Id"] = response.headers["mcp-session-id"]
+
+
+async def end() -> int:
+    """End the session as the server knows it, past the client; returns the HTTP status."""
+    headers = {**HTTP, "Authorization": f"Bearer {CONFIG['token']}"}
+    async with httpx2.AsyncClient(headers=headers) as other:
+        return (await other.delete(CONFIG["url"])).status_code
 
 
 def server() -> Any:
@@ -109,6 +122,8 @@ async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str,
         if name == "resources/read":
             read = await client.read_resource(given["uri"])
             return {"text": read.contents[0].text}
+        if name == "end":
+            return {"status": await end()}
         result = await client.call_tool(name, given)
     except MCPError as error:
         return {"code": error.code, "message": error.message}

@@ -3,7 +3,8 @@
 // `typescript_sdk.mjs CONFIG`, where CONFIG is a JSON object with `modules` (the folder of the
 // installed packages), `sdk` (1 or 2), `command` or `url`, `mode` (legacy, auto or a revision;
 // SDK 2 only) and optionally `token` and `calls` (pairs of tool and arguments, made instead of the
-// conversation with the fixtures).
+// conversation with the fixtures; `resources/read` stands for a tool, and so does `end`, which ends
+// the session behind the client's back).
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -114,8 +115,15 @@ async function tools(client, modern) {
   return call;
 }
 
-async function outcome(client, name, given) {
+// Ends the session as the server knows it, past the client.
+async function end(session) {
+  const headers = { Authorization: `Bearer ${config.token}`, "Mcp-Session-Id": session };
+  return (await fetch(config.url, { method: "DELETE", headers })).status;
+}
+
+async function outcome(client, name, given, transport) {
   try {
+    if (name === "end") return { status: await end(transport.sessionId) };
     if (name === "resources/read") {
       return { text: (await client.readResource({ uri: given.uri })).contents[0].text };
     }
@@ -190,7 +198,7 @@ async function talk() {
     report.tools = (await client.listTools()).tools.map((tool) => tool.name);
     report.results = [];
     for (const [name, given] of config.calls) {
-      report.results.push(await outcome(client, name, given));
+      report.results.push(await outcome(client, name, given, transport));
     }
     await client.close();
     return report;

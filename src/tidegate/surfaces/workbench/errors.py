@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Literal, NoReturn
 
 from tidegate.errors import Code, GateError
-from tidegate.protocol.model import METHOD_NOT_FOUND, Info, RpcError
+from tidegate.protocol.model import METHOD_NOT_FOUND, Context, Info, RpcError
+from tidegate.protocol.revisions import MODERN
 from tidegate.surfaces.surface import ErrorRenderer
 from tidegate.surfaces.turn import Turn
 
 ErrorStatus = Literal["auto", "seed", "compat"]
-StatusOf = Callable[[int, Info], int]
+StatusOf = Callable[[int, Info, str], int]
 
 _TABLE = {
     -32700: 400,
@@ -45,23 +46,25 @@ _WORDS = {
 
 
 def status_rule(mode: ErrorStatus) -> StatusOf:
-    """The HTTP status of a JSON-RPC error code for a client.
+    """The HTTP status of a JSON-RPC error code for a client at a revision.
 
     `seed` is the document's table. `compat` is always 200, as the original did: the official
-    Python SDK 1.x loses its session on anything else. `auto` is the table, and 200 for that SDK,
-    as far as a client can be told by the name it gives.
+    Python SDK 1.x loses its session on anything else. `auto` is the table, and 200 for that SDK.
     """
 
-    def status_of(code: int, client: Info) -> int:
-        if mode == "compat" or (mode == "auto" and _loses_its_session(client)):
+    def status_of(code: int, client: Info, revision: str) -> int:
+        if mode == "compat" or (mode == "auto" and _loses_its_session(client, revision)):
             return 200
         return _TABLE.get(code, 200)
 
     return status_of
 
 
-def _loses_its_session(client: Info) -> bool:
-    return client.name == "mcp" and client.version.startswith(("0.", "1."))
+def _loses_its_session(client: Info, revision: str) -> bool:
+    """Whether it may be the Python SDK 1.x. The 2.x gives the same name and version, and in the
+    handshake era it cannot be told from the other; the stateless era is its alone."""
+    named = client.name == "mcp" and client.version.startswith(("0.", "1."))
+    return named and revision not in MODERN
 
 
 def error_renderer(status_of: StatusOf) -> ErrorRenderer:
@@ -71,7 +74,7 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
         fate = error.fate
         words = _words(error, turn)
         prefix = _PREFIXES.get(fate.rpc)
-        plain = status_of(fate.rpc, turn.client) == 200
+        plain = status_of(fate.rpc, turn.client, turn.revision) == 200
         raise RpcError(
             fate.rpc,
             f"{prefix}: {words}" if prefix else words,
@@ -123,11 +126,12 @@ def unknown_tool(name: str) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, f"Method not found: tools/call:{name}")
 
 
-def unknown_resource(status_of: StatusOf) -> Callable[[str, Info], RpcError]:
+def unknown_resource(status_of: StatusOf) -> Callable[[str, Context], RpcError]:
     """An unknown URI is 404: the one case of -32601 that the table does not send with 200."""
 
-    def refuse(uri: str, client: Info) -> RpcError:
-        status = 404 if status_of(_NOT_FOUND, client) == 404 else 200
+    def refuse(uri: str, context: Context) -> RpcError:
+        found = status_of(_NOT_FOUND, context.client, context.revision)
+        status = 404 if found == 404 else 200
         message = f"Method not found: resources/read:{uri}"
         return RpcError(METHOD_NOT_FOUND, message, status=status)
 
