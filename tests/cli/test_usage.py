@@ -71,6 +71,13 @@ def test_every_argument_is_explained() -> None:
     assert unexplained == []
 
 
+@pytest.mark.parametrize("listing", ["source list", "token list", "approvals list", "pair list"])
+def test_a_listing_of_nothing_says_so_and_prints_nothing(tmp_path: Path, listing: str) -> None:
+    ended = tidegate(*listing.split(), state=tmp_path / "state")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("listing", ["source list", "token list"])
 def test_every_listing_has_json(listing: str) -> None:
     parsed = build().parse_args([*listing.split(), "--json"])
@@ -187,7 +194,9 @@ def in_shell(line: str, state: Path) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("words", ["token list", "judge 'SELECT 1'", "audit key", "source list"])
+@pytest.mark.parametrize(
+    "words", ["token list --json", "judge 'SELECT 1'", "audit key", "source list --json"]
+)
 def test_an_output_that_is_full_is_one_line(tmp_path: Path, words: str) -> None:
     status, said = in_shell(f"$T {words} > /dev/full", tmp_path / "state")
     full = "tidegate: Cannot read or write standard input or output: No space left on device.\n"

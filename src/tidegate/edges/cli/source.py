@@ -190,6 +190,9 @@ async def _list(app: Application, arguments: argparse.Namespace) -> None:
     if arguments.json:
         show_json({"sources": [_described(source) for source in sources]})
         return
+    if not sources:
+        say("no source is saved; `tidegate source add NAME URL` saves one")
+        return
     columns = ("name", "engine", "external_access", "url")
     show_table(columns, [[_described(source)[name] for name in columns] for source in sources])
 

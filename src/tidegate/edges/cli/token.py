@@ -55,6 +55,9 @@ async def _list(app: Application, arguments: argparse.Namespace) -> None:
     if arguments.json:
         show_json({"tokens": rows})
         return
+    if not rows:
+        say("there are no tokens; `tidegate token create NAME --scope readOnly` makes one")
+        return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
     for row, entry in zip(rows, entries, strict=True):
         row["sources"] = Allowlist(entry.sources, entry.tags, entry.tables).words()
