@@ -162,10 +162,12 @@ class App:
         port: int,
         ready: Callable[[str], None] | None = None,
         found: Callable[[], None] | None = None,
+        settings: str = "",
     ) -> None:
         """Serve MCP over HTTP until SIGTERM or SIGINT; `ready` is told the address. With `found`,
-        which is called when bridges can find the server, it ends when it is idle for long too."""
-        _run_fast(self.serve_http(host, port, ready=ready, found=found))
+        which is called when bridges can find the server, it ends when it is idle for long too.
+        `settings` marks those of this server for bridges."""
+        _run_fast(self.serve_http(host, port, ready=ready, found=found, settings=settings))
 
     async def _serve_stdio(self) -> None:
         from tidegate.edges.stdio import serve
@@ -189,6 +191,7 @@ class App:
         ready: Callable[[str], None] | None = None,
         stop: asyncio.Event | None = None,
         found: Callable[[], None] | None = None,
+        settings: str = "",
     ) -> None:
         """Serve until `stop` is set, or without one until SIGTERM or SIGINT."""
         # Loaded by who serves HTTP.
@@ -201,7 +204,7 @@ class App:
         config = self.config
         listener = bind(host, port)
         keeper, admission = hosting.keeper_of(
-            config, self.directory, listener, self.journal.note, self.connections.sources
+            config, self.directory, listener, self.journal.note, self.connections.sources, settings
         )
         self._admission = admission
         verifier = hosting.verifier_of(config)

@@ -79,6 +79,7 @@ def keeper_of(
     listener: socket.socket,
     note: Note,
     sources: Callable[[], Iterable[Source]],
+    settings: str,
 ) -> tuple[Keeper | None, BridgePass | None]:
     """What lets bridges find this server, if they may and could, and the token that it gives."""
     host, port = listener.getsockname()[:2]
@@ -88,7 +89,9 @@ def keeper_of(
     admission = BridgePass(config.bridge, note, sources=sources)
     patience_s = config.limits.max_timeout_s + config.approvals.wait_s
     paths = tuple(_paths(config))
-    return Keeper(Place(directory), admission, host, port, paths, patience_s), admission
+    place = Place(directory)
+    keeper = Keeper(place, admission, host, port, paths, patience_s, settings=settings)
+    return keeper, admission
 
 
 def _paths(config: Config) -> list[str]:

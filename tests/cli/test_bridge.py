@@ -184,6 +184,33 @@ def test_it_sees_the_sources_that_the_operator_names(
         assert host.call(2, "query", sql="SELECT name FROM towns")["result"]["isError"]
 
 
+def test_it_takes_no_server_with_other_settings_than_it_names(
+    towns: Path, state: Path, run: Run, tmp_path: Path
+) -> None:
+    """Its masks are those that were asked for, or nothing is shown."""
+    lax, strict = tmp_path / "lax.toml", tmp_path / "strict.toml"
+    for settings in (lax, strict):
+        settings.write_text("[bridge]\nidle_s = 60\n")
+        settings.chmod(0o600)
+    with bridged(state, *CORE, "--config", str(lax)) as host:
+        host.open()
+        read(host, 1)
+        for named in (str(strict), '{"bridge": {"idle_s": 60}}'):
+            ended = run("bridge", *CORE, "--config", named)
+            assert ended.status == 69
+            reply = json.loads(ended.out)
+            assert reply["error"]["data"]["code"] == "bridge.no_server"
+            assert "other settings" in ended.err
+        with bridged(state, *CORE) as second:
+            second.open()
+            read(second, 1)
+        link = tmp_path / "link.toml"
+        link.symlink_to(lax)
+        with bridged(state, *CORE, "--config", str(link)) as third:
+            third.open()
+            read(third, 1)
+
+
 def test_the_record_shows_it_as_the_bridge(towns: Path, state: Path, run: Run) -> None:
     with bridged(state, *CORE) as host:
         host.open()

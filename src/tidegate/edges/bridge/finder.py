@@ -26,10 +26,15 @@ _MOST_SAID = 2_000
 
 
 class Finder:
-    """Of the server at `place`; `words` start one: those of `tidegate serve`, after its name."""
+    """Of the server at `place`; `words` start one: those of `tidegate serve`, after its name.
 
-    def __init__(self, place: Place, words: Sequence[str]) -> None:
+    With `settings`, the mark of some, a server that was started with others is refused: its masks
+    and filters may be fewer than those that were asked for.
+    """
+
+    def __init__(self, place: Place, words: Sequence[str], settings: str = "") -> None:
         self.place = place
+        self._settings = settings
         self._words = words
 
     def reread(self) -> Handshake | None:
@@ -78,6 +83,13 @@ class Finder:
             body, b'{"proof":"' + found.proof(challenge).encode() + b'"}'
         ):
             raise distrust("names a server that is not its writer", self.place.file)
+        if self._settings and found.settings != self._settings:
+            raise GateError(
+                Code.BRIDGE_NO_SERVER,
+                "The server of this state directory was started with other settings",
+                hint="Stop it, leave out --config (or TIDEGATE_CONFIG) to take its settings, or "
+                "name another --state.",
+            )
         return found
 
     async def _wait_turn(self) -> int:

@@ -33,6 +33,7 @@ class Handshake(NamedTuple):
 
     `expires_at` is the end of `token`, in seconds of the Unix clock. `key` proves that who answers
     on the port is who wrote the file. `patience_s` is the longest that a call may be silent.
+    `settings` is the mark of those that the server was started with; empty without any.
     """
 
     version: int
@@ -45,6 +46,7 @@ class Handshake(NamedTuple):
     key: str
     paths: tuple[str, ...]
     patience_s: float
+    settings: str = ""
 
     def proof(self, challenge: str) -> str:
         """What the server answers to a challenge."""
@@ -209,7 +211,14 @@ def _check_types(told: Handshake) -> None:
     for value in (told.port, told.pid):
         if type(value) is not int:
             raise TypeError
-    for value in (told.instance, told.host, told.token, told.key, *told.paths):
+    for value in (
+        told.instance,
+        told.host,
+        told.token,
+        told.key,
+        told.settings,
+        *told.paths,
+    ):
         if type(value) is not str:
             raise TypeError
     for value in (told.expires_at, told.patience_s):

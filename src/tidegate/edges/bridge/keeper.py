@@ -22,7 +22,8 @@ _MOST_CHALLENGE = 128
 
 
 class Keeper:
-    """Keeps the handshake of the server at `host`:`port`, which serves MCP on `paths`."""
+    """Keeps the handshake of the server at `host`:`port`, which serves MCP on `paths`, by the
+    settings of that mark."""
 
     def __init__(
         self,
@@ -33,6 +34,8 @@ class Keeper:
         paths: tuple[str, ...],
         patience_s: float,
         clock: Callable[[], float] = time.time,
+        *,
+        settings: str = "",
     ) -> None:
         self._place = place
         self._admission = admission
@@ -40,7 +43,7 @@ class Keeper:
         self._lock: int | None = None
         self._told = Handshake(
             VERSION, secrets.token_hex(16), host, port, os.getpid(), 0.0, "",
-            secrets.token_hex(32), paths, patience_s,
+            secrets.token_hex(32), paths, patience_s, settings,
         )  # fmt: skip
 
     def open(self) -> bool:

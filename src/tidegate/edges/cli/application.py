@@ -78,9 +78,11 @@ class Application(Protocol):
         port: int,
         ready: Callable[[str], None] | None = None,
         found: Callable[[], None] | None = None,
+        settings: str = "",
     ) -> None:
         """Serve until a signal comes, then close; `ready` is told the address once it is open.
-        With `found`, called when bridges can find it, it ends when it is idle for long too."""
+        With `found`, called when bridges can find it, it ends when it is idle for long too.
+        `settings` marks those of this server for bridges."""
         ...
 
     async def serve_http(

@@ -7,7 +7,7 @@ import os
 
 from tidegate.config.state import state_directory
 from tidegate.edges.cli.application import OpenApp
-from tidegate.edges.cli.settings import chosen, of_state
+from tidegate.edges.cli.settings import chosen, mark_of, of_state
 from tidegate.errors import Code, GateError
 from tidegate.identity.bridge import Share
 
@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         words += ["--config", settings]
     if arguments.surface:
         words += ["--surface", arguments.surface]
-    asyncio.run(serve(Finder(Place(state), words), arguments.surface, _share(arguments)))
+    finder = Finder(Place(state), words, mark_of(settings))
+    asyncio.run(serve(finder, arguments.surface, _share(arguments)))
     return 0
 
 

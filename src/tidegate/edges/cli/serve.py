@@ -9,7 +9,7 @@ from pathlib import Path
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.following import Following
 from tidegate.edges.cli.application import OpenApp
-from tidegate.edges.cli.settings import chosen, of_serve
+from tidegate.edges.cli.settings import chosen, mark_of, of_serve
 from tidegate.edges.cli.terminal import say
 
 
@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
         os.close(arguments.for_bridge)
 
     found = None if arguments.for_bridge is None else tell_bridge
-    app.run_http(*http_address(config.http), announce, found)
+    mark = mark_of(chosen(arguments))
+    app.run_http(*http_address(config.http), announce, found, mark)
     return 0
 
 

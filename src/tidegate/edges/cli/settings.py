@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from hashlib import sha256
 
 import msgspec
 
@@ -17,6 +18,14 @@ from tidegate.errors import Code, GateError
 def chosen(arguments: argparse.Namespace) -> str | None:
     """The settings that the command is about: those it names, else those of the environment."""
     return arguments.config or os.environ.get("TIDEGATE_CONFIG") or None
+
+
+def mark_of(settings: str | None) -> str:
+    """What tells these settings from others, in the file or inline; empty for none."""
+    if settings is None:
+        return ""
+    inline = settings.lstrip().startswith("{")
+    return sha256((settings if inline else os.path.realpath(settings)).encode()).hexdigest()
 
 
 def chosen_state(arguments: argparse.Namespace) -> str | None:
