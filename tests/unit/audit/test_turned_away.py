@@ -15,7 +15,10 @@ def turned_away(directory, tool, arguments):
 
     async def play():
         context = SimpleNamespace(
-            actor=stdio(False), client=Info("agent", "1.0"), wants_progress=False
+            actor=stdio(False),
+            client=Info("agent", "1.0"),
+            revision="2025-11-25",
+            wants_progress=False,
         )
         try:
             await app.surface("workbench").call_tool(context, tool, arguments)
