@@ -124,3 +124,16 @@ def test_colors_are_for_terminals_only(run: Run, towns: Path, state: Path) -> No
         seen = screen.read(4096)
         os.close(theirs)
     assert b"\x1b[1mnil" in seen
+
+
+def test_on_a_source_that_may_be_written_it_still_only_reads_and_explain_knows_it(
+    run: Run, towns: Path, contents: Contents
+) -> None:
+    before = contents()
+    assert run("source", "update", "towns", "--external-access", "readWrite").status == 0
+    ended = run("query", "towns", "DELETE FROM towns WHERE id = 1")
+    assert (ended.status, ended.out) == (77, "")
+    assert "`tidegate query` only reads. Let a client make the change" in ended.err
+    told = run("explain", "--source", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
+    assert (told["caller"]["scope"], told["verdict"]) == ("readOnly", "deny")
+    assert contents() == before

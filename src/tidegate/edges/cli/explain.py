@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
 
 async def _explain(app: Application, arguments: argparse.Namespace, text: str) -> dict[str, Any]:
     if arguments.token_name is None:
-        actor = cli(allow_writes=True)
+        actor = cli()
     else:
         actor = app.tokens.holder(arguments.token_name)
     call = Call(

@@ -26,7 +26,13 @@ def run(arguments: argparse.Namespace, open_app: OpenApp) -> int:
     request = Query(Statement(text), Limits(max_rows=arguments.rows))
 
     async def work(app: Application) -> Page:
-        return await ask(app, "query", request, arguments.source, Page)
+        try:
+            return await ask(app, "query", request, arguments.source, Page)
+        except GateError as error:
+            if error.code is not Code.POLICY_SCOPE:
+                raise
+            hint = "Let a client make the change whose token may write."
+            raise GateError(error.code, "`tidegate query` only reads.", hint=hint) from None
 
     page = with_app(open_app(of_gate(arguments)), work)
     if arguments.json:

@@ -155,7 +155,9 @@ def add_explain(commands: Commands) -> None:
     explain.add_argument("sql", metavar="SQL", help="the statement, or - to read it")
     explain.add_argument("--source", metavar="NAME", required=True, help="where it would run")
     explain.add_argument(
-        "--token-name", metavar="NAME", help="the caller; the person here if left out"
+        "--token-name",
+        metavar="NAME",
+        help="the caller; left out: the person here, as by `tidegate query`",
     )
     explain.add_argument(
         "--confirmed", action="store_true", help="as if the phrase of confirmation was typed"
