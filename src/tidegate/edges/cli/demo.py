@@ -164,5 +164,5 @@ def _show_entries(address: str, token: str, state: Path) -> None:
     show(f"\nexport TIDEGATE_URL={address} TIDEGATE_TOKEN={token}")
     url = f"{address}/mcp/core"
     for entry in entries(url, token, str(Path(command).absolute()), str(state)):
-        show(f"\n{paint(entry.client, '1')} - {entry.place}\n{entry.text}")
+        show(f"\n{paint(entry.client, '1')} ({entry.place})\n{entry.text}")
     show(f"\nStill serving on {address}. Ctrl-C ends it.")

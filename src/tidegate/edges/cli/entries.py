@@ -31,7 +31,7 @@ def entries(url: str, token: str, command: str, state: str) -> list[Entry]:
         ),
         Entry(
             "Claude Desktop",
-            "claude_desktop_config.json (Settings, Developer, Edit Config)",
+            "claude_desktop_config.json, under Settings, Developer, Edit Config",
             _json({"mcpServers": {"shop": stdio}}),
         ),
         Entry(
