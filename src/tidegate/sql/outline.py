@@ -28,7 +28,7 @@ names that it meets takes the first."""
 
 _CONFLICTS = frozenset({("ON", "CONFLICT"), ("ON", "DUPLICATE")})
 _PLAIN_INSERT = "only a plain INSERT of VALUES or of a SELECT is tried."
-_HIDDEN_END = "its last word holds a semicolon."
+_HIDDEN_END = "its last word, or a comment behind it, holds a semicolon."
 
 Placeholder = tuple[str, int]
 """How it is written, and the place of its parameter from 0."""
@@ -109,7 +109,7 @@ def outline(text: str, dialect: str) -> Outline | str:
     odd = not name or len(conditions) > 1 or len(alias) > 1 or any(not _names(a) for a in alias)
     if odd or any(tokens[at].key in _NOT_OUTSIDE for at in outside if at >= start):
         return "only a plain UPDATE or DELETE of one table is tried."
-    if _hides_its_end(tokens):
+    if _hides_its_end(text, tokens):
         return _HIDDEN_END
     close = _end(text, tokens)
     where = Part()
@@ -150,7 +150,7 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> O
         plain = _NOT_IN_QUERY.isdisjoint(outside) and pairs.isdisjoint(_CONFLICTS)
     if not plain:
         return _PLAIN_INSERT
-    if _hides_its_end(tokens):
+    if _hides_its_end(text, tokens):
         return _HIDDEN_END
     close = _end(text, tokens)
     start = tokens[at].at
@@ -234,8 +234,12 @@ def _part(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Pa
     return Part("".join([*pieces, text[start:end]]), tuple(params))
 
 
-def _hides_its_end(tokens: list[Token]) -> bool:
-    return tokens[-1].kind not in (WORD, NUMBER, OP) and ";" in tokens[-1].text
+def _hides_its_end(text: str, tokens: list[Token]) -> bool:
+    """Whether a semicolon could be the last word's or a comment's: cut there, a comment would take
+    what is written behind it."""
+    last = tokens[-1]
+    comment, end = text.find("/*", last.at + 1), text.find(";", last.at + 1)
+    return -1 < comment < end or (last.kind not in (WORD, NUMBER, OP) and ";" in last.text)
 
 
 def _names(token: Token) -> bool:
@@ -274,7 +278,6 @@ def _outside(tokens: list[Token]) -> list[int]:
 def _end(text: str, tokens: list[Token]) -> int:
     """Where the statement ends: before the semicolons behind it, wherever comments stand."""
     last = tokens[-1].at + 1
-    rest = text[last:]
     # What follows is the rest of the last token, then comments and semicolons.
     rest = text[last:]
     return last + rest.index(";") if ";" in rest else len(text)

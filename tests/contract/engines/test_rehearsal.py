@@ -117,6 +117,8 @@ async def test_rows_whose_key_changes_are_left_out(able):
         ("UPDATE items SET name = 'x' WHERE id = 1", ("x",)),
         ("DELETE FROM nowhere", None),
         ("DELETE FROM items WHERE name = 'a;b'", None),
+        ("DELETE FROM parts WHERE id = 1 /* a;b */", None),
+        ("INSERT INTO void VALUES (1, 'x') /* a;b */", None),
     ],
 )
 async def test_what_is_not_plain_is_not_tried(able, text, params):
@@ -142,6 +144,7 @@ def placed(case, text):
     ("text", "params", "rows"),
     [
         ("INSERT INTO void VALUES (1, 'a')", None, [("1", "a")]),
+        ("INSERT INTO void VALUES (1, 'a') /* one */ -- row", None, [("1", "a")]),
         (
             "INSERT INTO void (name, id) VALUES ('a', 1), (NULL, 2); -- two",
             None,
