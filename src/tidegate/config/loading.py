@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -113,6 +113,9 @@ def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
         for each in get_args(model):
             _refuse_unknown(settings, each, path)
         return
+    if get_origin(model) is Literal:
+        _refuse_unknown_word(settings, get_args(model), path)
+        return
     if not (isinstance(model, type) and issubclass(model, msgspec.Struct)):
         return
     if not isinstance(settings, dict):
@@ -127,3 +130,17 @@ def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
             hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
             raise invalid(f"There is no setting `{at}`.", hint=hint)
         _refuse_unknown(value, known[name], at)
+
+
+def _refuse_unknown_word(word: Any, known: tuple[str, ...], path: str) -> None:
+    """Raises: GateError CONFIG_INVALID for a text that is none of the words a setting may be."""
+    if not isinstance(word, str) or word in known:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word.lower(), {each.lower(): each for each in known}, 1)
+    meant = next((each for each in known if near and each.lower() == near[0]), None)
+    raise invalid(
+        f"A setting is not valid: `{path}` cannot be {word[:40]!r}.",
+        hint=f"Did you mean `{meant}`?" if meant else f"Choose from {', '.join(known)}.",
+    )

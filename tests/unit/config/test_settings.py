@@ -102,6 +102,22 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_its_place(settings, pl
     assert f"`{place}`" in refusal(settings).message
 
 
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ('{"http_error_status": "sede"}', "Did you mean `seed`?"),
+        ('{"audit": {"failure_mode": "Strict"}}', "Did you mean `strict`?"),
+        (
+            '{"sources": [{"name": "a", "url": "sqlite:///a", "external_access": "readonly"}]}',
+            "Did you mean `readOnly`?",
+        ),
+        ('{"http_error_status": "zzz"}', "Choose from auto, seed, compat."),
+    ],
+)
+def test_a_word_that_does_not_fit_is_answered_with_the_nearest_or_with_all(settings, hint):
+    assert refusal(settings).hint == hint
+
+
 def test_a_key_given_twice_is_refused_in_every_format(tmp_path):
     assert "twice" in refusal('{"auth": true, "auth": false}').message
     for suffix, text in (
