@@ -167,14 +167,14 @@ class Connection(Reader):
             return
         if self._ready:
             self._loop.call_soon(self._hand_over)
-        self._go_on_if_wanted()
+        if self._held:
+            self._go_on_if_wanted()
 
     def _go_on_if_wanted(self) -> None:
         """Read on, unless there is a reason left not to."""
         incoming = self._incoming
         if (
-            self._held
-            and not self._lost
+            not self._lost
             and self._drained is None
             and len(self._ready) < MOST_WAITING
             and (incoming is None or incoming.ahead <= MOST_AHEAD)
