@@ -3,6 +3,7 @@
 import pytest
 
 from shield_shop import ENGINES, HIDDEN_ROWS, ROWS, make, opened, script, told
+from tidegate.errors import Code, GateError
 from tidegate.statements import Effect
 
 MAILS = "CREATE VIEW mails AS SELECT id, title AS mail FROM products"
@@ -55,3 +56,25 @@ async def test_views_with_cte_union_and_star_are_followed(tmp_path, urls):
             names, rows = await real.ask(real.rewritten(text))
             expected = await seen.ask(text)
             assert (names, told(rows)) == (expected[0], told(expected[1]))
+
+
+async def test_an_index_of_a_masked_view_is_not_read(tmp_path):
+    extra = (
+        "CREATE VIRTUAL TABLE found USING fts5(contact, content='vip', content_rowid='id')",
+        "INSERT INTO found(found) VALUES ('rebuild')",
+        "CREATE VIRTUAL TABLE terms USING fts5vocab('found', 'row')",
+        "CREATE VIEW looked AS SELECT contact FROM found",
+        "CREATE VIRTUAL TABLE plain USING fts5(title, content='cheap', content_rowid='id')",
+        "INSERT INTO plain(plain) VALUES ('rebuild')",
+    )
+    async with opened(make("sqlite", tmp_path, "real", script(ROWS, extra))) as (side,):
+        for text in (
+            "SELECT * FROM found",
+            "SELECT rowid FROM found WHERE found MATCH 'secret1*'",
+            "SELECT term FROM terms",
+            "SELECT * FROM looked",
+        ):
+            with pytest.raises(GateError) as caught:
+                side.rewritten(text)
+            assert caught.value.code is Code.POLICY_MASKED
+        assert (await side.ask(side.rewritten("SELECT * FROM plain")))[1]

@@ -79,6 +79,8 @@ class Cover:
             )
         if not self.ruled:
             return None
+        if place not in self.ruled:
+            self._check_behind(table, depth)
         inner = self._expanded(table, depth) if "view" in table.kind else None
         if place not in self.ruled:
             return inner
@@ -110,6 +112,18 @@ class Cover:
         return copies
 
     # Views.
+
+    def _check_behind(self, table: Table, depth: int) -> None:
+        """Raises: GateError POLICY_MASKED for an index (SQLite's FTS5) of a view that would be
+        rewritten, and for what lists the words of such an index."""
+        for schema, name in table.reads:
+            for other in self._names.called(name, schema):
+                if depth > _MAX_DEPTH or self.stand_in(other, depth + 1) is not None:
+                    raise masked(
+                        f"`{table.name}` shares rows with `{other.name}`, which is masked",
+                        f"shield.{table.name}",
+                        f"Read `{other.name}` instead.",
+                    )
 
     def _expanded(self, table: Table, depth: int) -> str | None:
         query = query_of(table.definition or "", find(self._dialect))
