@@ -18,6 +18,9 @@ MAX_BYTES = 128 * 2**20
 SWOLLEN_BYTES = 16 * 2**20
 """After so much at once a line is given up when it is free."""
 
+ROOMY_BYTES = 2**20
+"""After so much at once libpq has room to read on by itself: from then on all is counted."""
+
 
 class Wire:
     """libpq's socket, watched by the event loop. One waits on it at a time."""
@@ -26,6 +29,7 @@ class Wire:
         "_connection",
         "_loop",
         "_meter",
+        "_roomy",
         "_socket",
         "_waiter",
         "_watched",
@@ -41,6 +45,7 @@ class Wire:
         self._waiter: asyncio.Future[None] | None = None
         self._watched = False
         self._meter: Meter | None = None
+        self._roomy = False
         self.open = True
         self.swollen = False
         """Whether libpq may hold much memory for this line, which it never gives back."""
@@ -94,7 +99,7 @@ class Wire:
     async def fill(self) -> None:
         """Wait until the next result has arrived. Raises: GateError LIMIT_BYTES."""
         await self._until_readable()
-        if waiting_bytes(self._socket) < PORTION:
+        if not self._roomy and waiting_bytes(self._socket) < PORTION:
             self._connection.consume_input()
         if self._connection.is_busy():
             await self._fill_by_portions()
@@ -116,6 +121,7 @@ class Wire:
             meter.close(restore=self.open)
             self._meter = None
             self.swollen |= meter.taken > SWOLLEN_BYTES
+            self._roomy |= meter.taken > ROOMY_BYTES
 
     async def _until_readable(self) -> None:
         if not self._watched:
