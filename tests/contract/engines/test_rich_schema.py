@@ -219,4 +219,5 @@ async def test_a_large_schema_takes_no_more_statements_than_a_small_one(case):
     large = await asked_for_a_catalog(case)
     assert (small[0], large[0]) == (3, 303)
     assert 0 < small[1] <= 25
-    assert large[1] == small[1]
+    # A farewell or a look of the pool may fall into either; a statement for each table would show.
+    assert large[1] <= small[1] + 3
