@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
+from pathlib import Path
 
-from bench import data, engines, judging, layers, peers, servers, workloads
+from bench import data, engines, judging, layers, path, peers, points, servers, workloads
 from bench.client import WrongAnswerError
 from bench.mcp import McpError
 from bench.report import render
@@ -41,6 +42,9 @@ OVER_HTTP: dict[str, Callable[[dict[str, Running], Effort], Rows]] = {
     ),
 }
 
+ON_SERVERS = {engine: points.workloads(engine) for engine in points.ENGINES}
+"""The point query over HTTP again, on the other engines."""
+
 ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
     "cold-start": workloads.cold_start,
     "memory": workloads.memory,
@@ -52,6 +56,7 @@ IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {
     "engines": engines.engines,
     "export": engines.export,
     "layers": layers.layers,
+    "path": path.path,
     "judge": judging.judging,
 }
 
@@ -65,14 +70,19 @@ def main() -> None:
     with_peers = not options.without_peers and not alone
     if with_peers:
         peers.install()
-    chosen = [] if alone else servers.contestants(with_peers=with_peers, only=options.servers)
+    chosen: list[Contestant] = []
+    if not alone:
+        chosen = servers.contestants(
+            with_peers=with_peers, only=options.servers, before=options.before
+        )
     effort = workloads.QUICK if options.quick else workloads.FULL
     results = _head(effort)
     # The collector of the client must not stop in the middle of somebody's turn.
     gc.freeze()
     gc.disable()
-    _run(results, chosen, effort, options.only)
-    partial = options.quick or options.without_peers or options.only or options.servers
+    _run(results, chosen, effort, options, with_peers=with_peers)
+    changed = (options.quick, options.without_peers, options.only, options.servers, options.before)
+    partial = any(changed)
     data_path = peers.WORK / "latest.json" if partial else peers.HERE / "results/latest.json"
     text_path = peers.WORK / "REPORT.md" if partial else peers.HERE / "REPORT.md"
     data_path.parent.mkdir(exist_ok=True)
@@ -90,7 +100,7 @@ def _options() -> argparse.Namespace:
         type=lambda text: text.split(","),
         default=[],
         metavar="NAME,...",
-        help=f"beginnings of workloads: {', '.join([*OVER_HTTP, *ON_ITS_OWN, *IN_PROCESS])}",
+        help=f"beginnings of workloads: {', '.join(_names())}",
     )
     parser.add_argument(
         "--servers",
@@ -99,12 +109,30 @@ def _options() -> argparse.Namespace:
         metavar="NAME,...",
         help="only these servers",
     )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="TREE",
+        help="a work tree of another version, with a .venv, whose Tidegate takes part as well",
+    )
     return parser.parse_args()
 
 
+def _names() -> list[str]:
+    on_servers = [name for names in ON_SERVERS.values() for name in names]
+    return [*OVER_HTTP, *on_servers, *ON_ITS_OWN, *IN_PROCESS]
+
+
 def _run(
-    results: dict[str, object], chosen: list[Contestant], effort: Effort, only: list[str]
+    results: dict[str, object],
+    chosen: list[Contestant],
+    effort: Effort,
+    options: argparse.Namespace,
+    *,
+    with_peers: bool,
 ) -> None:
+    only: list[str] = options.only
+
     def wanted(name: str) -> bool:
         return not only or any(name.startswith(beginning) for beginning in only)
 
@@ -131,6 +159,18 @@ def _run(
             running = {name: workloads.start(stack, one) for name, one in by_name.items()}
             for name in http:
                 measure(name, lambda name=name: OVER_HTTP[name](running, effort))
+    for engine, kinds in ON_SERVERS.items():
+        asked = {name: fresh for name, fresh in kinds.items() if wanted(name)}
+        if not asked:
+            continue
+        try:
+            with points.running(
+                engine, with_peers=with_peers, only=options.servers, before=options.before
+            ) as found:
+                for name, fresh in asked.items():
+                    measure(name, lambda f=fresh, r=found: points.measured(r, effort, fresh=f))
+        except (McpError, RuntimeError) as error:  # a server did not start
+            failures |= dict.fromkeys(asked, str(error))
     for name in filter(wanted, ON_ITS_OWN):
         measure(name, lambda name=name: ON_ITS_OWN[name](by_name, effort))
     for name in filter(wanted, IN_PROCESS):

@@ -27,18 +27,18 @@ from bench.grounds import ROWS, WARM_ID, WIDE, Bare, Ground, grounds
 from bench.peers import HERE, WORK
 from bench.process import cpu_here, tree
 from bench.workloads import Effort, Row, Rows
-from tidegate.actors import Actor, Scope
 from tidegate.app import App
-from tidegate.calls import Browse, Call, Query
-from tidegate.cancellation import NEVER
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.api import Engine
-from tidegate.metadata import Catalog
-from tidegate.pages import Limits, Page
-from tidegate.permits import Permit
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import NEVER
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Browse, Call, Query
+from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
+from tidegate.model.statements import Effect, Statement
 from tidegate.results.page import PageBuilder
-from tidegate.statements import Effect, Statement
 
 CONTESTANTS = DRIVER, ENGINE, GATE = "driver", "engine", "gate"
 ACTOR = Actor("bench", "bench", Scope.READ_ONLY)
@@ -51,7 +51,7 @@ Act = Callable[[], Awaitable[object]]
 
 @contextmanager
 def collecting() -> Iterator[None]:
-    """Let the collector run as it does in a server (`edges/listen.py`)."""
+    """Let the collector run as it does in a server (`edges/http/listener.py`)."""
     before, enabled = gc.get_threshold(), gc.isenabled()
     gc.collect()
     gc.freeze()
@@ -180,7 +180,7 @@ async def paged(engine: Engine, permit: Permit) -> Page:
     cursor = await engine.run(permit, NEVER)
     try:
         builder = PageBuilder(cursor.columns, permit.limits)
-        await cursor.pour(builder)
+        await cursor.fetch_into(builder)
     finally:
         await cursor.close()
     return builder.page(affected=cursor.affected)

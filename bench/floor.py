@@ -1,15 +1,16 @@
 """The floor: the driver call and the encoding, and as little else as MCP allows.
 
 No identity, no judgement, no record, no limits, no cancellation: what a governed server costs is
-the distance to this. Run as a program: `floor.py http DATABASE PORT` or `floor.py stdio DATABASE`.
+the distance to this. Run as a program: `floor.py http DATABASE PORT` or `floor.py stdio DATABASE`;
+the database is a SQLite file, or a DuckDB file if its name ends in `.duckdb`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
-import apsw
 import msgspec
 
 TOOL = {
@@ -38,11 +39,39 @@ class Request(msgspec.Struct, frozen=True):
     params: Parameters = Parameters()
 
 
+Ask = Callable[[str], tuple[list[str], list[Any]]]
+"""Runs a statement and gives its columns and rows."""
+
+
+def _asking(database: str) -> Ask:
+    """One connection to the database. A driver is loaded only if it is used."""
+    if database.endswith(".duckdb"):
+        import duckdb
+
+        duck = duckdb.connect(database, read_only=True)
+
+        def ask_duckdb(sql: str) -> tuple[list[str], list[Any]]:
+            cursor = duck.execute(sql)
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+        return ask_duckdb
+
+    import apsw
+
+    connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
+
+    def ask_sqlite(sql: str) -> tuple[list[str], list[Any]]:
+        cursor = connection.execute(sql)
+        return [name for name, _ in cursor.get_description()], cursor.fetchall()
+
+    return ask_sqlite
+
+
 class Floor:
     """Answers one message after the other on one connection to the database."""
 
     def __init__(self, database: str) -> None:
-        self._connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
+        self._ask = _asking(database)
         self._decoder = msgspec.json.Decoder(Request)
         self._encoder = msgspec.json.Encoder()
 
@@ -58,9 +87,8 @@ class Floor:
         return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request.id or 0, result)
 
     def _query(self, sql: str) -> bytes:
-        cursor = self._connection.execute(sql)
-        columns = [name for name, _ in cursor.get_description()]
-        body = self._encoder.encode({"columns": columns, "rows": cursor.fetchall()})
+        columns, rows = self._ask(sql)
+        body = self._encoder.encode({"columns": columns, "rows": rows})
         return b'{"resultType":"complete","content":[{"type":"text","text":%b}]}' % (
             self._encoder.encode(body.decode())
         )

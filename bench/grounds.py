@@ -1,9 +1,10 @@
-"""Decides what the engines are measured on: a shop of 100,000 rows, a counter to change and two
+"""Decides what the engines are measured on: a shop of 200,000 rows, a counter to change and two
 wide schemas in each of the four, and a bare connection by the driver that the engine is built on.
 
-PostgreSQL and MariaDB are the tests' own servers (`tests/postgres_server.py`, `mysql_server.py`):
-one of each, on free ports, gone with this process. The columns are numbers and text, which every
-driver reads fastest: dates and decimals would cost the bare driver more than the engine.
+PostgreSQL and MariaDB are the tests' own servers (`tests/support/postgres_server.py`,
+`mysql_server.py`): one of each, on free ports, gone with this process. The columns are numbers and
+text, which every driver reads fastest: dates and decimals would cost the bare driver more than the
+engine.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bench import data
 from bench.peers import HERE, WORK
 
 ROWS = 100_000
+"""Rows of the longest answer, which is half of the shop."""
 WIDE = (212, 1_000)
 """How many tables the wide schemas have."""
 
@@ -40,25 +42,34 @@ _INFORMATION = (
     " ORDER BY table_schema, table_name, ordinal_position"
 )
 
-Told = tuple[list[str], list[Any]]
+Answer = tuple[list[str], list[Any]]
 """The names of a result's columns, and its rows."""
 
 
 class Bare(Protocol):
     """A driver's connection, and nothing around it."""
 
-    async def ask(self, sql: str) -> Told:
+    async def ask(self, sql: str) -> Answer:
         """Run a statement and fetch all of it."""
         ...
 
     async def close(self) -> None: ...
 
 
+class Login(NamedTuple):
+    """How another process logs in to a database server on 127.0.0.1."""
+
+    port: int
+    user: str
+    password: str
+
+
 @dataclass(frozen=True)
 class Ground:
     """One engine's databases: `shop`, `counter` and `wide_N`; `url` and `bare` take their names.
 
-    `schema` is one plain catalogue statement that names every column.
+    `schema` is one plain catalogue statement that names every column. `login` is how to reach a
+    database server over TCP; SQLite and DuckDB have none.
     """
 
     name: str
@@ -66,6 +77,7 @@ class Ground:
     url: Callable[[str], str]
     bare: Callable[[str], Bare]
     schema: str
+    login: Login | None = None
 
 
 def grounds(
@@ -96,7 +108,7 @@ class _Apsw:
 
         self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
 
-    async def ask(self, sql: str) -> Told:
+    async def ask(self, sql: str) -> Answer:
         cursor = self._connection.execute(sql)
         names = [column[0] for column in cursor.get_description()]
         return names, cursor.fetchall()
@@ -138,7 +150,7 @@ class _Duckdb:
 
         self._connection = duckdb.connect(str(path), read_only=True)
 
-    async def ask(self, sql: str) -> Told:
+    async def ask(self, sql: str) -> Answer:
         cursor = self._connection.execute(sql)
         assert cursor.description is not None
         return [column[0] for column in cursor.description], cursor.fetchall()
@@ -148,15 +160,17 @@ class _Duckdb:
 
 
 def _duckdb(wide: Collection[int]) -> Ground:
-    _once(WORK / "shop.duckdb", lambda path: _fill_duckdb(path, [_ITEMS]))
+    folder = WORK / "duckdb"
+    folder.mkdir(exist_ok=True)
+    _once(folder / "shop.duckdb", lambda path: _fill_duckdb(path, [_ITEMS]))
     for tables in wide:
         statements = list(data.wide(tables))
-        _once(WORK / f"wide_{tables}.duckdb", lambda path, s=statements: _fill_duckdb(path, s))
+        _once(folder / f"wide_{tables}.duckdb", lambda path, s=statements: _fill_duckdb(path, s))
     return Ground(
         "DuckDB",
         "duckdb",
-        url=lambda name: f"duckdb:///{WORK / name}.duckdb",
-        bare=lambda name: _Duckdb(WORK / f"{name}.duckdb"),
+        url=lambda name: f"duckdb:///{folder / name}.duckdb",
+        bare=lambda name: _Duckdb(folder / f"{name}.duckdb"),
         schema=_INFORMATION.format(schema="'main'"),
     )
 
@@ -184,7 +198,7 @@ class _Psycopg:
         self._connection = psycopg.connect(conninfo, autocommit=True)
         self._transformer = Transformer
 
-    async def ask(self, sql: str) -> Told:
+    async def ask(self, sql: str) -> Answer:
         result = self._connection.pgconn.exec_params(sql.encode(), None)
         assert result.error_message == b"", result.error_message
         transformer = self._transformer(self._connection)
@@ -199,7 +213,7 @@ class _Psycopg:
 def _postgres(wide: Collection[int]) -> Ground:
     import psycopg
 
-    kept: Any = _tests("postgres_server").shared()
+    kept: Any = _tests("support.postgres_server").shared()
     for name, statements in _missing("postgres", wide):
         kept.ask(f"CREATE DATABASE {name}")
         with psycopg.connect(kept.conninfo(name), autocommit=True) as connection:
@@ -214,6 +228,7 @@ def _postgres(wide: Collection[int]) -> Ground:
         url=kept.url,
         bare=lambda name: _Psycopg(kept.conninfo(name)),
         schema=_INFORMATION.format(schema="'public'"),
+        login=Login(kept.port, "postgres", _tests("support.postgres_server").PASSWORD),
     )
 
 
@@ -225,7 +240,7 @@ class _Asyncmy:
         self._options = {"unix_socket": socket, "user": "root", "database": database}
         self._connection: Any = None
 
-    async def ask(self, sql: str) -> Told:
+    async def ask(self, sql: str) -> Answer:
         if self._connection is None:
             from asyncmy import connect
 
@@ -243,7 +258,7 @@ class _Asyncmy:
 
 
 def _mariadb(wide: Collection[int]) -> Ground | str:
-    server: Any = _tests("mysql_server")
+    server: Any = _tests("support.mysql_server")
     if not server.available():
         return "MariaDB: no `mariadbd` here (Debian: mariadb-server-core)"
     kept: Any = server.shared()
@@ -259,14 +274,15 @@ def _mariadb(wide: Collection[int]) -> Ground | str:
         url=kept.url,
         bare=lambda name: _Asyncmy(str(kept.socket), name),
         schema=_INFORMATION.format(schema="DATABASE()"),
+        login=Login(kept.port, "word", server.PASSWORD),
     )
 
 
 def _load_mariadb(kept: Any) -> None:
-    sheet = kept.directory / "items.txt"
-    sheet.write_bytes(_sheet().read_bytes())
-    sheet.chmod(0o644)
-    kept.script(f"LOAD DATA INFILE '{sheet}' INTO TABLE items", "shop")
+    sink = kept.directory / "items.txt"
+    sink.write_bytes(_sheet().read_bytes())
+    sink.chmod(0o644)
+    kept.script(f"LOAD DATA INFILE '{sink}' INTO TABLE items", "shop")
     kept.script("ANALYZE TABLE items", "shop")
 
 
@@ -291,12 +307,12 @@ def _sheet() -> Path:
 
     def write(path: Path) -> None:
         with path.open("w") as file:
-            for row in data.items(ROWS):
+            for row in data.items(data.ROWS):
                 file.write(
                     "\t".join("\\N" if value is None else str(value) for value in row) + "\n"
                 )
 
-    return _once(WORK / "items.txt", write)
+    return _once(WORK / f"items-{data.ROWS}.txt", write)
 
 
 def _once(path: Path, write: Callable[[Path], None]) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bench.figures import rotate
 from bench.workloads import Effort, Row, Rows
-from tidegate.sql.judge import judge, judge_anew
+from tidegate.sql.judge import judge, judge_uncached
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb")
 _MONTHS = """
@@ -27,12 +27,12 @@ STATEMENTS = {
     "long": " UNION ALL ".join([_MONTHS] * 20),
 }
 ANSWERED, JUDGED = 5_000, {"short": 200, "typical": 50, "long": 3}
-"""How often a text is answered from the cache, and read anew, in one turn."""
+"""How often a text is answered from the cache, and judged in full, in one turn."""
 
 
 def judging(effort: Effort) -> Rows:
     """Seconds of CPU per statement, for each dialect and length: from the cache, from the cache of
-    templates with a literal never seen, anew, and parsed by sqlglot."""
+    templates with a literal never seen, judged in full, and parsed by sqlglot."""
     names = [f"{dialect}, {length}" for dialect in DIALECTS for length in STATEMENTS]
     rows: Rows = {name: [] for name in names}
     for turn in range(effort.rounds + 1):
@@ -55,7 +55,7 @@ def _turn(dialect: str, length: str, turn: int) -> Row:
         "bytes": len(text),
         "cached": _cost(lambda: judge(text, dialect), ANSWERED),
         "new literal": _cost(lambda: judge(next(fresh), dialect), 50),
-        "anew": _cost(lambda: judge_anew(text, dialect), times),
+        "in full": _cost(lambda: judge_uncached(text, dialect), times),
         "parse": _cost(lambda: sqlglot.parse(text, read=dialect), times),
     }
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any, NamedTuple
 
-import tidegate.gateway as pipeline
+import tidegate.gateway.gateway as pipeline
 from bench import data
 from bench.engines import LIMITS, Act, collecting, paged, turn_of
 from bench.figures import rotate
@@ -25,20 +25,21 @@ from bench.mcp import STATELESS, HttpSpeaker
 from bench.peers import WORK
 from bench.process import tree
 from bench.workloads import Effort, Row, Rows
-from tidegate.actors import Actor, Scope
 from tidegate.app import App
-from tidegate.calls import Call, Query
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.edges.http import HttpEdge
+from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.endpoint import Dialect, Endpoint
 from tidegate.edges.http1.server import Server
-from tidegate.pages import Page
-from tidegate.permits import Permit, Verdict
+from tidegate.gateway.context import CallContext
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Permit, Verdict
+from tidegate.model.requests import Call, Query
+from tidegate.model.results import Page
+from tidegate.model.sources import Mask
+from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.protocol.kernel import Kernel
-from tidegate.protocol.link import Link
-from tidegate.sources import Mask
-from tidegate.statements import Effect, Judgement, Statement
-from tidegate.trail import Trail
+from tidegate.protocol.transport import TransportContext
 
 STAGES = (
     "engine",
@@ -54,6 +55,10 @@ STAGES = (
 )
 """In the order in which they are put on. The first is no layer: it is what the rest is for."""
 
+MASK_FRESH = "a mask, a new literal"
+CHANGE_BARE = "a change, engine"
+CHANGE_UNSYNCED = "a change, without the syncs"
+
 SHARE = 0.2
 CHANGE = "UPDATE counter SET n = n + 1 WHERE id = 1"
 STATE = WORK / "state-layers"
@@ -62,37 +67,38 @@ _READ = Judgement(Effect.READ, "bench", "not judged")
 _ALLOW = Verdict("allow", "bench", "not decided")
 
 
-class Muted(Trail):
-    """A trail without a record."""
-
-    async def permit(self) -> None:
-        self._permitted = True
-
-    async def succeed(self, page: Page | None = None, *, rows: int | None = None) -> None:
-        pass
+async def _no_intent(ctx: CallContext) -> None:
+    ctx.intent_recorded = True
 
 
-class Forgetful(Trail):
-    """A trail without history."""
-
-    def _remember(self, rows: int, elapsed_ms: float, error: str) -> None:
-        pass
+async def _no_outcome(ctx: CallContext, payload: object) -> None:
+    pass
 
 
-async def _no_opinion(engine: object, request: object, judgement: Judgement) -> Judgement:
-    return judgement
+def _no_history(ctx: CallContext, payload: object) -> None:
+    pass
 
 
+async def _no_opinion(ctx: CallContext) -> None:
+    pass
+
+
+def _not_judged(ctx: CallContext) -> None:
+    ctx.judgement = _READ
+
+
+def _not_decided(ctx: CallContext) -> None:
+    ctx.verdict = _ALLOW
+
+
+_UNRECORDED = {"record_intent": _no_intent, "record_outcome": _no_outcome}
+_FORGOTTEN = {"add_to_history": _no_history}
 LEFT_OUT: dict[str, dict[str, Any]] = {
-    "judge": {"judged": lambda call, source: _READ},
-    "database's opinion": {"inspected": _no_opinion},
-    "policy": {
-        "weighed": lambda call, source, judgement: _ALLOW,
-        "identity_of": lambda actor, source: None,
-        "shield_of": lambda actor, source: None,
-    },
-    "audit": {"Trail": Muted},
-    "history": {"Trail": Forgetful},
+    "judge": {"classify": _not_judged},
+    "database's opinion": {"inspect": _no_opinion},
+    "policy": {"decide": _not_decided},
+    "audit": _UNRECORDED,
+    "history": _FORGOTTEN,
 }
 """What stands in the pipeline for a layer that is left out, by its name there."""
 
@@ -119,11 +125,25 @@ def swapped(swaps: dict[str, Any]) -> Iterator[None]:
             setattr(pipeline, name, part)
 
 
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """Skip every sync of a file that Python code asks for, such as the audit's. What an engine
+    writes is still synced, because that happens in C."""
+    kept = os.fsync, os.fdatasync
+    os.fsync = os.fdatasync = lambda fd: None
+    try:
+        yield
+    finally:
+        os.fsync, os.fdatasync = kept
+
+
 class Case(NamedTuple):
-    """One thing that is measured, and what stands in the pipeline meanwhile."""
+    """One thing that is measured, what stands in the pipeline meanwhile, and whether its records
+    are synced to disk."""
 
     act: Act
     swaps: dict[str, Any]
+    synced: bool = True
 
 
 def layers(effort: Effort) -> Rows:
@@ -150,7 +170,7 @@ async def _measured(ground: Ground, effort: Effort) -> list[Row]:
             sources=(
                 SourceSettings("shop", ground.url("shop")),
                 SourceSettings("masked", ground.url("shop"), masks=masks),
-                SourceSettings("counter", ground.url("counter"), external_access="readWrite"),
+                SourceSettings("counter", ground.url("counter"), access="write"),
             ),
             surfaces=("core",),
             state=str(STATE),
@@ -162,8 +182,8 @@ async def _measured(ground: Ground, effort: Effort) -> list[Row]:
         for turn in range(effort.rounds + 1):
             row: Row = {}
             for name in rotate(list(cases), turn):
-                act, swaps = cases[name]
-                with swapped(swaps) if swaps else nullcontext():
+                act, swaps, synced = cases[name]
+                with swapped(swaps), nullcontext() if synced else unsynced():
                     seconds = effort.seconds * SHARE if turn else 0.02
                     cpu, wall = await turn_of(act, seconds, apart, app.history.flush)
                 row |= {f"{name} cpu": cpu, f"{name} wall": wall}
@@ -177,7 +197,7 @@ async def _measured(ground: Ground, effort: Effort) -> list[Row]:
 async def _cases(app: App) -> dict[str, Case]:
     """Every stage, and every call that is no ordinary one, by its name in the report."""
     token, _ = app.tokens.create("bench", Scope.READ_WRITE)
-    actor = app.door.identify(token, "127.0.0.1")
+    actor = app.authenticator.authenticate(token, "127.0.0.1")
     assert isinstance(actor, Actor)
     frame, edge = _over_http(app, token)
     kernel = Kernel(surface := app.surface("core"), surface.settings)
@@ -193,14 +213,14 @@ async def _cases(app: App) -> dict[str, Case]:
         assert marker in (await handled(actor, point)).rows
 
     async def identified() -> None:
-        known = app.door.identify(token, "127.0.0.1")
+        known = app.authenticator.authenticate(token, "127.0.0.1")
         assert isinstance(known, Actor)
         assert marker in (await handled(known, point)).rows
 
     async def spoken() -> None:
-        known = app.door.identify(token, "127.0.0.1")
+        known = app.authenticator.authenticate(token, "127.0.0.1")
         assert isinstance(known, Actor)
-        answer = await kernel.serve(frame, Link(known, _Nobody()))
+        answer = await kernel.serve(frame, TransportContext(known, _Nobody()))
         assert answer is not None and marker in answer.frame
 
     async def posted() -> None:
@@ -251,9 +271,10 @@ async def _cases(app: App) -> dict[str, Case]:
         "a new shape, engine": Case(fresh(engine, _shape), {}),
         "a new shape, gate": Case(fresh(run, _shape), {}),
         "a mask": Case(veiled, {}),
-        "a mask, a new literal": Case(fresh(masked, data.point), {}),
-        "a change, engine": Case(changed_barely, {}),
-        "a change, without audit": Case(changed, {"Trail": Muted}),
+        MASK_FRESH: Case(fresh(masked, data.point), {}),
+        CHANGE_BARE: Case(changed_barely, {}),
+        "a change, without audit": Case(changed, _UNRECORDED | _FORGOTTEN),
+        CHANGE_UNSYNCED: Case(changed, {}, synced=False),
         "a change": Case(changed, {}),
     }
 
@@ -282,7 +303,8 @@ def _over_http(app: App, token: str) -> tuple[bytes, Callable[[], Any]]:
     Edge and server are the real ones; where the socket would be there is none.
     """
     surface = app.surface("core")
-    edge = HttpEdge({"/mcp": Kernel(surface, surface.settings)}, app.door.identify)
+    endpoint = Endpoint("/mcp", Kernel(surface, surface.settings), Dialect())
+    edge = HttpApplication([endpoint], app.authenticate)
     speaker = HttpSpeaker(7878, "/mcp", STATELESS, {"Authorization": f"Bearer {token}"})
     arguments = {"sql": data.point(WARM_ID), "source": "shop"}
     request = speaker.request("tools/call", {"name": "query", "arguments": arguments}, 1)

@@ -123,7 +123,7 @@ def peak(pid: int) -> int:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """A port of loopback that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -10,15 +10,22 @@ from typing import Any, NamedTuple
 
 from bench.engines import CONTESTANTS
 from bench.figures import Spread, increments, paired, spread
-from bench.layers import STAGES
-from bench.servers import FLOOR, GATE, TOOLBOX
+from bench.layers import CHANGE_BARE, CHANGE_UNSYNCED, MASK_FRESH, STAGES
+from bench.path import FIGURES
+from bench.points import ENGINES
+from bench.servers import BEFORE, FLOOR, GATE, TOOLBOX
 
 Results = dict[str, Any]
 Rows = dict[str, list[dict[str, float]]]
 
-POINT_TITLES = {
-    "point-repeated": "Point query, one text repeated, 32 clients (caches warm)",
-    "point-fresh": "Point query, a new literal each call, 32 clients (caches by text cold)",
+_POINT_KINDS = {
+    "repeated": "one text repeated, 32 clients (caches warm)",
+    "fresh": "a new literal each call, 32 clients (caches by text cold)",
+}
+POINT_TITLES = {f"point-{kind}": f"Point query, {how}" for kind, how in _POINT_KINDS.items()} | {
+    f"point-{engine.lower()}-{kind}": f"Point query on {engine}, {how}"
+    for engine in ENGINES
+    for kind, how in _POINT_KINDS.items()
 }
 LATENCY_TITLES = {
     "latency-point": "Point query, one text repeated",
@@ -29,6 +36,8 @@ LATENCY_TITLES = {
 
 
 CLOCKS = ("cpu", "wall")
+_SHORT = {FLOOR: "floor", TOOLBOX: "Toolbox", BEFORE: "before"}
+"""The servers that others are compared with."""
 
 
 class Aim(NamedTuple):
@@ -78,6 +87,29 @@ def _engine(name: str, key: str, unit: float) -> Callable[[Results], float]:
     return lambda workloads: spread(_series(workloads["engines"], name, key)).median / unit
 
 
+def _engine_to_driver(name: str, what: str) -> Callable[[Results], float]:
+    def find(workloads: Results) -> float:
+        rows: Rows = workloads["engines"]
+        return paired(
+            _series(rows, name, f"engine {what}"), _series(rows, name, f"driver {what}")
+        ).median
+
+    return find
+
+
+def _layer(of: str, less: str = "") -> Callable[[Results], float]:
+    """Milliseconds of CPU of a call in process, over those of another one; the worst engine's."""
+
+    def find(workloads: Results) -> float:
+        found = [rounds for rounds in workloads["layers"].values() if rounds]
+        return max(
+            spread([row[f"{of} cpu"] - row.get(f"{less} cpu", 0) for row in rounds]).median * 1e3
+            for rounds in found
+        )
+
+    return find
+
+
 AIMS = (
     Aim("CPU per point query, ms", 0.28, 3, _median("point-repeated", "cpu_per_call", 1e-3)),
     Aim(
@@ -91,6 +123,27 @@ AIMS = (
         1.0,
         2,
         _ratio("point-repeated", "calls_per_s", TOOLBOX, inverse=True),
+    ),
+    Aim(
+        "a new literal each call: CPU over the Toolbox",
+        1.0,
+        2,
+        _ratio("point-fresh", "cpu_per_call", TOOLBOX),
+    ),
+    *(
+        Aim(
+            f"point query on PostgreSQL, {kind}: CPU over the Toolbox",
+            1.0,
+            2,
+            _ratio(f"point-postgresql-{kind}", "cpu_per_call", TOOLBOX),
+        )
+        for kind in ("repeated", "fresh")
+    ),
+    Aim(
+        "the same, repeated, calls/s: Toolbox over Tidegate",
+        1.0,
+        2,
+        _ratio("point-postgresql-repeated", "calls_per_s", TOOLBOX, inverse=True),
     ),
     Aim("10,000 rows: CPU over the floor", 1.2, 2, _ratio("latency-10000", "cpu_per_call", FLOOR)),
     *(
@@ -108,6 +161,22 @@ AIMS = (
         1,
         _engine("PostgreSQL, schema of 212 tables", "engine wall", 1e-3),
     ),
+    *(
+        Aim(
+            f"schema of 1,000 tables on PostgreSQL, {what} over the driver",
+            limit,
+            2,
+            _engine_to_driver("PostgreSQL, schema of 1,000 tables", what),
+        )
+        for what, limit in (("wall", 1.5), ("cpu", 3))
+    ),
+    Aim("a masked statement with a new literal, in process, CPU ms", 0.2, 2, _layer(MASK_FRESH)),
+    Aim(
+        "a change, in process, without the syncs, CPU ms over the engine",
+        0.2,
+        2,
+        _layer(CHANGE_UNSYNCED, CHANGE_BARE),
+    ),
     Aim(
         "the gate on a point query of SQLite, in process, CPU µs more",
         120,
@@ -118,7 +187,7 @@ AIMS = (
         ),
     ),
     Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
-    Aim("cold start, s of CPU to the first answer", 0.25, 3, _median("cold-start", "cpu")),
+    Aim("cold start, s of CPU to the first answer", 0.15, 3, _median("cold-start", "cpu")),
     Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
@@ -146,6 +215,7 @@ def render(results: Results) -> str:
         ("engines", _engines),
         ("export", _export),
         ("layers", _layers),
+        ("path", _path),
         ("judge", _judge),
     ):
         if name in workloads:
@@ -185,24 +255,27 @@ def _aims(workloads: Results) -> str:
 
 
 def _point(title: str, rows: Rows) -> str:
+    others = [name for name in _SHORT if name in rows]
     header = (
-        "server", "calls/s", "CPU ms/call", "calls/s to floor", "calls/s to Toolbox",
-        "CPU to floor", "CPU to Toolbox", "p50 / p99 ms", "client CPU ms/call", "RSS MB",
+        "server", "calls/s", "CPU ms/call",
+        *(f"calls/s to {_SHORT[other]}" for other in others),
+        *(f"CPU to {_SHORT[other]}" for other in others),
+        "p50 / p99 ms", "client CPU ms/call", "RSS MB",
     )  # fmt: skip
     lines = [
         (
             name,
             _spread(rows, name, "calls_per_s").show(0),
             _spread(rows, name, "cpu_per_call").show(3, 1e-3),
-            _to(rows, name, FLOOR, "calls_per_s"),
-            _to(rows, name, TOOLBOX, "calls_per_s"),
-            _to(rows, name, FLOOR, "cpu_per_call"),
-            _to(rows, name, TOOLBOX, "cpu_per_call"),
+            *(_to(rows, name, other, "calls_per_s") for other in others),
+            *(_to(rows, name, other, "cpu_per_call") for other in others),
             _latencies(rows, name),
             f"{_spread(rows, name, 'client_cpu_per_call').median * 1e3:.3f}",
             f"{_spread(rows, name, 'rss').high / 1e6:.0f}",
         )
-        for name in rows
+        if rounds
+        else (name, *("",) * (len(header) - 1))
+        for name, rounds in rows.items()
     ]
     return f"## {title}\n\n{_table(header, lines)}"
 
@@ -228,15 +301,17 @@ def _latency(title: str, rows: Rows) -> str:
 
 
 def _cold_start(rows: Rows) -> str:
+    others = [name for name in (FLOOR, BEFORE) if name in rows]
     header = (
-        "server", "first answer s", "CPU s to it", "CPU to floor", "CPU s with its end", "RSS MB",
+        "server", "first answer s", "CPU s to it", *(f"CPU to {_SHORT[other]}" for other in others),
+        "CPU s with its end", "RSS MB",
     )  # fmt: skip
     lines = [
         (
             name,
             _spread(rows, name, "first_answer").show(3),
             _spread(rows, name, "cpu").show(3),
-            _to(rows, name, FLOOR, "cpu"),
+            *(_to(rows, name, other, "cpu") for other in others),
             _spread(rows, name, "cpu_whole_life").show(3),
             _spread(rows, name, "rss").show(0, 1e6),
         )
@@ -347,18 +422,32 @@ def _names(rounds: list[dict[str, float]]) -> list[str]:
     return [key.removesuffix(" cpu") for key in rounds[0] if key.endswith(" cpu")]
 
 
+def _path(rows: Rows) -> str:
+    lines = [
+        (name, *(f"{rounds[0][figure]:.0f}" if rounds else "" for figure in FIGURES))
+        for name, rounds in rows.items()
+    ]
+    title = "What a call crosses inside of the package, from the request to the reply"
+    return f"## {title}\n\n{_table(('engine, statement', *FIGURES), lines)}"
+
+
 def _judge(rows: Rows) -> str:
     header = (
-        "dialect, statement", "bytes", "cached µs", "new literal µs", "anew µs", "sqlglot.parse µs",
-        "anew to parse",
+        "dialect, statement",
+        "bytes",
+        "cached µs",
+        "new literal µs",
+        "in full µs",
+        "sqlglot.parse µs",
+        "in full to parse",
     )  # fmt: skip
     lines = [
         (
             name,
             f"{rows[name][0]['bytes']:,.0f}",
             *(_spread(rows, name, key).show(1, 1e-6) for key in ("cached", "new literal")),
-            *(_spread(rows, name, key).show(0, 1e-6) for key in ("anew", "parse")),
-            paired(_series(rows, name, "anew"), _series(rows, name, "parse")).show(),
+            *(_spread(rows, name, key).show(0, 1e-6) for key in ("in full", "parse")),
+            paired(_series(rows, name, "in full"), _series(rows, name, "parse")).show(),
         )
         for name in rows
     ]

@@ -23,6 +23,7 @@ from bench.process import Launch
 FLOOR = "floor"
 GATE = "Tidegate core"
 GATE_WORKBENCH = "Tidegate workbench"
+BEFORE = "Tidegate core before"
 TOOLBOX = "MCP Toolbox"
 DBHUB = "DBHub"
 ALCHEMY = "MCP Alchemy"
@@ -58,21 +59,38 @@ class Contestant:
     conversation: tuple[Step, ...] = ()
 
 
-def floor() -> Contestant:
+def floor(file: Path | None = None) -> Contestant:
+    """On `file`, which may be DuckDB's, or on the SQLite file."""
     program = str(peers.HERE / "floor.py")
     return Contestant(
         name=FLOOR,
-        http=lambda port, db: Launch((sys.executable, program, "http", str(db), str(port))),
-        stdio=lambda db: Launch((sys.executable, program, "stdio", str(db))),
+        http=lambda port, db: Launch((sys.executable, program, "http", str(file or db), str(port))),
+        stdio=lambda db: Launch((sys.executable, program, "stdio", str(file or db))),
         tool="query",
         arguments=lambda sql, rows: {"sql": sql},
     )
 
 
-def tidegate(name: str, surface: str, tool: str, **traits: Any) -> Contestant:
-    """The gate with everything on: a token over HTTP, the records and history in a fresh state."""
-    command = str(Path(sys.executable).with_name("tidegate"))
-    state = peers.WORK / f"state-{surface}"
+def tidegate(
+    name: str,
+    surface: str,
+    tool: str,
+    *,
+    url: str = "",
+    env: dict[str, str] | None = None,
+    state_name: str = "",
+    tree: Path | None = None,
+    **traits: Any,
+) -> Contestant:
+    """The gate with everything on: a token over HTTP, the records and history in a fresh state.
+
+    `url` is the source, and `env` holds the secrets that it refers to. The default source is the
+    SQLite file. Two gates in one run need different state names. `tree` is a work tree with a
+    `.venv` whose Tidegate is to run instead of this one.
+    """
+    programs = tree.resolve() / ".venv/bin" if tree else Path(sys.executable).parent
+    command = str(programs / "tidegate")
+    state = peers.WORK / f"state-{state_name or surface}{'-before' if tree else ''}"
     shutil.rmtree(state, ignore_errors=True)
     token = subprocess.run(
         [command, "token", "create", "bench", "--scope", "readOnly", "--state", str(state)],
@@ -83,8 +101,9 @@ def tidegate(name: str, surface: str, tool: str, **traits: Any) -> Contestant:
     ).stdout.strip()
 
     def launch(db: Path, *arguments: str) -> Launch:
-        source = ("--surface", surface, "--source", f"shop=sqlite:///{db}", "--state", str(state))
-        return Launch((command, "serve", *source, *arguments))
+        source = f"shop={url or f'sqlite:///{db}'}"
+        serve = ("serve", "--surface", surface, "--source", source, "--state", str(state))
+        return Launch((command, *serve, *arguments), env or {})
 
     return Contestant(
         name=name,
@@ -96,9 +115,10 @@ def tidegate(name: str, surface: str, tool: str, **traits: Any) -> Contestant:
     )
 
 
-def core() -> Contestant:
+def core(**source: Any) -> Contestant:
+    """The surface `core`; `source` is as for `tidegate`."""
     return tidegate(
-        GATE,
+        BEFORE if source.get("tree") else GATE,
         "core",
         "query",
         arguments=lambda sql, rows: {"sql": sql} if rows <= 100 else {"sql": sql, "max_rows": rows},
@@ -106,6 +126,7 @@ def core() -> Contestant:
             ("search", {"words": "invoice customer", "detail": "keys"}),
             ("query", {"sql": data.JOIN}),
         ),
+        **source,
     )
 
 
@@ -124,11 +145,12 @@ def workbench() -> Contestant:
     )
 
 
-def dbhub() -> Contestant:
+def dbhub(dsn: str = "") -> Contestant:
+    """On the database of `dsn`, or on the SQLite file."""
+
     def launch(db: Path, *arguments: str) -> Launch:
-        return Launch(
-            (str(peers.node()), str(peers.DBHUB), "--dsn", f"sqlite:////{db}", *arguments)
-        )
+        database = ("--dsn", dsn or f"sqlite:////{db}")
+        return Launch((str(peers.node()), str(peers.DBHUB), *database, *arguments))
 
     return Contestant(
         name=DBHUB,
@@ -152,12 +174,13 @@ def _dbhub_details(table: str) -> Arguments:
     return {"object_type": "table", "pattern": table, "detail_level": "full"}
 
 
-def toolbox() -> Contestant:
+def toolbox(prebuilt: str = "sqlite", env: dict[str, str] | None = None) -> Contestant:
+    """With a prebuilt configuration, which finds the database by the variables in `env`."""
     binary = str(peers.TOOLBOX)
 
     def launch(db: Path, *arguments: str) -> Launch:
-        command = (binary, "--prebuilt", "sqlite", "--disable-version-check", *arguments)
-        return Launch(command, {"SQLITE_DATABASE": str(db)})
+        command = (binary, "--prebuilt", prebuilt, "--disable-version-check", *arguments)
+        return Launch(command, env or {"SQLITE_DATABASE": str(db)})
 
     names = {"output_format": "simple"}
     return Contestant(
@@ -197,12 +220,25 @@ def alchemy() -> Contestant:
     )
 
 
-def contestants(*, with_peers: bool, only: list[str]) -> list[Contestant]:
-    """Who takes part, the floor first; `only` names some of them, in any case of letters."""
-    makers = {FLOOR: floor, GATE: core, GATE_WORKBENCH: workbench}
+def contestants(
+    *, with_peers: bool, only: list[str], before: Path | None = None
+) -> list[Contestant]:
+    """Who takes part, the floor first; `only` names some of them, in any case of letters. `before`
+    is the work tree of another version of Tidegate, which takes part as well."""
+    makers: Makers = {FLOOR: floor, GATE: core, GATE_WORKBENCH: workbench}
+    if before is not None:
+        makers[BEFORE] = lambda: core(tree=before)
     if with_peers:
         makers |= {TOOLBOX: toolbox, DBHUB: dbhub, ALCHEMY: alchemy}
-    wanted = [name for name in makers if not only or name.lower() in map(str.lower, only)]
-    if not wanted:
+    if not (wanted := chosen(makers, only)):
         raise SystemExit(f"bench: no such server; there are {', '.join(makers)}")
-    return [makers[name]() for name in wanted]
+    return wanted
+
+
+Makers = dict[str, Callable[[], Contestant]]
+
+
+def chosen(makers: Makers, only: list[str]) -> list[Contestant]:
+    """Those that `only` names, in any case of letters; all of them if it names none."""
+    names = [name.lower() for name in only]
+    return [make() for name, make in makers.items() if not names or name.lower() in names]

@@ -18,12 +18,12 @@ from bench import data
 from bench.engines import LIMITS, call, collecting
 from bench.process import cpu_here, peak, resident, tree
 from tidegate.app import App
-from tidegate.calls import Query
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.pages import Page
+from tidegate.model.requests import Query
+from tidegate.model.results import Page
+from tidegate.model.statements import Statement
 from tidegate.results.formats import CsvWriter
-from tidegate.statements import Statement
 
 
 async def streamed(url: str, rows: int) -> dict[str, float]:

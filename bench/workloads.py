@@ -108,10 +108,12 @@ def _for_ever(marker: bytes, item: bytes = b"") -> Iterator[tuple[bytes, bytes]]
         yield item, marker
 
 
-def start(stack: ExitStack, contestant: Contestant, database: Path = SHOP) -> Running:
-    """Start a server over HTTP and see that it answers a query rightly."""
+def start(
+    stack: ExitStack, contestant: Contestant, database: Path = SHOP, log_name: str = "http"
+) -> Running:
+    """Start a server over HTTP and see that it answers."""
     port = free_port()
-    log = LOGS / f"{contestant.name.replace(' ', '-')}-http.log"
+    log = LOGS / f"{contestant.name.replace(' ', '-')}-{log_name}.log"
     process = stack.enter_context(Process(contestant.http(port, database), log))
     wait_for_port(process, port)
     running = Running(contestant, process, port)

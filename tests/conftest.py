@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from patience import HANG_S
+from support.eventually import HANG_S
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked
@@ -22,6 +23,11 @@ settings.register_profile(
 )
 settings.register_profile("hunt", settings.get_profile("house"), derandomize=False)
 settings.load_profile("house")
+
+# A shell starts what runs in its background with SIGINT ignored, and children inherit that: a
+# command that a test interrupts would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,15 +14,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from tidegate.calls import Call
-from tidegate.config.following import FOLLOWED
+from tidegate.cli import main as cli_main
+from tidegate.cli import parser as cli_parser
 from tidegate.config.model import Config
-from tidegate.config.surfaces import SURFACES
-from tidegate.edges.cli import main as cli_main
-from tidegate.edges.cli import parser as cli_parser
+from tidegate.config.reload import FOLLOWED
 from tidegate.errors import FATES
+from tidegate.model.replies import Reply
+from tidegate.model.requests import Call
 from tidegate.protocol.model import Tool
-from tidegate.replies import Reply
+from tidegate.surfaces.registry import SURFACES, settings_model
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by `./dev docs` from {origin}. Change that, not this. -->\n"
@@ -64,6 +64,9 @@ def settings() -> str:
         "holds when the server starts again; its log says so once.",
     ]
     pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
+    for surface in SURFACES:
+        if (own := settings_model(surface)) is not None:
+            pending.append((f"surface.{surface}.", own))
     while pending:
         path, model = pending.pop(0)
         lines += ["", f"## {'`' + path + '`' if path else 'All settings'}", ""]
@@ -94,7 +97,7 @@ def _type(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return f"list of {_type(arguments[0])}"
     if get_origin(hint) is dict:
-        return f"table of {_type(arguments[1])}"
+        return "table" if Any in get_args(arguments[1]) else f"table of {_type(arguments[1])}"
     if type(None) in arguments:
         return f"{_type(arguments[0])}, or none"
     if _nested(hint)[0] is not None:
@@ -120,7 +123,7 @@ def _paragraphs(docstring: str | None) -> str:
 
 def command_line() -> str:
     lines = [
-        NOTE.format(origin="src/tidegate/edges/cli/parser.py"),
+        NOTE.format(origin="src/tidegate/cli/parser.py"),
         "# The command line",
         "",
         "An option is never abbreviated. A failure is one line on standard error, of the form "
@@ -155,7 +158,7 @@ def _statuses() -> Iterator[tuple[int, str, str]]:
         codes = [f"`{code.value}`" for code, fate in FATES.items() if fate.exit_status == status]
         yield status, MEANINGS[status], ", ".join(codes)
     yield cli_main.INTERRUPTED, "interrupted from the keyboard (`serve` ends with 0)", ""
-    yield cli_main.READER_GONE, "whoever read the output has gone", ""
+    yield cli_main.READER_GONE, "the reader of the output has closed it", ""
 
 
 def _leaves(

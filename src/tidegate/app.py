@@ -1,126 +1,175 @@
-"""The composition root: the only place that knows concrete classes.
+"""The composition root: from settings to a whole gate. The only place that knows every class.
 
-`App.open` reads no database and starts no thread: what a run does not need it does not pay for.
+`App.open` reads no database and starts no thread, so a command pays only for what it uses. Which
+edges run, and how they end, is the business of `tidegate.serve`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import importlib
-import signal
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from tidegate.actors import Actor
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.log import AuditLog
-from tidegate.calls import FocusTab, ListTabs, OpenTable, OpenWindow, SearchHistory
-from tidegate.config.following import Awaited, Following
+from tidegate.audit.server_audit import ServerAudit
+from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
+from tidegate.config.oauth import resource_url
+from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
-from tidegate.config.surfaces import check_surface
-from tidegate.connections import Connections, Declared
-from tidegate.custody import refuse_foreign_hands
-from tidegate.declared import declared, source_of
-from tidegate.desk import Desk
 from tidegate.engines.registry import open_engine
-from tidegate.errors import GateError
-from tidegate.gateway import Gateway
-from tidegate.history import History
-from tidegate.identity.actors import ANONYMOUS, stdio
-from tidegate.identity.bridge import PREFIX as BRIDGE_PREFIX
-from tidegate.identity.bridge import SEPARATOR, BridgePass, narrowed
-from tidegate.identity.door import Door
-from tidegate.identity.pairing import Pairer
+from tidegate.errors import TidegateError
+from tidegate.gateway.configured_sources import load_sources, source_from_settings
+from tidegate.gateway.connections import ConfiguredSources, Connections
+from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.temporary_sources import TemporarySources
+from tidegate.history.history import History
+from tidegate.identity.authenticator import Authenticator, Verifier
+from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
+from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
+from tidegate.identity.builtin_actors import ANONYMOUS
+from tidegate.identity.pairing import PairingService
 from tidegate.identity.tokens import Tokens
-from tidegate.identity.vigil import Vigil
-from tidegate.journal import Journal
-from tidegate.protocol.kernel import Kernel
-from tidegate.sources import Source
-from tidegate.store.approvals import ApprovalBook
-from tidegate.store.desk import DeskFile
-from tidegate.store.file import StateFile
-from tidegate.store.pairings import Pairings
-from tidegate.store.secret import kept_secret
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Actor
+from tidegate.model.requests import OpenTemporary, SearchHistory
+from tidegate.model.sources import Source
+from tidegate.store.secret_file import read_or_create_secret
+from tidegate.store.sqlite.state import SqliteState
+from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
 from tidegate.surfaces.surface import Surface
+from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
+from tidegate.workspace.workspace import Workspace
 
 
 class App:
-    """Everything wired together for one process."""
+    """Everything wired together for one process. `default_actor` is who acts, on record, where an
+    event names no actor: `cli` or `server`."""
 
-    def __init__(self, config: Config, directory: Path) -> None:
+    def __init__(self, config: Config, directory: Path, default_actor: str = "cli") -> None:
         self.config = config
         self.directory = directory
-        self.store = SqliteStore(directory / "state.db")
-        self.history = History(self.store)
+        self.state = SqliteState(directory / "state.db")
+        self.history = History(self.state.history)
         self.audit = AuditLog(
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
-        self.journal = Journal(self.audit)
-        self._admission: BridgePass | None = None
-        self.tokens = Tokens(self.store, note=self.journal.note)
-        self.door = Door(self.tokens, self.journal.tell)
-        self._file = StateFile(directory / "state.db")
-        self.pairer = Pairer(
-            Pairings(self._file), self.tokens, note=self.journal.note, tell=self.journal.tell
+        self.server_audit = ServerAudit(self.audit, default_actor, self.state.shared)
+        self.tokens = Tokens(
+            self.state.tokens,
+            note=self.server_audit.record,
+            note_done=self.server_audit.record_done,
         )
-        self.connections = Connections(self.store, open_engine, *declared(config))
-        self.desk = Desk(DeskFile(self._file))
+        self.pairing_service = PairingService(
+            self.state.pairings,
+            self.tokens,
+            note=self.server_audit.record,
+            note_done=self.server_audit.record_done,
+            tell=self.server_audit.record_anonymous,
+        )
+        self.connections = Connections(self.state.sources, open_engine, *load_sources(config))
+        self.bridge_tokens = BridgeTokens(
+            config.bridge, self.server_audit.record, sources=self.connections.sources
+        )
+        self.workspace = Workspace(self.state.windows)
         self.approvals = Approvals(
-            ApprovalBook(self._file), config.approvals, note=self.journal.note_by
+            self.state.approvals,
+            config.approvals,
+            note=self.server_audit.record_as,
+            note_done=self.server_audit.record_done_as,
         )
         self.gateway = Gateway(
             self.connections,
             self.audit,
             self.history,
             approvals=self.approvals,
-            key=partial(kept_secret, directory / "mask.key"),
-            keepers={
-                SearchHistory: self.history.recall,
-                OpenWindow: self.desk.open_window,
-                OpenTable: self.desk.open_table,
-                FocusTab: self.desk.focus_tab,
-                ListTabs: self.desk.list_tabs,
+            masking_key=partial(read_or_create_secret, directory / "mask.key"),
+            handlers={
+                SearchHistory: self.history.answer,
+                OpenWindow: self.workspace.open_window,
+                OpenTable: self.workspace.open_table,
+                FocusTab: self.workspace.focus_tab,
+                ListTabs: self.workspace.list_tabs,
+                OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
             },
         )
 
     @classmethod
-    def open(cls, config: Config) -> App:
-        """Wire everything. Raises: GateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
-        for name in config.surfaces:
-            check_surface(name)
+    def open(cls, config: Config, default_actor: str = "cli") -> App:
+        """Wire everything. Raises: TidegateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
+        check_surfaces(config)
         directory = state_directory(config.state)
         if config.agent_accounts:
-            refuse_foreign_hands(directory, config.agent_accounts)
-        return cls(config, directory)
+            require_private_file(directory, config.agent_accounts)
+        return cls(config, directory, default_actor)
 
-    def follow(
-        self, following: Following, load: Callable[[], Config], tell: Callable[[str], None]
-    ) -> None:
-        """Look on every call whether the settings that `load` gives are new ones. `tell` is for
-        the server's log: what cannot be used, and what holds only when the server starts again."""
-        awaited = Awaited(self.config)
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        """For callers over HTTP: our tokens, those of bridges, and those of the authorization
+        server of the settings. Raises: TidegateError if a package for that is missing."""
+        return Authenticator(
+            self.tokens,
+            self.server_audit.record_anonymous,
+            verifier=self._oauth_verifier(),
+            bridge=self.bridge_tokens,
+        )
+
+    def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
+        """The actor of a call over HTTP, as `Authenticator.authenticate`; without authentication
+        (`auth = false`) an anonymous caller."""
+        if not self.config.auth:
+            return _anonymous(bearer, address)
+        return self.authenticator.authenticate(bearer, address)
+
+    def _oauth_verifier(self) -> Verifier | None:
+        settings = self.config.oauth
+        if settings is None:
+            return None
+        from tidegate.identity.oauth import OAuth  # needs an extra
+
+        names = {resource_url(settings, path) for path in surface_paths(self.config)}
+        return OAuth(settings, frozenset(names | {*settings.audience}))
+
+    def readiness(self) -> Mapping[str, str]:
+        """What this server needs for its work and does not have now, with the reason."""
+        failing: dict[str, str] = {}
+        if self.audit.failing:
+            failing["audit"] = "the audit log cannot be written"
+        try:
+            self.tokens.generation()
+        except TidegateError as error:
+            failing["state"] = error.discreet().message
+        return failing
+
+    def follow_settings(
+        self, following: ConfigWatcher, load: Callable[[], Config], tell: Callable[[str], None]
+    ) -> Callable[[], None]:
+        """Check on every call whether the settings file has changed, and apply what `load` gives
+        then. `tell` gets lines for the server's log: settings that cannot be used, and those that
+        take effect when the server restarts.
+
+        Returns a function that reads the settings now, whether they have changed or not.
+        """
+        awaited = PendingRestart(self.config)
         wait_s = self.config.approvals.wait_s
         complaint = ""
 
-        def read() -> tuple[Config, Declared]:
+        def read() -> tuple[Config, ConfiguredSources]:
             try:
                 config = load()
-                return config, declared(config)
-            except GateError as error:
+                return config, load_sources(config)
+            except TidegateError as error:
                 nonlocal complaint
                 if error.message != complaint:
                     complaint = error.message
-                    tell(f"the settings were changed and cannot be used: {complaint}")
+                    tell(f"the settings have changed and cannot be used: {complaint}")
                 raise
 
-        def look() -> Declared | None:
+        def look() -> ConfiguredSources | None:
             found = following.look(read)
             if found is None:
                 return None
@@ -128,163 +177,54 @@ class App:
             nonlocal complaint
             complaint = ""
             try:
-                self.journal.note_change(config)
-            except GateError:
+                self.server_audit.record_settings_change(config)
+            except TidegateError:
                 following.forget()
                 raise
             self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
-            if self._admission is not None:
-                self._admission.settings = config.bridge
+            self.bridge_tokens.settings = config.bridge
             if news := awaited.news(config):
-                tell(f"changed, for when the server starts again: {', '.join(news)}")
+                tell(f"these changes take effect when the server restarts: {', '.join(news)}")
             return made
 
-        self.connections.follow(look)
+        def reread() -> None:
+            following.forget()
+            with suppress(TidegateError):  # which `read` has reported
+                self.connections.sources()
+
+        self.connections.watch_settings(look)
+        return reread
 
     def declare(self, settings: SourceSettings) -> Source:
-        """The source that such settings make. Raises: GateError as `open`."""
-        return source_of(settings)
+        """The source that these settings describe. Raises: TidegateError as `open`."""
+        return source_from_settings(settings)
 
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""
-        module: Any = importlib.import_module(f"tidegate.surfaces.{name}")
-        surface: Surface = module.surface(self.gateway, config=self.config)
-        surface.turned_away = self.journal.tell_turned_away
-        return surface
-
-    def run_stdio(self) -> None:
-        """Serve MCP on standard input and output until the input or the process ends."""
-        asyncio.run(self._serve_stdio())
-
-    def run_http(
-        self,
-        host: str,
-        port: int,
-        ready: Callable[[str], None] | None = None,
-        found: Callable[[], None] | None = None,
-        settings: str = "",
-    ) -> None:
-        """Serve MCP over HTTP until SIGTERM or SIGINT; `ready` is told the address. With `found`,
-        which is called when bridges can find the server, it ends when it is idle for long too.
-        `settings` marks those of this server for bridges."""
-        _run_fast(self.serve_http(host, port, ready=ready, found=found, settings=settings))
-
-    async def _serve_stdio(self) -> None:
-        from tidegate.edges.stdio import serve
-        from tidegate.surfaces.several import Several
-
-        surfaces = [self.surface(name) for name in self.config.surfaces]
-        server = surfaces[0] if len(surfaces) == 1 else Several(surfaces)
-        kernel = Kernel(server, server.settings)
-        self.journal.note_start(self.config, "stdio")
-        try:
-            await serve(kernel, stdio(self.config.allow_writes), stop=_stop_on_signal())
-        finally:
-            self.journal.tell_stop()
-            await self.close()
-
-    async def serve_http(
-        self,
-        host: str,
-        port: int,
-        *,
-        ready: Callable[[str], None] | None = None,
-        stop: asyncio.Event | None = None,
-        found: Callable[[], None] | None = None,
-        settings: str = "",
-    ) -> None:
-        """Serve until `stop` is set, or without one until SIGTERM or SIGINT."""
-        # Loaded by who serves HTTP.
-        from tidegate import hosting
-        from tidegate.edges.bridge.idleness import Idleness
-        from tidegate.edges.guards import Guard
-        from tidegate.edges.http import HttpEdge
-        from tidegate.edges.listen import address_of, bind, listen
-
-        config = self.config
-        listener = bind(host, port)
-        keeper, admission = hosting.keeper_of(
-            config, self.directory, listener, self.journal.note, self.connections.sources, settings
-        )
-        self._admission = admission
-        verifier = hosting.verifier_of(config)
-        self.door = Door(self.tokens, self.journal.tell, verifier=verifier, bridge=admission)
-        kernels = hosting.kernels_of(config, self.surface)
-        edge = HttpEdge(
-            kernels,
-            self.door.identify if config.auth else _identify_nobody,
-            guard=Guard({*config.allowed_hosts, host}, config.allowed_origins),
-            body_limit=config.body_limit_bytes,
-            pages=hosting.pages_of(config, kernels, self.pairer, keeper),
-            challenges=hosting.challenges_of(config, kernels),
-        )
-        self.journal.doer = "server"
-        address = address_of(listener)
-        self.journal.note_start(config, address)
-        stop = stop or _stop_on_signal()
-        idleness = Idleness(edge)
-        tasks = [asyncio.ensure_future(Vigil(self.tokens, edge).keep())]
-
-        def begin() -> None:
-            if keeper is not None:
-                keeper.open()
-                tasks.append(asyncio.ensure_future(keeper.keep(found)))
-            if found is not None:
-                tasks.append(asyncio.ensure_future(idleness.end(config.bridge.idle_s, stop)))
-            if ready is not None:
-                ready(address)
-
-        def end() -> None:
-            if keeper is not None:
-                keeper.close()
-            edge.close()
-
-        try:
-            await listen(
-                edge if found is None else idleness, listener, stop=stop, ready=begin, ending=end
-            )
-        finally:
-            for task in tasks:
-                task.cancel()
-            if keeper is not None:
-                keeper.close()
-            self.journal.tell_stop()
-            await self.close()
+        return open_surface(name, self.gateway, self.config, self.server_audit.record_rejected)
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
-        """Put on record what is about to be done. Raises: GateError AUDIT_UNAVAILABLE."""
-        self.journal.note(name, details)
+        """Record what is about to be done. Raises: TidegateError AUDIT_UNAVAILABLE."""
+        self.server_audit.record(name, details)
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""
         await self.connections.close()
         self.tokens.close()
-        self._file.close()
         self.history.close()
         self.audit.close()
-        self.store.close()
+        self.state.close()
 
 
-def _identify_nobody(bearer: str | None, address: str) -> Actor:
-    """Nobody in particular, with no more than a bridge asks for."""
+def surface_paths(config: Config) -> dict[str, str]:
+    """The surface at each HTTP path. Every surface has a path of its own, unless the settings name
+    those to serve; the first is at `/mcp`, too."""
+    names = config.surfaces or tuple(SURFACES)
+    return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}}
+
+
+def _anonymous(bearer: str | None, address: str) -> Actor:
+    """The actor of a server without authentication, with no more than a bridge asks for."""
     if bearer is None or not bearer.startswith(BRIDGE_PREFIX):
         return ANONYMOUS
-    return narrowed(ANONYMOUS, bearer.partition(SEPARATOR)[2])
-
-
-def _stop_on_signal() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
-    return stop
-
-
-def _run_fast(main: Any) -> None:
-    """Run on uvloop where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
+    return restrict(ANONYMOUS, bearer.partition(SEPARATOR)[2])

@@ -39,6 +39,7 @@ class Code(Enum):
     SQL_UNKNOWN = "sql.unknown_statement"
     SQL_FUNCTION = "sql.function_refused"
     SQL_FAILED = "sql.failed"
+    SQL_OUTCOME = "sql.outcome_unknown"
     SOURCE_UNKNOWN = "source.unknown"
     SOURCE_UNREACHABLE = "source.unreachable"
     SOURCE_NOT_CONNECTED = "source.not_connected"
@@ -59,12 +60,13 @@ class Code(Enum):
     CONFIG_INVALID = "config.invalid"
     STATE_FAILED = "state.failed"
     AUDIT_UNAVAILABLE = "audit.unavailable"
+    AUDIT_OUTCOME = "audit.outcome_unrecorded"
     UNSUPPORTED = "engine.unsupported"
     INTERNAL = "internal.fault"
 
 
 class Fate(NamedTuple):
-    """How one code looks on each edge."""
+    """What one code becomes on each edge: JSON-RPC code, HTTP status, SQLSTATE, exit status."""
 
     rpc: int
     http: int
@@ -80,8 +82,10 @@ FATES: dict[Code, Fate] = {
     Code.AUTH_LOCKED_OUT: Fate(-32000, 429, "28000", 77, "Wait, then send a valid token."),
     Code.AUTH_UNAVAILABLE: Fate(-32000, 503, "28000", 69, "Retry in a moment."),
     Code.POLICY_SCOPE: Fate(-32007, 403, "42501", 77, "Use a token with a wider scope."),
-    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "Use a source that this token may see."),
-    Code.POLICY_BLOCKED: Fate(-32007, 403, "42501", 77, "Ask the operator to open this source."),
+    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "Use a source that this token may use."),
+    Code.POLICY_BLOCKED: Fate(
+        -32007, 403, "42501", 77, "Ask the operator to allow access to this source."
+    ),
     Code.POLICY_READ_ONLY: Fate(
         -32007, 403, "25006", 77, "Send a statement that only reads, such as SELECT."
     ),
@@ -97,29 +101,42 @@ FATES: dict[Code, Fate] = {
         "Confirm it with the phrase: `confirm` of core's query, or confirm_destructive_operation.",
     ),
     Code.POLICY_MASKED: Fate(
-        -32007, 403, "42501", 77, "Say it with a plain SELECT, or ask the operator to unmask it."
+        -32007, 403, "42501", 77, "Use a plain SELECT, or ask the operator to remove the mask."
     ),
-    Code.POLICY_TABLE: Fate(-32007, 403, "42501", 77, "Use the tables that this token is for."),
+    Code.POLICY_TABLE: Fate(-32007, 403, "42501", 77, "Use a table that this token may use."),
     Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
-    Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry it unasked."),
+    Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry without asking the user."),
     Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),
     Code.SQL_EMPTY: Fate(-32602, 200, "42601", 2, "Send one SQL statement."),
     Code.SQL_TOO_LONG: Fate(-32602, 200, "54000", 2, "Shorten the statement to 102,400 bytes."),
-    Code.SQL_TOO_DEEP: Fate(-32602, 200, "54001", 2, "Nest less: split the statement."),
+    Code.SQL_TOO_DEEP: Fate(
+        -32602, 200, "54001", 2, "Split the statement, or nest it less deeply."
+    ),
     Code.SQL_MULTIPLE: Fate(-32602, 200, "42601", 2, "Send one statement at a time."),
     Code.SQL_UNREADABLE: Fate(-32602, 200, "42601", 2, "Correct the syntax."),
-    Code.SQL_UNKNOWN: Fate(-32007, 403, "42501", 77, "Say it with SELECT, if it only reads."),
-    Code.SQL_FUNCTION: Fate(-32007, 403, "42501", 77, "Leave out the function that is named."),
+    Code.SQL_UNKNOWN: Fate(
+        -32007, 403, "42501", 77, "Rewrite it as a SELECT if it only reads data."
+    ),
+    Code.SQL_FUNCTION: Fate(
+        -32007, 403, "42501", 77, "Remove the function that the message names."
+    ),
     Code.SQL_FAILED: Fate(-32602, 200, "42000", 65, "Correct the statement and retry."),
+    Code.SQL_OUTCOME: Fate(
+        -32603, 500, "08007", 75, "Check whether it took effect before you send it again."
+    ),
     Code.SOURCE_UNKNOWN: Fate(-32602, 200, "3D000", 66, "List the sources and use one of them."),
-    Code.SOURCE_UNREACHABLE: Fate(-32000, 503, "08001", 69, "Check that the database runs."),
+    Code.SOURCE_UNREACHABLE: Fate(
+        -32000, 503, "08001", 69, "Check that the database is running and reachable."
+    ),
     Code.SOURCE_NOT_CONNECTED: Fate(-32602, 200, "08003", 69, "Connect the source first."),
     Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
     Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
     Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
     Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "List the tabs and use one of them."),
-    Code.ENGINE_MISSING: Fate(-32000, 503, "0A000", 69, "Install the extra that is named."),
+    Code.ENGINE_MISSING: Fate(
+        -32000, 503, "0A000", 69, "Install the extra that the message names."
+    ),
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),
     Code.LIMIT_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
@@ -132,20 +149,27 @@ FATES: dict[Code, Fate] = {
         -32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."
     ),
     Code.BRIDGE_OUTCOME: Fate(
-        -32000, 502, "08007", 75, "Look whether it took effect before you send it again."
+        -32000, 502, "08007", 75, "Check whether it took effect before you send it again."
     ),
     Code.CLIENT_FILE: Fate(-32603, 500, "58000", 65, "Correct the file, or add the entry by hand."),
-    Code.CONFIG_INVALID: Fate(-32603, 500, "F0000", 78, "Correct the setting that is named."),
-    Code.STATE_FAILED: Fate(-32603, 500, "58000", 74, "Check the state directory."),
-    Code.AUDIT_UNAVAILABLE: Fate(
-        -32603, 500, "58000", 74, "Nothing ran: make the audit log writable and retry."
+    Code.CONFIG_INVALID: Fate(
+        -32603, 500, "F0000", 78, "Correct the setting that the message names."
     ),
-    Code.UNSUPPORTED: Fate(-32602, 200, "0A000", 69, "This engine cannot do that."),
+    Code.STATE_FAILED: Fate(
+        -32603, 500, "58000", 74, "Check that the state directory exists and can be written."
+    ),
+    Code.AUDIT_UNAVAILABLE: Fate(
+        -32603, 500, "58000", 74, "Nothing was changed. Make the audit log writable and retry."
+    ),
+    Code.AUDIT_OUTCOME: Fate(
+        -32603, 500, "08007", 74, "It ran. Check what it changed before you send it again."
+    ),
+    Code.UNSUPPORTED: Fate(-32602, 200, "0A000", 69, "Use a source whose engine supports it."),
     Code.INTERNAL: Fate(-32603, 500, "XX000", 70, "Report the call id to the operator."),
 }
 
 
-class GateError(Exception):
+class TidegateError(Exception):
     """Every refusal and failure that a caller may see.
 
     `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
@@ -172,14 +196,14 @@ class GateError(Exception):
     def fate(self) -> Fate:
         return FATES[self.code]
 
-    def discreet(self) -> GateError:
-        """The error for who is not at this machine: of a path it names the last part only."""
+    def discreet(self) -> TidegateError:
+        """The error for a caller elsewhere: of a path it names the last part only."""
         path = self.details.get("path")
         if path is None:
             return self
         name = path.rstrip("/").rpartition("/")[2]
         rest = {key: value for key, value in self.details.items() if key != "path"}
-        return GateError(
+        return TidegateError(
             self.code,
             self.message.replace(path, name),
             hint=self.hint.replace(path, name),

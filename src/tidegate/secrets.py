@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 MASK = "***"
 HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
@@ -31,23 +31,33 @@ _MAX_SECRET_BYTES = 65_536
 def refuse_literal(url: str) -> None:
     """Refuse a URL that holds a secret itself, in its authority or in a parameter.
 
-    Raises: GateError SOURCE_URL, which names the place and never the secret.
+    Raises: TidegateError SOURCE_URL, which names the place and never the secret.
     """
     plain = re.sub(_REFERENCE, "\0", url)
     authority = re.match(_USERINFO, plain) or re.match(_SLASHED_USERINFO, plain)
     if authority and authority[1].strip("\0"):
-        raise GateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
+        raise TidegateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
     for name, value in re.findall(_PARAMETER, plain):
         if value.strip("\0'"):
             message = f"The URL holds a literal secret in `{name}`."
-            raise GateError(Code.SOURCE_URL, message, hint=HINT)
+            raise TidegateError(Code.SOURCE_URL, message, hint=HINT)
+
+
+def refuse_literal_option(name: str, value: str) -> None:
+    """Refuse an option that holds a secret itself, judged by its name.
+
+    Raises: TidegateError SOURCE_URL, which names the option and never the secret.
+    """
+    if re.match(_PARAMETER, f"{name}=") and re.sub(_REFERENCE, "", value):
+        message = f"The option `{name}` of the source holds a literal secret."
+        raise TidegateError(Code.SOURCE_URL, message, hint=HINT)
 
 
 def resolve(url: str) -> str:
     """The URL with each reference replaced by its secret, percent-encoded except in `jdbc:` URLs.
 
     Only for URLs that an operator gave: a reference may name any file this process can read.
-    Raises: GateError SOURCE_URL if a reference leads nowhere.
+    Raises: TidegateError SOURCE_URL if a reference leads nowhere.
     """
     if "${" not in url:
         return url
@@ -68,7 +78,7 @@ def _fetch(kind: str, name: str) -> str:
     if kind == "ENV":
         value = os.environ.get(name)
         if value is None:
-            raise GateError(
+            raise TidegateError(
                 Code.SOURCE_URL,
                 f"The environment variable `{name}` is not set.",
                 hint=f"Set `{name}` where the server starts.",
@@ -81,11 +91,11 @@ def _fetch(kind: str, name: str) -> str:
                 return content.decode().rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise GateError(
+            raise TidegateError(
                 Code.SOURCE_URL, f"The secret file `{name}` cannot be read: {reason}."
             ) from None
-        raise GateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
-    raise GateError(
+        raise TidegateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
+    raise TidegateError(
         Code.SOURCE_URL,
         f"The URL refers to a secret by the unknown kind `{kind}`.",
         hint="Use `${ENV:NAME}` or `${FILE:/path}`.",
@@ -93,7 +103,7 @@ def _fetch(kind: str, name: str) -> str:
 
 
 # Redaction. A statement that mentions a secret by any of these words loses all its literals: which
-# of them is the secret cannot be told without knowing every dialect's every statement.
+# of them is the secret cannot be determined without knowing every dialect's every statement.
 _MENTIONS = (
     "passw", "passphrase", "pwd", "secret", "credential", "identified", "token", "apikey",
     "api_key", "accesskey", "access_key", "privatekey", "private_key", "crypt", "pgp_", "hmac",
@@ -115,12 +125,6 @@ _SHAPED = (
 )
 _QUOTED = r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)"
 _ANY_LITERAL = rf'(?s){_QUOTED}|"(?:[^"]|"")*(?:"|\Z)'
-# Where double quotes make identifiers, one is still taken for a secret where a value must stand.
-_STRICT_LITERAL = (
-    rf"(?si){_QUOTED}"
-    r'|(?:(?<=[=:])|(?<=\bby)|(?<=\bpassword))\s*"(?:[^"]|"")*(?:"|\Z)|(?P<name>"(?:[^"]|"")*")'
-)
-_IDENTIFIER_QUOTES = frozenset({"postgres", "duckdb", "oracle", "trino", "snowflake", "redshift"})
 _BARE = (
     r"(?i)((?:passw\w{0,40}|pwd|passphrase|secret\w{0,40}|token|api_?key|access_?key|private_?key"
     r"|\b(?:hex|re|hexre)?key)"
@@ -132,36 +136,45 @@ _UNCERTAIN = r"\\|--|/\*|#"
 _FIRST_QUOTE = r"['\"$\\#]|--|/\*"
 
 
-def redact(text: str, dialect: str = "") -> str:
-    """The statement without anything that may be a secret; equal to `text` if there was nothing.
+def redact(text: str) -> str:
+    """Text of any kind, such as an error or a value, without anything that may be a secret; equal
+    to `text` if there was nothing. For statements there is `sql.redaction`, which knows literals.
 
-    Errs on the side of leaving out: a statement that mentions a password, key or token keeps its
-    shape but none of its literals. What UTF-8 cannot hold (lone surrogates, as a command line may
-    bring) becomes `?`. Bounded work: give it a text cut to the size that is kept.
+    Errs on the side of leaving out: a text that mentions a password, key or token loses all that is
+    in quotes. What UTF-8 cannot hold (lone surrogates, as a command line may bring) becomes `?`.
+    Bounded work: give it a text cut to the size that is kept.
     """
     # Long texts seldom come twice, and the cache must stay small.
-    return _redact_cached(text, dialect) if len(text) <= 2_048 else _redact(text, dialect)
+    return _redact_cached(text) if len(text) <= 2_048 else _redact(text)
 
 
-def _redact(text: str, dialect: str) -> str:
+def _redact(text: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
-    if any(map(text.__contains__, _SHAPES)):
-        text = re.sub(_SHAPED, _shaped, text)
-    if not _mentions_secret(text.lower()):
+    text = mask_shapes(text)
+    if not mentions_secret(text):
         return text
     if re.search(_UNCERTAIN, text):
         first = re.search(_FIRST_QUOTE, text)
         head = text[: first.start()] if first else text
         return re.sub(_BARE, rf"\1{MASK}", head) + MASK
-    literal = _STRICT_LITERAL if dialect in _IDENTIFIER_QUOTES else _ANY_LITERAL
-    return re.sub(_BARE, rf"\1{MASK}", re.sub(literal, _masked, text))
+    return re.sub(_BARE, rf"\1{MASK}", re.sub(_ANY_LITERAL, _masked, text))
 
 
 _redact_cached = lru_cache(maxsize=1_024)(_redact)
 
 
-def _mentions_secret(lowered: str) -> bool:
+def mask_shapes(text: str) -> str:
+    """The text without what has the shape of a secret: a password in a URL, a signature, a key or
+    token of a known kind."""
+    if any(map(text.__contains__, _SHAPES)):
+        return re.sub(_SHAPED, _shaped, text)
+    return text
+
+
+def mentions_secret(text: str) -> bool:
+    """Whether the text has a word that goes with a secret, in any case of letters."""
+    lowered = text.lower()
     if any(map(lowered.__contains__, _MENTIONS)):
         return True
     if "pass" in lowered and re.search(_BRIEF, lowered):
@@ -175,7 +188,5 @@ def _shaped(found: re.Match[str]) -> str:
 
 
 def _masked(literal: re.Match[str]) -> str:
-    if literal.groupdict().get("name"):
-        return literal[0]
     space = " " if literal[0][0].isspace() else ""
     return f"{space}'{MASK}'"

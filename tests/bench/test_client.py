@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from bench.client import Shot, WrongAnswerError, dechunk, volley
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 
 Answer = Callable[[bytes], list[bytes]]
 

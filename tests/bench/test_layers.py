@@ -1,6 +1,7 @@
 """The layers are taken away one by one, and come back."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from bench.figures import increments
 from bench.report import render
 
 from bench import engines, grounds, layers, streaming, workloads
-from tidegate import gateway
+from tidegate.gateway import gateway
 
 EFFORT = workloads.Effort(rounds=1, seconds=0.02, starts=1, memory_calls=0, memory_seconds=1)
 
@@ -58,18 +59,20 @@ def test_what_the_stages_add_is_the_whole() -> None:
 def test_the_last_stage_has_no_stand_in_and_the_first_all() -> None:
     assert layers.stand_ins("HTTP edge") == {}
     assert layers.stand_ins("history") == {}
-    assert layers.stand_ins("audit") == {"Trail": layers.Forgetful}
+    assert layers.stand_ins("audit") == layers.LEFT_OUT["history"]
     everything = {name for swaps in layers.LEFT_OUT.values() for name in swaps}
     assert layers.stand_ins("pipeline").keys() == everything
-    assert layers.stand_ins("policy")["Trail"] is layers.Muted
+    assert (
+        layers.stand_ins("policy")["record_outcome"] is layers.LEFT_OUT["audit"]["record_outcome"]
+    )
 
 
 def test_the_real_parts_are_back_behind_a_stage_that_failed() -> None:
-    real = gateway.judged
+    real = gateway.classify
     with pytest.raises(ZeroDivisionError), layers.swapped(layers.stand_ins("pipeline")):
-        assert gateway.judged is not real
+        assert gateway.classify is not real
         raise ZeroDivisionError
-    assert gateway.judged is real
+    assert gateway.classify is real
 
 
 def test_a_part_that_the_pipeline_no_longer_has_is_an_error() -> None:
@@ -111,3 +114,13 @@ def test_an_export_is_measured() -> None:
     found = asyncio.run(streaming.streamed(ground.url("shop"), 2_000))
     assert found["peak"] >= found["before"] > 0
     assert found["written"] > 100_000
+
+
+def test_the_disk_is_not_waited_for_and_then_it_is_again() -> None:
+    real = os.fsync, os.fdatasync
+    with pytest.raises(ZeroDivisionError), layers.unsynced():
+        assert os.fsync is not real[0]
+        os.fsync(-1)
+        os.fdatasync(-1)
+        raise ZeroDivisionError
+    assert (os.fsync, os.fdatasync) == real

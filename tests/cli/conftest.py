@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended, tidegate
+from support.command_line import Ended, tidegate
 
 Run = Callable[..., Ended]
 Rows = list[tuple[object, ...]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from command_line import Ended, serving
+from support.command_line import Ended, serving
 
 Run = Callable[..., Ended]
 DELETE = "DELETE FROM towns\nWHERE id = 3"
@@ -21,7 +21,13 @@ DELETE = "DELETE FROM towns\nWHERE id = 3"
 def agent(run: Run, state: Path, database: Path) -> Iterator[Callable[[str], str]]:
     """`agent(sql)` sends a statement as an agent on stdio that can ask nobody."""
     added = run(
-        "source", "add", "towns", f"sqlite:///{database}", "--allow-writes", "--safe-mode", "alert"
+        "source",
+        "add",
+        "towns",
+        f"sqlite:///{database}",
+        "--allow-writes",
+        "--approval-for",
+        "writes",
     )
     assert added.status == 0, added.err
     with serving(["serve", "--surface", "core", "--allow-writes"], state) as server:
@@ -96,8 +102,8 @@ def test_an_unknown_question_is_an_error(run: Run) -> None:
 
 def test_settings_of_a_source_survive_the_saving(run: Run, database: Path) -> None:
     flags = {
-        "ai_policy": "askEachTime",
-        "safe_mode": "alertFull",
+        "agents": "ask",
+        "approval_for": "everything",
         "approval": "inbox",
         "unattended": "allow",
         "unqualified": "deny",

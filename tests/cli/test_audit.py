@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 
 
 @pytest.fixture

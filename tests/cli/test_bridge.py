@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bridged import Host, bridged, end_server, told, wait_for_end
-from command_line import Ended, environment, serving
-from patience import HANG_S
-from tidegate.edges.bridge.handshake import Handshake, Place
-from tidegate.errors import GateError
+from support.bridge_host import Host, bridged, end_server, told, wait_for_end
+from support.command_line import Ended, environment, serving
+from support.eventually import HANG_S
+from tidegate.bridge.handshake import Handshake, HandshakeFile
+from tidegate.errors import TidegateError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -115,7 +115,7 @@ def test_a_stale_file_is_replaced(towns: Path, state: Path) -> None:
 def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_file(
     state: Path,
 ) -> None:
-    place = Place(state)
+    place = HandshakeFile(state)
     place.prepare()
     place.write(Handshake(1, "gone", "127.0.0.1", 1, 2**22 + 1, 2e9, "t", "k", ("/mcp",), 1.0))
     assert place.read(1e9) is None
@@ -123,7 +123,7 @@ def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_fil
     fcntl.flock(other, fcntl.LOCK_SH)  # as one that looks at the same moment
     assert place.read(1e9) is None
     fcntl.flock(other, fcntl.LOCK_EX)  # as a server
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         place.read(1e9)
     os.close(other)
 
@@ -255,13 +255,10 @@ def test_a_server_that_it_started_ends_when_it_is_idle(
         assert host.process.ended().status == 0
 
 
-def test_a_server_that_cannot_start_is_said_to_host_and_person(state: Path, run: Run) -> None:
-    ended = run("bridge", "--surface", "wrokbench")
-    assert ended.status == 69
-    reply = json.loads(ended.out)
-    assert (reply["id"], reply["error"]["data"]["code"]) == (None, "bridge.no_server")
-    assert "wrokbench" in reply["error"]["message"]
-    assert "wrokbench" in ended.err and ended.err.count("\n") == 1
+def test_settings_that_no_server_can_use_are_refused_before_one_starts(run: Run) -> None:
+    ended = run("bridge", "--config", '{"surfaces": ["wrokbench"]}')
+    assert ended.status == 78
+    assert "Did you mean workbench" in ended.err and ended.err.count("\n") == 1
 
 
 def test_a_surface_that_the_server_does_not_serve_is_said(state: Path, run: Run) -> None:
@@ -383,7 +380,7 @@ def test_a_bridge_that_asks_for_less_gets_no_more(
 def test_a_bridge_cannot_ask_for_more(
     towns: Path, state: Path, run: Run, contents: Contents, tmp_path: Path
 ) -> None:
-    run("source", "update", "towns", "--external-access", "readWrite")
+    run("source", "update", "towns", "--access", "write")
     settings = tmp_path / "tidegate.toml"
     settings.write_text('[bridge]\nsources = ["towns"]\ntables = ["visits"]\n')
     settings.chmod(0o600)
@@ -400,7 +397,7 @@ def test_a_bridge_cannot_ask_for_more(
 def test_the_scope_of_a_bridge_can_be_less(
     towns: Path, state: Path, run: Run, contents: Contents, tmp_path: Path
 ) -> None:
-    run("source", "update", "towns", "--external-access", "readWrite")
+    run("source", "update", "towns", "--access", "write")
     settings = tmp_path / "tidegate.toml"
     settings.write_text('[bridge]\nscope = "readWrite"\n')
     settings.chmod(0o600)

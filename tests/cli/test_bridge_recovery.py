@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bridged import INITIALIZE, Asked, Scripted, bridged, refused, replied, result
-from patience import PATIENCE_S
+from support.bridge_host import INITIALIZE, Asked, Scripted, bridged, refused, replied, result
+from support.eventually import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended, Serving, environment, serving, tidegate
-from patience import wait_until
+from support.command_line import Ended, Serving, environment, serving, tidegate
+from support.eventually import wait_until
 
 Run = Callable[..., Ended]
 ONCE = ("demo", "--once", "--port", "0")
@@ -54,7 +54,7 @@ def test_once_makes_converses_and_ends(made: tuple[Path, Ended]) -> None:
 def test_the_sample_is_a_source_afterwards(made: tuple[Path, Ended]) -> None:
     state, _ = made
     (source,) = tidegate("source", "list", "--json", state=state).json["sources"]
-    assert (source["name"], source["external_access"]) == ("shop", "readOnly")
+    assert (source["name"], source["access"]) == ("shop", "read")
     counted = tidegate("query", "shop", "SELECT count(*) FROM reviews", "--json", state=state)
     assert counted.json["rows"] == [[9500]]
 

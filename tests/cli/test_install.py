@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import Ended, environment
-from patience import HANG_S
-from tidegate.edges.cli.jsonc import Text, Unreadable, put, take
+from support.command_line import Ended, environment
+from support.eventually import HANG_S
+from tidegate.cli.jsonc import Text, Unreadable, put, take
 
 Install = Callable[..., Ended]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import tidegate
+from support.command_line import tidegate
 
 
 def judged(*words: str, state: Path, stdin: str = "") -> list[dict[str, object]]:

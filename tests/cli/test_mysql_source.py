@@ -2,7 +2,7 @@
 
 import pytest
 
-import mysql_server
+import support.mysql_server as mysql_server
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 

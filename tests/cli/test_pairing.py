@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended, serving
+from support.command_line import Ended, serving
 
 Run = Callable[..., Ended]
 
@@ -74,7 +74,7 @@ def test_a_token_is_not_asked_for_in_the_clear_or_at_no_address(run: Run, url: s
 
 def test_nobody_who_waits_is_said_in_words(run: Run) -> None:
     ended = run("pair", "list")
-    assert (ended.status, ended.out) == (0, "") and "nobody waits" in ended.err
+    assert (ended.status, ended.out) == (0, "") and "no pending pairing" in ended.err
 
 
 def test_a_server_that_is_not_there_is_said_in_words(run: Run) -> None:

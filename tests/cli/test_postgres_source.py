@@ -1,6 +1,6 @@
 """What `tidegate source test` says of an account of PostgreSQL."""
 
-import postgres_server
+import support.postgres_server as postgres_server
 
 
 def test_a_superuser_is_warned_of_and_a_plain_role_is_not(run):

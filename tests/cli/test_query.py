@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended, environment
+from support.command_line import Ended, environment
 
 Run = Callable[..., Ended]
 Contents = Callable[[], list[tuple[object, ...]]]
@@ -130,7 +130,7 @@ def test_on_a_source_that_may_be_written_it_still_only_reads_and_explain_knows_i
     run: Run, towns: Path, contents: Contents
 ) -> None:
     before = contents()
-    assert run("source", "update", "towns", "--external-access", "readWrite").status == 0
+    assert run("source", "update", "towns", "--access", "write").status == 0
     ended = run("query", "towns", "DELETE FROM towns WHERE id = 1")
     assert (ended.status, ended.out) == (77, "")
     assert "`tidegate query` only reads. Let a client make the change" in ended.err

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tidegate.edges.cli.sample.build import ROWS, build, is_built, tables
+from tidegate.demo.build import ROWS, build, is_built, tables
 
 CONTENT = "66ae34df4dfa146546647e631abdbc5ccd8b12cd08f10bc3200bfc38a178afd0"
 SCRIPTS = {

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from command_line import Ended, Serving, serving, tidegate
-from patience import PATIENCE_S
+from support.command_line import Ended, Serving, serving, tidegate
+from support.eventually import PATIENCE_S
 
 Run = Callable[..., Ended]
 Contents = Callable[[], list[tuple[object, ...]]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended, tidegate
+from support.command_line import Ended, tidegate
 
 Run = Callable[..., Ended]
 
@@ -20,7 +20,7 @@ def test_sources_are_added_listed_and_removed(run: Run, database: Path) -> None:
     (entry,) = run("source", "list", "--json").json["sources"]
     assert entry["name"] == "towns"
     assert entry["url"] == url
-    assert (entry["engine"], entry["external_access"]) == ("sqlite", "readOnly")
+    assert (entry["engine"], entry["access"]) == ("sqlite", "read")
     assert "towns" in run("source", "list").out
     assert run("source", "remove", "towns").status == 0
     assert run("source", "list", "--json").json == {"sources": []}
@@ -53,24 +53,24 @@ def test_a_rule_that_cannot_be_read_saves_no_source(
 
 def test_an_update_changes_what_is_given_and_leaves_the_rest(run: Run, database: Path) -> None:
     run("source", "add", "towns", f"sqlite:///{database}", "--mask", "towns.name=hash")
-    words = ("--external-access", "readWrite", "--safe-mode", "alert", "--tag", "prod")
+    words = ("--access", "write", "--approval-for", "writes", "--tag", "prod")
     assert run("source", "update", "towns", *words).status == 0
     (entry,) = run("source", "list", "--json").json["sources"]
-    assert (entry["external_access"], entry["safe_mode"]) == ("readWrite", "alert")
+    assert (entry["access"], entry["approval_for"]) == ("write", "writes")
     assert (entry["tags"], entry["masks"][0]["show"]) == (["prod"], "hash")
     recorded = run("audit", "tail", "--json").out
     assert '"source.added"' in recorded and '"source.changed"' in recorded
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--url", "sqlite:///gone.db"), ("--safe-mode", "loose"), ("--mask", "a")]
+    "words", [(), ("--url", "sqlite:///gone.db"), ("--approval-for", "loose"), ("--mask", "a")]
 )
 def test_an_update_that_does_not_fit_changes_nothing(
     run: Run, towns: Path, words: tuple[str, ...]
 ) -> None:
     before = run("source", "list", "--json").json
     assert run("source", "update", "towns", *words).status != 0
-    assert run("source", "update", "twons", "--safe-mode", "alert").status == 66
+    assert run("source", "update", "twons", "--approval-for", "writes").status == 66
     assert run("source", "list", "--json").json == before
 
 

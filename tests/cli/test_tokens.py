@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Ended
+from support.command_line import Ended
 
 Run = Callable[..., Ended]
 
@@ -134,7 +134,7 @@ def test_a_token_may_be_made_before_its_source(run: Run) -> None:
 def test_tables_of_a_source_that_cannot_be_looked_at_are_admitted_with_a_word(
     run: Run, towns: Path
 ) -> None:
-    run("source", "update", "towns", "--external-access", "blocked")
+    run("source", "update", "towns", "--access", "none")
     ended = run("token", "create", "laptop", "--scope", "readOnly", "--table", "visits")
     assert ended.status == 0
     assert "nobody knows whether there is a table visits (towns: " in ended.err

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from command_line import environment, tidegate
-from patience import HANG_S
+from support.command_line import environment, tidegate
+from support.eventually import HANG_S
 from tidegate import __version__
+from tidegate.cli.arguments.sources import SOURCE_RULES
+from tidegate.cli.parser import build
 from tidegate.config.sources import SourceSettings
-from tidegate.edges.cli.parser import build
-from tidegate.edges.cli.words.sources import SOURCE_RULES
 
 
 def actions(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:

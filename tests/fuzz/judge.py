@@ -17,11 +17,11 @@ import apsw.ext
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import pg_grammar
-from judge_cases import load
+import support.pg_grammar as pg_grammar
+from support.judge_cases import load
 from tidegate.errors import Code
-from tidegate.sql.judge import judge, judge_anew
-from tidegate.statements import Effect, Judgement
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.judge import judge, judge_uncached
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "oracle")
 KEPT = Path(__file__).parents[2] / ".cache" / "fuzz"
@@ -42,10 +42,10 @@ def check(data: bytes) -> None:
         text = data[1:].decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         text = data[1:].decode("utf-8", "surrogateescape")
-    judgement = judge_anew(text, dialect)
+    judgement = judge_uncached(text, dialect)
     assert isinstance(judgement, Judgement)
     assert judgement.rule != "judge.failed", text
-    assert judge_anew(text, dialect) == judgement, text
+    assert judge_uncached(text, dialect) == judgement, text
     assert judge(text, dialect).effect is judgement.effect, text
     if judgement.effect is Effect.READ:
         assert not _is_change(text, dialect), text

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.judge import DIALECTS, check, seeds
-from judge_splices import splice
+from support.judge_splices import splice
 
 SPLICED = 3_000
 

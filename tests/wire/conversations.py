@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from outside.install import node, node_environment, node_modules, python_of
-from patience import HANG_S
+from external.install import node, node_environment, node_modules, python_of
+from support.eventually import HANG_S
 from wire.fixture_tools import FIXTURES
 from wire.raw_http import http_request
 from wire.served import EVERYTHING

@@ -16,16 +16,18 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tidegate.actors import Actor, Scope
+from tidegate.bridge.handshake import HandshakeFile
+from tidegate.bridge.handshake_writer import HandshakeWriter
 from tidegate.config.model import BridgeSettings
-from tidegate.edges import stdio
-from tidegate.edges.bridge.handshake import Place
-from tidegate.edges.bridge.keeper import Keeper
-from tidegate.edges.http import HttpEdge
-from tidegate.edges.listen import bind, listen
-from tidegate.edges.pages import Serve
-from tidegate.errors import Code, GateError
-from tidegate.identity.bridge import BridgePass
+from tidegate.edges.edge import Edge
+from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+from tidegate.edges.http.router import Router
+from tidegate.edges.stdio import StdioEdge
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.bridge_tokens import BridgeTokens
+from tidegate.model.actors import Actor, Scope
 from tidegate.protocol import model
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context, ToolResult
@@ -40,6 +42,7 @@ class Everything:
 
     info = model.Info("everything", "1.0.0", "One of everything")
     instructions = "A server for tests."
+    methods: Mapping[str, model.BareMethod] = {}
     capabilities: Mapping[str, Any] = {
         "tools": {"listChanged": True},
         "resources": {"listChanged": True, "subscribe": True},
@@ -194,21 +197,21 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _pages(options: argparse.Namespace) -> dict[str, Serve]:
+def _routes(options: argparse.Namespace) -> Router:
     """What a bridge asks for, if one shall find this server."""
     if options.bridge is None:
-        return {}
-    admission = BridgePass(BridgeSettings(), lambda name, details: None)
-    place = Place(options.bridge)
-    keeper = Keeper(place, admission, "127.0.0.1", options.http, ("/mcp",), patience_s=30)
+        return Router()
+    admission = BridgeTokens(BridgeSettings(), lambda name, details: None)
+    place = HandshakeFile(options.bridge)
+    keeper = HandshakeWriter(place, admission, "127.0.0.1", options.http, ("/mcp",), patience_s=30)
     assert keeper.open()
-    return keeper.pages()
+    return keeper.routes()
 
 
 def _identify(token: str | None, client: str) -> Actor:
     """Any token but `bad` is somebody; no token is nobody in particular."""
     if token == "bad":
-        raise GateError(Code.AUTH_INVALID, "The token is not valid")
+        raise TidegateError(Code.AUTH_INVALID, "The token is not valid")
     name = token or "anonymous"
     return Actor(name, name, Scope.READ_ONLY)
 
@@ -221,15 +224,26 @@ def _stop_on_signal() -> asyncio.Event:
 
 
 async def _serve_http(kernel: Kernel, options: argparse.Namespace) -> None:
-    edge = HttpEdge({"/mcp": kernel}, _identify, pages=_pages(options))
-    listener = bind("127.0.0.1", options.http)
-    await listen(edge, listener, stop=_stop_on_signal(), ending=edge.close)
+    endpoints = [
+        Endpoint("/mcp", kernel, Dialect()), Endpoint("/", _routes(options), JsonDialect())
+    ]  # fmt: skip
+    await _run(HttpEdge(HttpApplication(endpoints, _identify), bind("127.0.0.1", options.http)))
 
 
 async def _serve_stdio(kernel: Kernel) -> None:
-    stop = _stop_on_signal()
     actor = Actor("stdio", "stdio", Scope.READ_ONLY, kind="human")
-    await stdio.serve(kernel, actor, stop=stop)
+    await _run(StdioEdge(kernel, actor))
+
+
+async def _run(edge: Edge) -> None:
+    """Until a signal, or the end of the edge."""
+    stop = _stop_on_signal()
+    await edge.start()
+    ends = [asyncio.ensure_future(wait) for wait in (edge.wait_ended(), stop.wait())]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+    await edge.stop(1.0)
 
 
 def main() -> None:

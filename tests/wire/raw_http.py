@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 
 
 class Event(NamedTuple):

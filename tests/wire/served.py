@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from patience import LOOK_S, PATIENCE_S
-from ports import claim_port
+from support.eventually import LOOK_S, PATIENCE_S
+from support.free_ports import claim_port
 
 EVERYTHING = Path(__file__).with_name("everything.py")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from command_line import Ended, serving, tidegate
-from patience import HANG_S, wait_until
-from trails import records
+from support.audit_records import records
+from support.command_line import Ended, serving, tidegate
+from support.eventually import HANG_S, wait_until
 from wire.conversations import python_sdk
 from wire.wires import MODERN, HttpPeer, Outcome, Peer, StdioPeer
 
@@ -38,7 +38,7 @@ class House:
 
     def add(self, *flags: str) -> None:
         words = ["source", "add", "towns", f"sqlite:///{self.database}", "--allow-writes"]
-        assert self.run(*words, *(flags or ("--safe-mode", "alert"))).status == 0
+        assert self.run(*words, *(flags or ("--approval-for", "writes"))).status == 0
 
     def run(self, *words: str) -> Ended:
         return tidegate(*words, state=self.state)
@@ -173,7 +173,7 @@ def test_a_client_that_shows_no_forms_is_never_asked(
 def test_where_the_inbox_alone_counts_no_client_is_asked(
     house: House, peer: Open, revision: str
 ) -> None:
-    house.add("--safe-mode", "alert", "--approval", "inbox", "--unattended", "allow")
+    house.add("--approval-for", "writes", "--approval", "inbox", "--unattended", "allow")
     client: Any = peer(revision, ALLOW)
     _id(_query(client))
     assert client.asked == []
@@ -184,7 +184,7 @@ def test_where_the_inbox_alone_counts_no_client_is_asked(
 def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
     house: House, peer: Open, revision: str
 ) -> None:
-    house.add("--safe-mode", "alert", "--unattended", "allow")
+    house.add("--approval-for", "writes", "--unattended", "allow")
     assert "error" not in _query(peer(revision, capabilities={})).text
     assert house.names() == ["Köln", "Lviv"]
     assert house.waiting("--all") == []
@@ -192,7 +192,7 @@ def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
 
 @each_era
 def test_who_may_not_read_unasked_is_shown_no_rows(house: House, peer: Open, revision: str) -> None:
-    house.add("--ai-policy", "askEachTime")
+    house.add("--agents", "ask")
     client: Any = peer(revision, {"action": "cancel"})
     id = _id(_query(client))
     (message,) = client.asked
@@ -320,7 +320,7 @@ EMPTY = "DELETE FROM towns"
 def test_what_cannot_be_undone_needs_the_phrase_and_then_a_person(
     house: House, peer: Open, revision: str, sql: str
 ) -> None:
-    house.add("--safe-mode", "silent")
+    house.add("--approval-for", "nothing")
     client: Any = peer(revision, DENY)
     for given in ({}, {"confirm": PHRASE.lower()}, {"confirm": ""}, {"confirm": f"{PHRASE}."}):
         refused = client.call("query", {"sql": sql, **given}).text
@@ -338,7 +338,7 @@ def test_what_cannot_be_undone_needs_the_phrase_and_then_a_person(
 def test_the_phrase_and_a_person_at_the_client_let_it_run_once(
     house: House, peer: Open, revision: str
 ) -> None:
-    house.add("--safe-mode", "silent")
+    house.add("--approval-for", "nothing")
     client: Any = peer(revision, ALLOW)
     assert "error" not in client.call("query", {"sql": EMPTY, "confirm": PHRASE}).text
     assert house.names() == []
@@ -351,7 +351,7 @@ def test_the_phrase_and_a_person_at_the_client_let_it_run_once(
 def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
     house: House, peer: Open, revision: str
 ) -> None:
-    house.add("--safe-mode", "silent")
+    house.add("--approval-for", "nothing")
     client = peer(revision, capabilities={})
     asked = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
     assert len(asked.text) < 250
@@ -368,7 +368,7 @@ def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
 
 @each_era
 def test_the_phrase_opens_nothing_else(house: House, peer: Open, revision: str) -> None:
-    house.add("--safe-mode", "silent")
+    house.add("--approval-for", "nothing")
     client: Any = peer(revision, ALLOW)
     for sql in (UPDATE, "SELECT 1", "VACUUM", f"{DROP}; {DROP}", "ATTACH 'x.db' AS x"):
         assert client.call("query", {"sql": sql, "confirm": PHRASE}).text.startswith(

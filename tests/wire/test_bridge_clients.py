@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ports import claim_port
+from support.free_ports import claim_port
 from wire.conversations import check_conversation, python_sdk, typescript_sdk
 from wire.served import EVERYTHING, Served
 from wire.wires import HANDSHAKE, MODERN

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from outside.install import node, node_environment, node_modules
-from patience import HANG_S
+from external.install import node, node_environment, node_modules
+from support.eventually import HANG_S
 from wire.served import everything
 
 SUITE = "@modelcontextprotocol/conformance"

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from command_line import Serving, serving, tidegate
-from patience import PATIENCE_S, wait_until
-from trails import records
+from support.audit_records import records
+from support.command_line import Serving, serving, tidegate
+from support.eventually import PATIENCE_S, wait_until
 from wire.conversations import python_sdk, typescript_sdk
 from wire.published import published
 from wire.wires import MODERN, REVISIONS, HttpPeer, Peer, StdioPeer

@@ -12,17 +12,20 @@ from typing import Any
 
 import pytest
 
-from asked import Wire
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
+from support.http_application import Wire
+from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.head import MOST_BYTES, Pattern, read_head
-from tidegate.edges.http1.request import Application, CutOff, Request, TooLarge
+from tidegate.edges.http1.request import CutOff, Request, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.edges.http1.server import Deadlines, Server
-from tidegate.edges.listen import bind, listen
 
 LIMIT = 1_000_000
 HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+GRACE_S = 5.0
 
 
 class House:
@@ -110,24 +113,16 @@ async def running(server: Callable[..., Server] = Server) -> AsyncIterator[House
     house = House()
     listener = bind("127.0.0.1", 0)
     house.port = listener.getsockname()[1]
-    stop, ready = asyncio.Event(), asyncio.Event()
-
-    def make(application: Application) -> Server:
-        house.server = server(application)
-        return house.server
-
-    serving = asyncio.ensure_future(
-        listen(house.application, listener, stop=stop, ready=ready.set, server=make)
-    )
-    await ready.wait()
+    house.server = server(house.application)
+    await house.server.accept(listener)
     try:
         yield house
     finally:
-        stop.set()
-        while house.server is None or not house.server.stopping:
+        stopping = asyncio.ensure_future(house.server.stop(GRACE_S))
+        while not house.server.stopping:
             await asyncio.sleep(0)
         house.go.set()
-        await serving
+        await stopping
 
 
 def run(test: Callable[[House], Awaitable[None]], **more: Any) -> None:
@@ -225,10 +220,8 @@ REFUSED: dict[str, tuple[int, bytes]] = {
     "many headers": (431, HEAD + b"X: y\r\n" * 300 + b"\r\n"),
     "a long header": (431, HEAD + b"X: " + b"y" * MOST_BYTES + b"\r\n\r\n"),
     "a long target": (431, b"GET /" + b"y" * MOST_BYTES + b" HTTP/1.1\r\nHost: a\r\n\r\n"),
-    "an upgrade with a body": (
-        501,
-        HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\na",
-    ),
+    "no host": (400, b"GET / HTTP/1.1\r\n\r\n"),
+    "two hosts": (400, b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
 }
 TORN: dict[str, bytes] = {
     "a size in words": b"two\r\nab\r\n0\r\n\r\n",
@@ -392,13 +385,67 @@ def test_the_last_request_of_a_connection_is_answered_and_nothing_behind_it(sent
     run(test)
 
 
-def test_an_offer_of_another_protocol_is_not_taken() -> None:
+OFFERS = {
+    "a request without a body": (
+        b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        ("GET", "/echo", b""),
+    ),
+    "a body of known length": (
+        HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"HTTP2-Settings: AAMAAABk\r\nContent-Length: 3\r\n\r\nabc",
+        ("POST", "/echo", b"abc"),
+    ),
+    "a body in chunks": (
+        HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+        ("POST", "/echo", b"abc"),
+    ),
+}
+
+
+@pytest.mark.parametrize("piece", [1, 40, 10_000])
+@pytest.mark.parametrize(("sent", "reached"), OFFERS.values(), ids=OFFERS.keys())
+def test_b16_an_offer_of_another_protocol_is_ignored(
+    sent: bytes, reached: tuple[str, str, bytes], piece: int
+) -> None:
+    """TRIALS B16: Java's HttpClient offers h2c with every first request."""
+
     async def test(house: House) -> None:
-        offer = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-        heard = await house.say(b"GET /echo HTTP/1.1\r\nHost: a\r\n" + offer + sized(b"b"))
-        assert status_of(heard) == 200
-        assert b"connection: close\r\n" in heard
-        assert house.reached == [("GET", "/echo", b"")]
+        both = sent + HEAD + LAST + b"Content-Length: 1\r\n\r\nb"
+        heard = await house.say(*(both[at : at + piece] for at in range(0, len(both), piece)))
+        assert heard.count(b"HTTP/1.1 200 OK\r\n") == 2
+        assert house.reached == [reached, ("POST", "/echo", b"b")]
+
+    run(test)
+
+
+def test_b16_a_refused_body_is_read_to_its_end_before_the_connection_closes() -> None:
+    """TRIALS B16: a client that still writes must come to read the 413."""
+
+    async def test(house: House) -> None:
+        reader, writer = await house.connect()
+        size = 8 * 1024 * 1024
+        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % size)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert status_of(answer) == 413
+        assert b"connection: close\r\n" in answer
+        for _ in range(size // 65_536):
+            assert not reader.at_eof()
+            writer.write(b"b" * 65_536)
+            await writer.drain()
+        assert await rest_of(reader) == b""
+        writer.close()
+        assert house.reached == []
+
+    run(test)
+
+
+def test_b16_an_escaped_slash_separates_no_path() -> None:
+    """TRIALS B16: `/mcp%2Fcore` is another path than `/mcp/core`."""
+
+    async def test(house: House) -> None:
+        await house.say(b"GET /a%2Fb%20c/%64 HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
+        assert house.reached == [("GET", "/a%2Fb c/d", b"")]
 
     run(test)
 
@@ -518,7 +565,7 @@ def test_a_body_above_the_limit_is_refused_before_it_is_here(chunked: bool) -> N
         if chunked:
             sent = CHUNKED + b"%x\r\n" % (3 * LIMIT) + b"b" * (LIMIT + 1)
         else:
-            sent = HEAD + b"Content-Length: %d\r\n\r\n" % (LIMIT + 1)
+            sent = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (LIMIT + 1)
         heard = await house.say(sent)
         assert status_of(heard) == 413
         assert house.reached == []

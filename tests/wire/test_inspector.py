@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from outside.install import node, node_environment, node_modules
-from patience import HANG_S
+from external.install import node, node_environment, node_modules
+from support.eventually import HANG_S
 from wire.fixture_tools import FIXTURES
 from wire.served import EVERYTHING, Served
 

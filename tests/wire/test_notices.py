@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from patience import PATIENCE_S, wait_until
+from support.eventually import PATIENCE_S, wait_until
 from wire.conftest import Connect
 from wire.raw_http import Response
 from wire.wires import HANDSHAKE, META, MODERN, REVISIONS, HttpPeer, Peer, StdioPeer

@@ -14,17 +14,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from command_line import serving, tidegate
-from outside.install import python_of
-from patience import PATIENCE_S
-from ports import claim_port
-from trails import records
+from external.install import python_of
+from support.audit_records import records
+from support.command_line import serving, tidegate
+from support.eventually import PATIENCE_S
+from support.free_ports import claim_port
 from wire.conversations import PEERS, _run
 from wire.raw_http import http_request
 from wire.served import Served
 from wire.wires import BOTH, MODERN
 
-SERVER = Path(__file__).parents[1] / "outside" / "authorization_server.py"
+SERVER = Path(__file__).parents[1] / "external" / "authorization_server.py"
 SCOPES = {"db:read": "readOnly", "db:write": "readWrite"}
 SELECT = "SELECT name FROM towns ORDER BY id"
 INSERT = "INSERT INTO towns VALUES (2, 'Tokyo')"
@@ -133,7 +133,7 @@ def gate(issuer: Issuer, tmp_path: Path) -> Iterator[Gate]:
         connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
         connection.execute("INSERT INTO towns VALUES (1, 'Paris')")
     source = {
-        "name": "towns", "url": f"sqlite:///{gate.database}", "external_access": "readWrite",
+        "name": "towns", "url": f"sqlite:///{gate.database}", "access": "write",
     }  # fmt: skip
     config = {
         "http": f"127.0.0.1:{gate.port}",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from command_line import serving, tidegate
-from patience import PATIENCE_S, wait_until
+from support.command_line import serving, tidegate
+from support.eventually import PATIENCE_S, wait_until
 from wire.test_gate import ENDLESS, SELECT, Place, _port, place  # noqa: F401
 from wire.wires import MODERN, HttpPeer
 

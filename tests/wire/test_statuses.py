@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from command_line import Serving, serving, tidegate
-from patience import wait_until
+from support.command_line import Serving, serving, tidegate
+from support.eventually import wait_until
 from wire.conversations import python_sdk, typescript_sdk
 from wire.raw_http import http_request
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patience import PATIENCE_S, wait_until
+from support.eventually import PATIENCE_S, wait_until
 from wire.conftest import Connect
 from wire.wires import HANDSHAKE, MODERN, REVISIONS, StdioPeer
 

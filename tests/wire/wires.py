@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 from wire.raw_http import Response, http_request
 from wire.served import EVERYTHING
 

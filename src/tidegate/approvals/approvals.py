@@ -1,6 +1,6 @@
-"""Questions to a person and what became of them. Asks nobody itself: that is an edge's business.
+"""Questions to a person and their answers. Does not prompt the user: edges do that.
 
-A call that needs approval leaves a question. Whoever answers it, and whenever, leaves a grant or a
+A call that needs approval leaves a question. An answer, at any time, leaves a grant or a
 denial, and the next call for exactly the same finds that. A grant is used once.
 """
 
@@ -15,16 +15,16 @@ from typing import Literal
 
 from msgspec import structs
 
-from tidegate.approvals.petition import Petition
-from tidegate.calls import Call
-from tidegate.cancellation import Cancellation
+from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.config.model import ApprovalSettings
-from tidegate.errors import Code, GateError
-from tidegate.statements import Rehearsal
-from tidegate.store.approvals import ApprovalBook, Bounds, Question
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Call
+from tidegate.model.statements import DryRun
+from tidegate.store.api import ApprovalBounds, ApprovalStore, PendingApproval
 
-Rehearse = Callable[[], Awaitable[Rehearsal]]
-Note = Callable[[str, str, Mapping[str, str]], None]
+RunDryRun = Callable[[], Awaitable[DryRun]]
+RecordEvent = Callable[[str, str, Mapping[str, str]], None]
 """Puts on record what happened: a name, who did it, details."""
 
 COOL_OFF_S = 60.0
@@ -32,17 +32,17 @@ COOL_OFF_S = 60.0
 QUESTION_TTL_S = 7 * 86_400.0
 KEPT_S = 30 * 86_400.0
 """How long a question waits, and how long one that has ended is shown."""
-MOST = 1_000
-MOST_OF_ACTOR = 50
+MAX_PENDING = 1_000
+MAX_PENDING_PER_ACTOR = 50
 _SWEEP_S = 60.0
 _LOOK_S = 0.25
 _WAITING = 0.1
 
 
-class ApprovalNeeded(GateError):
+class ApprovalNeeded(TidegateError):
     """APPROVAL_NEEDED with the question. `askable`: the caller's client may show it to a person."""
 
-    def __init__(self, question: Question, *, askable: bool, message: str = "") -> None:
+    def __init__(self, question: PendingApproval, *, askable: bool, message: str = "") -> None:
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
@@ -63,64 +63,68 @@ class Approvals:
 
     def __init__(
         self,
-        book: ApprovalBook,
+        book: ApprovalStore,
         settings: ApprovalSettings | None = None,
         *,
-        note: Note | None = None,
+        note: RecordEvent | None = None,
+        note_done: RecordEvent | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._book = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
+        self._note_done = note_done or self._note
         self._clock = clock
         self._swept_at = 0.0
 
-    async def approve(self, petition: Petition, call: Call, rehearse: Rehearse) -> str:
+    async def approve(
+        self, approval_request: ApprovalRequest, call: Call, dry_run: RunDryRun
+    ) -> str:
         """The id of the grant that this call has now used up; empty if it needs none.
 
-        Raises: ApprovalNeeded, GateError APPROVAL_DECLINED, LIMIT_RATE.
+        Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, LIMIT_RATE.
         """
-        anywhere = petition.source.approval == "any"
+        anywhere = approval_request.source.approval == "any"
         askable = call.can_ask and anywhere
-        if anywhere and not askable and petition.source.unattended == "allow":
-            answer = await self.answered(petition)
+        if anywhere and not askable and approval_request.source.unattended == "allow":
+            answer = await self.find_answer(approval_request)
             return answer.id if answer else ""
-        question = await self.consult(petition)
+        question = await self.request(approval_request)
         if question.state == "used":
             return question.id
         if question.askers == 1 and self.settings.dry_run:
-            question = await self.attach(question, await rehearse())
+            question = await self.attach_dry_run(question, await dry_run())
         if askable or not self.settings.wait_s:
             raise ApprovalNeeded(question, askable=askable)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
         if not await self.wait(question, call.cancellation):
             raise ApprovalNeeded(question, askable=False)
-        answer = await self.answered(petition)
+        answer = await self.find_answer(approval_request)
         if answer is None:
             message = "What a person approved was used by another call like this one"
             raise ApprovalNeeded(question, askable=False, message=message)
         return answer.id
 
-    async def consult(self, petition: Petition) -> Question:
+    async def request(self, approval_request: ApprovalRequest) -> PendingApproval:
         """The question of this petition: state `used` if a person allowed it, which uses that up;
         else `pending`, asked now (`askers` is 1) or before.
 
-        Raises: GateError APPROVAL_DECLINED while a denial cools off, LIMIT_RATE if too many
+        Raises: TidegateError APPROVAL_DECLINED while a denial cools off, LIMIT_RATE if too many
         questions wait.
         """
-        return await asyncio.to_thread(self._consult, petition)
+        return await asyncio.to_thread(self._consult, approval_request)
 
-    async def answered(self, petition: Petition) -> Question | None:
+    async def find_answer(self, approval_request: ApprovalRequest) -> PendingApproval | None:
         """As `consult`, but asks nothing: None if there is no answer."""
-        return await asyncio.to_thread(self._answered, petition)
+        return await asyncio.to_thread(self._answered, approval_request)
 
-    async def attach(self, question: Question, rehearsal: Rehearsal) -> Question:
+    async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:
         """The question with what a rehearsal showed, also kept so."""
-        await asyncio.to_thread(self._book.attach, question.id, rehearsal)
-        return structs.replace(question, rehearsal=rehearsal)
+        await asyncio.to_thread(self._book.attach_dry_run, question.id, dry_run)
+        return structs.replace(question, dry_run=dry_run)
 
-    async def wait(self, question: Question, cancellation: Cancellation) -> bool:
+    async def wait(self, question: PendingApproval, cancellation: Cancellation) -> bool:
         """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does."""
         gone = asyncio.Event()
         cancellation.listen(gone.set)
@@ -139,105 +143,106 @@ class Approvals:
 
     def decide(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str = ""
-    ) -> Question:
+    ) -> PendingApproval:
         """Answer a question for good. `by` names the person for the record.
 
-        Raises: GateError ARGUMENT_INVALID if there is no such question or it waits no more.
+        Raises: TidegateError ARGUMENT_INVALID if there is no such question or it waits no more.
         """
         question = self.find(id)
         if question.state == "pending":
-            self._tell(state, question, by, reason)
+            # A denial takes a right away: nothing may prevent it, not even a full disk.
+            if state == "allowed":
+                self._record(state, question, by, reason)
             if self._book.decide(question.id, state, by, reason, self._clock()):
+                if state == "denied":
+                    self._record(state, question, by, reason, done=True)
                 return self.find(question.id)
-            self._tell("late", question, by)
+            self._record("late", question, by, done=True)
             question = self.find(question.id)
         by_whom = f" by {question.decided_by}" if question.decided_by else ""
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"The question {question.id} waits no more: it was {question.state}{by_whom}",
             hint="`tidegate approvals list` shows those that wait.",
         )
 
-    async def settle(
-        self, question: Question, actor: str, allow: bool, by: str, reason: str = ""
+    async def record_client_answer(
+        self, question: PendingApproval, actor: str, allow: bool, by: str, reason: str = ""
     ) -> None:
         """Take the answer that a person gave where the caller's client showed the question.
 
         An answer to a question that has one already changes nothing: the first counts.
-        Raises: GateError APPROVAL_NEEDED if it is not this caller's question.
+        Raises: TidegateError APPROVAL_NEEDED if it is not this caller's question.
         """
         if question.actor != actor:
-            raise GateError(Code.APPROVAL_NEEDED, "The answer is to another caller's question")
+            raise TidegateError(Code.APPROVAL_NEEDED, "The answer is to another caller's question")
         try:
             await asyncio.to_thread(
                 self.decide, question.id, "allowed" if allow else "denied", by, reason
             )
-        except GateError as error:
+        except TidegateError as error:
             if error.code is not Code.ARGUMENT_INVALID:
                 raise
 
-    def find(self, start: str) -> Question:
+    def find(self, start: str) -> PendingApproval:
         """The question whose id is this or alone starts so.
 
-        Raises: GateError ARGUMENT_INVALID if there is none, or more than one.
+        Raises: TidegateError ARGUMENT_INVALID if there is none, or more than one.
         """
-        self.sweep()
+        self.expire_old()
         exact = self._book.find(start)
         found = (exact,) if exact else self._book.starting(start) if start else ()
         if len(found) == 1:
             return found[0]
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"Several questions start with {start!r}" if found else f"There is no question {start}",
             hint="`tidegate approvals list` shows those that wait.",
         )
 
-    def list(self, *, everything: bool = False) -> tuple[Question, ...]:
+    def list(self, *, everything: bool = False) -> tuple[PendingApproval, ...]:
         """The questions that wait, or all that are kept; oldest first."""
-        self.sweep()
+        self.expire_old()
         return self._book.list(None if everything else ("pending",))
 
-    def sweep(self) -> None:
+    def expire_old(self) -> None:
         """Expire what lay unanswered or unused for too long."""
         now = self._swept_at = self._clock()
-        expired = self._book.sweep(
+        expired = self._book.expire_old(
             now,
             grants=now - self.settings.grant_ttl_s,
             questions=now - QUESTION_TTL_S,
             ended=now - KEPT_S,
         )
         for question in expired:
-            self._tell("expired", question, "")
+            self._record("expired", question, "", done=True)
 
-    def close(self) -> None:
-        self._book.close()
-
-    def _consult(self, petition: Petition) -> Question:
+    def _consult(self, approval_request: ApprovalRequest) -> PendingApproval:
         now = self._clock()
         if not 0 <= now - self._swept_at < _SWEEP_S:
-            self.sweep()
-        asked = Question(
+            self.expire_old()
+        asked = PendingApproval(
             id=os.urandom(5).hex(),
-            digest=petition.digest,
+            digest=approval_request.digest,
             state="pending",
-            actor=petition.actor.id,
-            subject=petition.subject(),
+            actor=approval_request.actor.id,
+            subject=approval_request.subject(),
             asked_at=now,
         )
         question = self._book.admit(asked, self._bounds(now))
         if question.id == asked.id:
-            self._tell("asked", question, petition.actor.id)
-        return self._heeded(question, now)
+            self._record("asked", question, approval_request.actor.id)
+        return self._raise_if_denied(question, now)
 
-    def _answered(self, petition: Petition) -> Question | None:
+    def _answered(self, approval_request: ApprovalRequest) -> PendingApproval | None:
         now = self._clock()
-        question = self._book.answer(petition.digest, self._bounds(now), now)
-        return question and self._heeded(question, now)
+        question = self._book.answer(approval_request.digest, self._bounds(now), now)
+        return question and self._raise_if_denied(question, now)
 
-    def _heeded(self, question: Question, now: float) -> Question:
+    def _raise_if_denied(self, question: PendingApproval, now: float) -> PendingApproval:
         if question.state == "denied":
             decided_at = question.decided_at or now
-            raise GateError(
+            raise TidegateError(
                 Code.APPROVAL_DECLINED,
                 "A person declined this call",
                 hint=question.reason or None,
@@ -245,18 +250,29 @@ class Approvals:
                 details={"approval": question.id},
             )
         if question.state == "used":
-            self._tell("used", question, question.actor)
+            self._record("used", question, question.actor)
         return question
 
-    def _bounds(self, now: float) -> Bounds:
-        return Bounds(now - self.settings.grant_ttl_s, now - COOL_OFF_S, MOST, MOST_OF_ACTOR)
+    def _bounds(self, now: float) -> ApprovalBounds:
+        return ApprovalBounds(
+            now - self.settings.grant_ttl_s, now - COOL_OFF_S, MAX_PENDING, MAX_PENDING_PER_ACTOR
+        )
 
-    def _tell(self, what: str, question: Question, actor: str, reason: str = "") -> None:
+    def _record(
+        self,
+        what: str,
+        question: PendingApproval,
+        actor: str,
+        reason: str = "",
+        *,
+        done: bool = False,
+    ) -> None:
         subject = question.subject
         details = {"approval": question.id, "source": subject.source, "caller": question.actor}
         if reason:
             details["reason"] = reason
-        self._note(f"approval.{what}", actor, details)
+        note = self._note_done if done else self._note
+        note(f"approval.{what}", actor, details)
 
 
 def _note_nothing(name: str, actor: str, details: Mapping[str, str]) -> None:

@@ -31,14 +31,24 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The outcome of reading a chain: how many lines hold, the hash of the last of them, the
-    hashes at the numbers that were asked for, and the first fault. Lines after a fault are not
-    looked at."""
+    """The outcome of reading a chain.
+
+    `lines` counts those before the first fault, `held` all that hold; `end` is the hash of the last
+    line before the first fault, `hashes` are those at the numbers that were asked for. `faults` has
+    one entry for each run of lines that do not hold, `runs` its first and last line.
+    """
 
     lines: int
+    held: int
     end: bytes
     hashes: dict[int, bytes]
-    fault: Fault | None
+    faults: tuple[Fault, ...]
+    runs: tuple[tuple[int, int], ...]
+
+    @property
+    def fault(self) -> Fault | None:
+        """The first fault."""
+        return self.faults[0] if self.faults else None
 
 
 def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
@@ -71,35 +81,55 @@ def follows(line: bytes, previous: bytes) -> bool:
 
 
 def check(
-    lines: Iterable[bytes],
+    lines_of: Iterable[bytes],
     previous: bytes = START,
     first: int = 1,
     wanted: frozenset[int] = frozenset(),
 ) -> Checked:
-    """Read a chain, and stop at the first line that is wrong.
+    """Read a chain that begins with number `first` after the hash `previous`.
 
-    It begins with number `first` after the hash `previous`; the hashes of `wanted` numbers are
-    kept.
+    After a line that does not hold, reading goes on from the number and the hash that the line
+    states: what follows is held to it. The hashes of `wanted` numbers are kept.
     """
     hashes: dict[int, bytes] = {}
-    index = 0
-    for line in lines:
+    faults: list[Fault] = []
+    runs: list[tuple[int, int]] = []
+    index = held = 0
+    known: bytes | None = previous
+    expected = first
+    end, lines = previous, -1
+    for line in lines_of:
         index += 1
-        expected = first + index - 1
         unsealed = unseal(line)
         seq = None if unsealed is None else sequence(line)
-        reason = None
+        reason = ""
         if unsealed is None:
             reason = "the line has no hash"
         elif seq is None:
             reason = "the line has no number"
+        elif known is None:
+            reason = "the line before it cannot be read"
         elif seq != expected:
             reason = f"line {seq} stands where line {expected} belongs"
-        elif sha256(previous + unsealed[0]).digest() != unsealed[1]:
+        elif sha256(known + unsealed[0]).digest() != unsealed[1]:
             reason = "the line was changed, or the one before it"
-        if unsealed is None or reason is not None:
-            return Checked(index - 1, previous, hashes, Fault(index, reason or ""))
-        previous = unsealed[1]
+        if reason:
+            if runs and runs[-1][1] == index - 1:
+                runs[-1] = (runs[-1][0], index)
+            else:
+                faults.append(Fault(index, reason))
+                runs.append((index, index))
+            if lines < 0:
+                lines, end = index - 1, known or previous
+            known = None if unsealed is None else unsealed[1]
+            expected = expected + 1 if seq is None else seq + 1
+            continue
+        assert unsealed is not None  # noqa: S101 - a line without a hash has a reason
+        known = unsealed[1]
+        held += 1
         if expected in wanted:
-            hashes[expected] = previous
-    return Checked(index, previous, hashes, None)
+            hashes[expected] = known
+        expected += 1
+    if lines < 0:
+        lines, end = index, known or previous
+    return Checked(lines, held, end, hashes, tuple(faults), tuple(runs))

@@ -1,24 +1,28 @@
-"""What an audit event says, and how it is written down: cut to size and without secrets.
+"""Audit events and how they are encoded: cut to size and without secrets.
 
-Decides what of a call is recorded. Result rows and parameters never are.
+Result rows and parameters of statements are never recorded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from tidegate.audit.text import one_line, word
+from tidegate.audit.sanitize import one_line, word
 from tidegate.secrets import redact
+from tidegate.sql.redaction import redact_statement
 
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024
+MAX_ARGUMENTS = 16
 
 _encode = msgspec.json.Encoder().encode
+_encode_argument = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +31,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     `intent`: will run, and could change data. `outcome`: ran; for a read, the only event.
     `refusal`: did not run, for `code`. `request` is the kind of request (`query`, `browse`, ...),
     `statement` the text as it came, `client` the caller's software, `code` a refusal's or
-    failure's, `approval` the id of the grant that was asked for or used. Sizes and times are those
-    of the result: rows, encoded bytes, milliseconds.
+    failure's, `approval` the id of the grant that was asked for or used, `statement_class` the
+    statement's verb (`select`, `update`, ...), `arguments` those of an operation that is not a
+    statement. Sizes and times are those of the result: rows, encoded bytes, milliseconds.
     """
 
     call_id: str
@@ -51,6 +56,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_ms: float | None = None
     error: str = ""
     approval: str = ""
+    statement_class: str = ""
+    arguments: Mapping[str, Any] | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,6 +91,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     elapsed_ms: float | None = None
     error: str = ""
     approval: str = ""
+    statement_class: str = ""
+    arguments: dict[str, str] = {}
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -102,9 +111,20 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.call_id, event.actor, event.actor_name, word(event.client), event.surface,
         word(event.tool), word(event.source), event.request, event.effect, event.verdict,
         event.rule, event.code, digest, statement, length, event.rows, event.bytes,
-        event.elapsed_ms, error, event.approval,
+        event.elapsed_ms, error, event.approval, event.statement_class,
+        {} if event.arguments is None else _arguments(event.arguments),
     )  # fmt: skip
     return one_line(_encode(entry))
+
+
+def _arguments(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Each argument as short text, without secrets."""
+    return {
+        word(name): word(
+            redact(value if isinstance(value, str) else _encode_argument(value).decode())
+        )
+        for name, value in list(arguments.items())[:MAX_ARGUMENTS]
+    }
 
 
 def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
@@ -115,7 +135,7 @@ def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
 
 def _record(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
     kept = text[:MAX_STATEMENT_CHARS]
-    recorded = redact(kept, dialect)
+    recorded = redact_statement(kept, dialect)
     redacted = recorded != kept
     digest = sha256((recorded if redacted else text).encode("utf-8", "replace")).hexdigest()
     return f"sha256:{digest}", recorded, None if len(kept) == len(text) else len(text), redacted

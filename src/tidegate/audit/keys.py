@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tidegate.audit.marks import Checkpoint
-from tidegate.errors import Code, GateError
+from tidegate.audit.control_records import Checkpoint
+from tidegate.config.atomic_files import create_once, replace_file
+from tidegate.errors import Code, TidegateError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -36,18 +37,18 @@ class Keys:
         self._public = b""
 
     def prepare(self) -> None:
-        """Make the private key if there is none. Raises: GateError STATE_FAILED."""
+        """Make the private key if there is none. Raises: TidegateError STATE_FAILED."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._path.exists():
-                self._make()
+                create_once(self._path, _new_private().encode())
         except OSError as error:
             raise self._failed("cannot be made", error) from error
 
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
         """The checkpoint with our key's fingerprint and signature.
 
-        Raises: GateError STATE_FAILED if the key cannot be read or others may read it.
+        Raises: TidegateError STATE_FAILED if the key cannot be read or others may read it.
         """
         private = self._private or self._load()
         named = msgspec.structs.replace(checkpoint, key=fingerprint(self._public), signature="")
@@ -55,14 +56,14 @@ class Keys:
         return msgspec.structs.replace(named, signature=signature)
 
     def public(self) -> str:
-        """The public key of the one that signs now, as text. Raises: GateError STATE_FAILED."""
+        """The public key of the one that signs now, as text. Raises: TidegateError STATE_FAILED."""
         self.prepare()
         if self._private is None:
             self._load()
         return public_text(self._public)
 
     def trusted(self) -> dict[str, bytes]:
-        """Every public key kept here, by fingerprint. Raises: GateError STATE_FAILED."""
+        """Every public key kept here, by fingerprint. Raises: TidegateError STATE_FAILED."""
         try:
             texts = [path.read_text("ascii") for path in sorted(self.directory.glob("*.pub"))]
         except (OSError, UnicodeDecodeError) as error:
@@ -73,12 +74,12 @@ class Keys:
         """Make another key and forget the private part of the one before; its public part stays.
 
         Processes that run go on with the old one. Returns the new public key as text.
-        Raises: GateError STATE_FAILED.
+        Raises: TidegateError STATE_FAILED.
         """
         self.public()
         try:
             # In its place at once: a process that starts meanwhile finds the one or the other.
-            self._draft(self._path, _new_private(), 0o600).replace(self._path)
+            replace_file(self._path, _new_private().encode())
         except OSError as error:
             raise self._failed("cannot be replaced", error) from error
         self._private = None
@@ -88,32 +89,12 @@ class Keys:
     def _path(self) -> Path:
         return self.directory / "signing.key"
 
-    def _make(self) -> None:
-        """Another process may make one at the same moment: the first one's name stands."""
-        made = self._draft(self._path, _new_private(), 0o600)
-        try:
-            os.link(made, self._path)
-        except FileExistsError:
-            pass
-        finally:
-            made.unlink()
-
-    def _draft(self, path: Path, text: str, mode: int) -> Path:
-        """A whole file that is to get the name `path`; nobody ever sees half of it there."""
-        made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        return made
-
     def _load(self) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         try:
             if os.name == "posix" and self._path.stat().st_mode & 0o077:
-                raise GateError(
+                raise TidegateError(
                     Code.STATE_FAILED,
                     f"Others may read the audit log's key `{self._path}`.",
                     hint=f"Run `chmod 600 {self._path}` and `tidegate audit key --replace`.",
@@ -134,13 +115,13 @@ class Keys:
         path = self.directory / f"{fingerprint(self._public)}.pub"
         try:
             if not path.exists():
-                self._draft(path, public_text(self._public) + "\n", 0o644).replace(path)
+                replace_file(path, f"{public_text(self._public)}\n".encode(), 0o644)
         except OSError as error:
             raise self._failed("cannot be written", error) from error
 
-    def _failed(self, what: str, error: Exception | None) -> GateError:
+    def _failed(self, what: str, error: Exception | None) -> TidegateError:
         reason = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
-        return GateError(
+        return TidegateError(
             Code.STATE_FAILED,
             f"The audit log's key in `{self.directory}` {what}{reason}.",
             details={"path": str(self.directory)},
@@ -163,13 +144,13 @@ def public_text(public: bytes) -> str:
 
 
 def parse_public(text: str) -> bytes:
-    """The 32 bytes behind `public_text`. Raises: GateError ARGUMENT_INVALID."""
+    """The 32 bytes behind `public_text`. Raises: TidegateError ARGUMENT_INVALID."""
     try:
         public = b64decode(text.strip().removeprefix(_PREFIX), validate=True)
     except (NotBase64, ValueError):
         public = b""
     if len(public) != 32:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             "This is not a public key of the audit log.",
             hint="Give what `tidegate audit key` printed.",

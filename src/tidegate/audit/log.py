@@ -16,24 +16,33 @@ from threading import Lock
 
 from tidegate import __version__
 from tidegate.audit import chain
+from tidegate.audit.checkpointer import Checkpointer
+from tidegate.audit.control_records import (
+    ControlRecord,
+    Gap,
+    PeerPosition,
+    SegmentEnd,
+    SegmentHeader,
+    encode_control_record,
+)
 from tidegate.audit.event import Event, encode
-from tidegate.audit.happening import PERIOD_S, Happening, Tally, encode_happening
-from tidegate.audit.head import Head
-from tidegate.audit.holding import Claim, begin, claim
+from tidegate.audit.group_commit import GroupCommit, unavailable
 from tidegate.audit.keys import Keys
-from tidegate.audit.marks import Continued, Gap, Mark, Opening, Witness, encode_mark
-from tidegate.audit.notary import Notary
+from tidegate.audit.latest_checkpoint import LatestCheckpoint
 from tidegate.audit.segment import Tail, number_of
-from tidegate.audit.sync import GroupSync, unavailable
+from tidegate.audit.segment_lock import SegmentLock, acquire, create
+from tidegate.audit.server_event import PERIOD_S, RepeatCounter, ServerEvent, encode_server_event
 from tidegate.audit.writer import Writer
 from tidegate.config.model import AuditSettings
-from tidegate.errors import GateError
+from tidegate.errors import TidegateError
 
-MEND_S = 1.0
-LONGEST_MEND_S = 300.0
+RECOVER_S = 1.0
+LONGEST_RECOVER_S = 300.0
 """After a failed sync another segment is tried: after a second, then each time twice as long."""
 RETIRE_S = 3_600.0
-"""How often is looked for segments that were kept long enough."""
+"""How often segments that were kept long enough are removed."""
+MAX_LATE = 1_000
+"""How many events that could not be written are kept in memory to be written later."""
 
 
 class AuditLog:
@@ -53,35 +62,47 @@ class AuditLog:
     ) -> None:
         """Open, continue a chain and put that on record.
 
-        Raises: GateError AUDIT_UNAVAILABLE, STATE_FAILED if there is no key and none can be made.
+        While the disk cannot be written the log opens all the same, and its methods raise: taking a
+        right away must work without a record.
+        Raises: TidegateError STATE_FAILED if there is no key and none can be made.
         """
         self._directory = directory
         self._clock = clock
         self._settings = settings or AuditSettings()
         self._lock = Lock()
         self._closed = False
-        self._tallied = Tally()
+        self._tallied = RepeatCounter()
         self._missed = 0
+        self._late: list[tuple[Event, float]] = []
         self._missed_since = 0.0
-        self._opening: Opening | None = None
+        self._opening: SegmentHeader | None = None
         self._lost = self._offset = 0
         self._mend_at = 0.0
-        self._mend_s = MEND_S
+        self._mend_s = RECOVER_S
         self._retire_at = 0.0
-        self._head: Head | None = None
-        self._notary: Notary | None = None
+        self._head: LatestCheckpoint | None = None
+        self._notary: Checkpointer | None = None
         if keys is not None:
             anchor = self._settings.anchor
             signing = Keys(keys)
             signing.prepare()
-            self._head = Head(keys, Path(anchor).expanduser() if anchor else None)
-            self._notary = Notary(signing, self._head, self._settings)
-        claimed = self._claim(fresh=False)
-        self._writer = Writer(claimed, clock())
-        self._sync = GroupSync(self._writer.descriptor, tend=self._tend)
+            self._head = LatestCheckpoint(keys, Path(anchor).expanduser() if anchor else None)
+            self._notary = Checkpointer(signing, self._head, self._settings)
+        failure = ""
         try:
-            self._open(claimed)
-            self._rotate()
+            claimed = self._claim(fresh=False)
+        except TidegateError as error:
+            failure = error.message
+            claimed = _nowhere(directory)
+        self._writer = Writer(claimed, clock())
+        self._sync = GroupCommit(self._writer.descriptor, tend=self._tend)
+        if failure:
+            self._sync.failure = failure
+            return
+        try:
+            with suppress(TidegateError):
+                self._open(claimed)
+                self._rotate()
         except BaseException:
             self._writer.close()
             raise
@@ -101,37 +122,48 @@ class AuditLog:
 
         When this returns, the line is with the operating system: it outlives this process, and
         a power cut too once it is synced, within half a second or so.
-        Raises: GateError AUDIT_UNAVAILABLE; then the event is not in the chain.
+        Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not in the chain.
         """
         with self._lock:
             self._prepare()
             return self._write(encode(event, self._writer.seq + 1, self._clock()))
 
-    def note(self, happening: Happening) -> int:
+    def append_later(self, event: Event) -> None:
+        """Put an event on record as soon as the log can be written: it has happened. Never raises.
+
+        Too many of them are counted like events that are missing.
+        """
+        with self._lock:
+            if len(self._late) < MAX_LATE:
+                self._late.append((event, self._clock()))
+                return
+        self.count_missed()
+
+    def record_event(self, happening: ServerEvent) -> int:
         """Put on record what a person or the server does, and return its number, for `durable`.
 
         For what is done on somebody's authority (`token.created`, `approval.decided`): call it
-        first, and do it only if this returns. Raises: GateError AUDIT_UNAVAILABLE.
+        first, and do it only if this returns. Raises: TidegateError AUDIT_UNAVAILABLE.
         """
         with self._lock:
             self._prepare()
-            return self._write(encode_happening(happening, self._writer.seq + 1, self._clock()))
+            return self._write(encode_server_event(happening, self._writer.seq + 1, self._clock()))
 
-    def tally(self, happening: Happening) -> None:
+    def record_repeated(self, happening: ServerEvent) -> None:
         """Put on record what needs no token to cause (`login.failed`): the first few of a name in
         a minute each, then how many there were. Never raises: what it tells was refused anyway.
         """
         now = self._clock()
-        with self._lock, suppress(GateError):
+        with self._lock, suppress(TidegateError):
             self._prepare()
             self._tell(now)
-            if self._tallied.admits(happening, now):
-                self._write(encode_happening(happening, self._writer.seq + 1, now))
+            if self._tallied.should_record(happening, now):
+                self._write(encode_server_event(happening, self._writer.seq + 1, now))
 
     async def durable(self, number: int) -> None:
         """Return when the event `number` and all before it outlive a power cut.
 
-        Everyone who waits shares one sync. Raises: GateError AUDIT_UNAVAILABLE.
+        Everyone who waits shares one sync. Raises: TidegateError AUDIT_UNAVAILABLE.
         """
         if number <= self._lost:
             raise unavailable("the disk failed while it was written")
@@ -142,7 +174,7 @@ class AuditLog:
         mode = self._settings.failure_mode
         return mode == "best_effort" or (mode == "strict_mutations" and not changes)
 
-    def miss(self) -> None:
+    def count_missed(self) -> None:
         """An event is not on record and its call went on: that will be, once it can."""
         with self._lock:
             if not self._missed:
@@ -154,7 +186,7 @@ class AuditLog:
         with self._lock:
             if self._closed:
                 return
-            with suppress(GateError):
+            with suppress(TidegateError):
                 self._prepare()
                 self._tell(self._clock(), all_of_them=True)
             self._closed = True
@@ -165,25 +197,25 @@ class AuditLog:
 
     # What follows is called with the lock held, or before anyone else has the log.
 
-    def _claim(self, *, fresh: bool) -> Claim:
+    def _claim(self, *, fresh: bool) -> SegmentLock:
         head = self._head.read() if self._head is not None else None
-        ends: tuple[Witness, ...] = ()
+        ends: tuple[PeerPosition, ...] = ()
         if head is not None:
             # The checkpoint itself stands after what it signed; its hash it could not know.
-            ends = (*head.ends, Witness(head.segment, head.seq, ""))
+            ends = (*head.ends, PeerPosition(head.segment, head.seq, ""))
         try:
-            return claim(self._directory, ends, fresh=fresh)
+            return acquire(self._directory, ends, fresh=fresh)
         except OSError as error:
             raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
 
-    def _open(self, claimed: Claim) -> None:
+    def _open(self, claimed: SegmentLock) -> None:
         self._opening = self._opening_line(claimed)
-        self._write_opening()
         if self._notary is not None:
-            self._notary.begin(claimed, self._writer.seq)
+            self._notary.begin(claimed, self._opening.seq)
+        self._write_opening()
 
-    def _opening_line(self, claimed: Claim) -> Opening:
-        return Opening(
+    def _opening_line(self, claimed: SegmentLock) -> SegmentHeader:
+        return SegmentHeader(
             seq=self._writer.seq + 1,
             time=self._now(),
             phase="open",
@@ -202,26 +234,31 @@ class AuditLog:
             self._opening = None
 
     def _prepare(self) -> None:
-        """Make good what went wrong before the next line. Raises: GateError AUDIT_UNAVAILABLE."""
+        """Make good what went wrong before the next line. Raises: TidegateError
+        AUDIT_UNAVAILABLE."""
         if self._closed:
             raise unavailable("it is closed")
         if self._sync.failure is not None:
-            self._mend(self._sync.failure)
+            self._recover(self._sync.failure)
         if self._opening is not None:
             self._write_opening()
         if self._missed:
             since = datetime.fromtimestamp(self._missed_since, UTC)
             self._put(Gap(self._writer.seq + 1, self._now(), "gap", self._missed, since))
             self._missed = 0
+        while self._late:
+            event, at = self._late[0]
+            self._write(encode(event, self._writer.seq + 1, at))
+            del self._late[0]
 
-    def _mend(self, failure: str) -> None:
+    def _recover(self, failure: str) -> None:
         """Begin another segment: what the failed file lost, a later sync of it would not tell."""
         now = time.monotonic()
         if not self._mend_at:
             self._mend_at = now + self._mend_s
         if now < self._mend_at:
             raise unavailable(failure)
-        self._mend_s = min(2 * self._mend_s, LONGEST_MEND_S)
+        self._mend_s = min(2 * self._mend_s, LONGEST_RECOVER_S)
         self._mend_at = now + self._mend_s
         claimed = self._claim(fresh=True)
         failed = self._sync
@@ -230,7 +267,7 @@ class AuditLog:
         self._offset = self._lost
         self._writer.close()
         self._writer = Writer(claimed, self._clock())
-        self._sync = GroupSync(self._writer.descriptor, tend=self._tend)
+        self._sync = GroupCommit(self._writer.descriptor, tend=self._tend)
         self._mend_at = 0.0
         self._open(claimed)
 
@@ -239,27 +276,28 @@ class AuditLog:
         self._sync.note(number)
         return number + self._offset
 
-    def _put(self, mark: Mark) -> None:
-        self._write(encode_mark(mark))
+    def _put(self, mark: ControlRecord) -> None:
+        self._write(encode_control_record(mark))
 
     def _tell(self, now: float, *, all_of_them: bool = False) -> None:
         for happening, count in self._tallied.over(now, all_of_them=all_of_them):
-            self._write(encode_happening(happening, self._writer.seq + 1, now, count))
+            self._write(encode_server_event(happening, self._writer.seq + 1, now, count))
 
     def _rotate(self) -> None:
-        """Go on in another segment, if this one is full. Raises: GateError AUDIT_UNAVAILABLE."""
+        """Go on in another segment, if this one is full. Raises: TidegateError
+        AUDIT_UNAVAILABLE."""
         writer, now = self._writer, self._clock()
         limits = self._settings
         if writer.size < limits.segment_bytes and now - writer.begun < limits.segment_age_s:
             return
         full = writer.path
         try:
-            path, descriptor = begin(self._directory, number_of(full))
+            path, descriptor = create(self._directory, number_of(full))
         except OSError as error:
             raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
         try:
-            self._put(Continued(writer.seq + 1, self._now(), "continued", path.name))
-        except GateError:
+            self._put(SegmentEnd(writer.seq + 1, self._now(), "continued", path.name))
+        except TidegateError:
             path.unlink()
             os.close(descriptor)
             raise
@@ -273,7 +311,7 @@ class AuditLog:
         if self._notary is not None:
             self._notary.finished(full.name)
         empty = Tail(0, 0, chain.START, b"")
-        self._opening = self._opening_line(Claim(path, descriptor, empty, previous=previous))
+        self._opening = self._opening_line(SegmentLock(path, descriptor, empty, previous=previous))
         self._write_opening()
 
     def _now(self) -> datetime:
@@ -286,7 +324,7 @@ class AuditLog:
         with self._lock:
             if self._closed or self._sync.failure is not None:
                 return None
-            with suppress(GateError):
+            with suppress(TidegateError):
                 self._prepare()
                 self._tell(self._clock())
                 self._rotate()
@@ -298,18 +336,18 @@ class AuditLog:
         due = self._notary.due_in(self._writer.seq)
         return pause if due is None else due if pause is None else min(due, pause)
 
-    def _checkpoint(self, notary: Notary, *, within_s: float | None) -> None:
+    def _checkpoint(self, notary: Checkpointer, *, within_s: float | None) -> None:
         due = notary.due_in(self._writer.seq)
         if due is not None and (within_s is None or due <= within_s):
             try:
                 self._sign(notary)
-            except (OSError, GateError) as error:
+            except (OSError, TidegateError) as error:
                 self._complain("checkpoint.failed", error)
 
-    def _sign(self, notary: Notary) -> None:
+    def _sign(self, notary: Checkpointer) -> None:
         notary.checkpoint(lambda: (self._writer, self._sync), self._lock, self._clock)
 
-    def _retire(self, notary: Notary) -> None:
+    def _retire(self, notary: Checkpointer) -> None:
         """Remove what was kept long enough, after it was put on record and signed."""
         if time.monotonic() < self._retire_at:
             return
@@ -318,10 +356,16 @@ class AuditLog:
             with notary.old_enough(self._writer.path, self._clock()) as old:
                 if old:
                     details = {"first": old[0].name, "last": old[-1].name}
-                    self.note(Happening(name="audit.retired", details=details))
+                    self.record_event(ServerEvent(name="audit.retired", details=details))
                     self._sign(notary)
-        except (OSError, GateError) as error:
+        except (OSError, TidegateError) as error:
             self._complain("retirement.failed", error)
 
-    def _complain(self, name: str, error: OSError | GateError) -> None:
-        self.tally(Happening(name=name, details={"reason": str(error)}))
+    def _complain(self, name: str, error: OSError | TidegateError) -> None:
+        self.record_repeated(ServerEvent(name=name, details={"reason": str(error)}))
+
+
+def _nowhere(directory: Path) -> SegmentLock:
+    """What is held in the place of a segment while none can be opened: nothing is written to it."""
+    descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return SegmentLock(directory / "000000.jsonl", descriptor, Tail(0, 0, chain.START, b""))

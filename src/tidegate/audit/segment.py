@@ -15,10 +15,11 @@ from pathlib import Path
 import msgspec
 
 from tidegate.audit import chain
-from tidegate.audit.marks import Continued, Opening
+from tidegate.audit.control_records import SegmentEnd, SegmentHeader
 
 # The longest line is shorter than the last of them: every text in an event is cut to size.
 _WINDOWS = (8_192, 262_144)
+_CHECKED_BYTES = 524_288
 PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Others may write in the directory: no link is followed, and no pipe waited for."""
 _NAME = re.compile(r"\d{6,}\.jsonl")
@@ -44,7 +45,7 @@ def segments(directory: Path) -> list[Path]:
     return sorted((path for path in _named(directory) if is_file(path)), key=number_of)
 
 
-def strangers(directory: Path) -> list[Path]:
+def unexpected_files(directory: Path) -> list[Path]:
     """What has the name of a segment and is none: a link, a pipe, a directory. Raises: OSError."""
     return sorted(path for path in _named(directory) if not is_file(path))
 
@@ -89,6 +90,31 @@ def read_tail(descriptor: int) -> Tail | None:
     return None
 
 
+def end_verifies(descriptor: int, size: int) -> bool:
+    """Whether the last half megabyte of a segment's whole lines is one chain.
+
+    A server that starts must not read a whole segment; `verify` does. Raises: OSError.
+    """
+    begin = max(0, size - _CHECKED_BYTES)
+    window = os.pread(descriptor, size - begin, begin)
+    lines = window.split(b"\n")[:-1]
+    if begin:
+        # The first is cut, and the one after it has nothing to be held to.
+        del lines[0]
+    if not lines:
+        return True
+    base = lines.pop(0) if begin else None
+    if base is None:
+        previous, first = start_of(lines[0]), chain.sequence(lines[0])
+    else:
+        unsealed, number = chain.unseal(base), chain.sequence(base)
+        previous = None if unsealed is None else unsealed[1]
+        first = None if number is None else number + 1
+    if previous is None or first is None:
+        return False
+    return not chain.check(lines, previous, first).faults
+
+
 def time_of(line: bytes) -> float | None:
     """When a line was written, in Unix seconds, as it says itself; None if it does not."""
     found = _TIME.match(line)
@@ -103,7 +129,7 @@ def time_of(line: bytes) -> float | None:
 def start_of(first: bytes) -> bytes | None:
     """The hash that a segment's first line follows; None if the line is not to be understood."""
     try:
-        opening = msgspec.json.decode(first, type=Opening)
+        opening = msgspec.json.decode(first, type=SegmentHeader)
         return chain.START if opening.previous is None else bytes.fromhex(opening.previous.hash)
     except (msgspec.MsgspecError, ValueError):
         return chain.START
@@ -137,6 +163,6 @@ def _next_of(body: bytes) -> str:
     if b'"phase":"continued"' not in body[:128]:
         return ""
     try:
-        return msgspec.json.decode(body, type=Continued).next
+        return msgspec.json.decode(body, type=SegmentEnd).next
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from tidegate.audit.segment import segments
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 _BLOCK = 65_536
 
@@ -28,7 +28,7 @@ class Record(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TailFilter(msgspec.Struct, frozen=True):
     """Which records are wanted: of this actor (id or name), this source, from `since` on and before
     `until`.
 
@@ -41,7 +41,7 @@ class Wanted(msgspec.Struct, frozen=True):
     marks: bool = False
     until: datetime | None = None
 
-    def takes(self, record: Record) -> bool:
+    def matches(self, record: Record) -> bool:
         fields = record.fields
         if not self.marks and fields.get("phase") in ("open", "checkpoint", "continued"):
             return False
@@ -65,25 +65,25 @@ class Tail:
     """The records in `directory`, newest first, and then those that come."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises: GateError STATE_FAILED if there is no log."""
+        """Raises: TidegateError STATE_FAILED if there is no log."""
         self._directory = directory
         self._read: dict[Path, int] = {}
         for path in self._segments():
             with suppress(FileNotFoundError):  # a server may remove one that was kept long enough
                 self._read[path] = path.stat().st_size
 
-    def newest(self, wanted: Wanted, count: int) -> list[Record]:
+    def newest(self, wanted: TailFilter, count: int) -> list[Record]:
         """The last `count` records that are wanted, in the order of their times."""
         found: list[Record] = []
         streams = [_backwards(path, size) for path, size in self._read.items()]
         for record in heapq.merge(*streams, key=lambda record: record.time, reverse=True):
             if len(found) == count or (wanted.since is not None and record.time < wanted.since):
                 break
-            if wanted.takes(record):
+            if wanted.matches(record):
                 found.append(record)
         return found[::-1]
 
-    def more(self, wanted: Wanted) -> list[Record]:
+    def more(self, wanted: TailFilter) -> list[Record]:
         """The wanted records that were written since this was asked the last time."""
         found: list[Record] = []
         for path in self._segments():
@@ -97,13 +97,13 @@ class Tail:
             if whole:
                 self._read[path] = begin + len(whole) + 1
                 found += (record for line in whole.split(b"\n") if (record := _record(line)))
-        return sorted(filter(wanted.takes, found), key=lambda record: record.time)
+        return sorted(filter(wanted.matches, found), key=lambda record: record.time)
 
     def _segments(self) -> list[Path]:
         try:
             return segments(self._directory)
         except OSError as error:
-            raise GateError(
+            raise TidegateError(
                 Code.STATE_FAILED,
                 f"Cannot read the audit log in `{self._directory}`: {error.strerror}.",
                 details={"path": str(self._directory)},

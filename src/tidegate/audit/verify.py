@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.audit.claims import Claims, Fault, Read
-from tidegate.audit.head import Head
+from tidegate.audit.control_records import Checkpoint, parse_checkpoint
+from tidegate.audit.cross_checks import Claims, Fault, Read
 from tidegate.audit.keys import Keys, is_signed
-from tidegate.audit.marks import Checkpoint, parse_checkpoint
-from tidegate.audit.scan import Scan, scan
-from tidegate.audit.segment import number_of, segments, strangers
-from tidegate.errors import Code, GateError
+from tidegate.audit.latest_checkpoint import LatestCheckpoint
+from tidegate.audit.segment import number_of, segments, unexpected_files
+from tidegate.audit.segment_check import SegmentCheck, check_segment
+from tidegate.errors import Code, TidegateError
 
 _MOST_MISSING = 100
 """So many segments of one gap are told each: a file with a great number must not drown the rest."""
@@ -55,11 +55,11 @@ def verify(
     `trusted` public keys beside those in `keys`. Without any key signatures are not checked.
     A server may write meanwhile, go on in another segment, make a key and remove what is old:
     what is found while the log moves is believed when it is found again.
-    Raises: GateError STATE_FAILED if the directory or a file in it cannot be read.
+    Raises: TidegateError STATE_FAILED if the directory or a file in it cannot be read.
     """
     for _ in range(_LOOKS - 1):
         before = _stand(directory, keys)
-        with suppress(GateError):
+        with suppress(TidegateError):
             report = _Verification(directory, keys, anchors, trusted or {}).report()
             if report.intact or _stand(directory, keys) == before:
                 return report
@@ -96,19 +96,19 @@ class _Verification:
         self._newest: Checkpoint | None = None
         if keys is not None:
             self._trusted |= Keys(keys).trusted()
-            self._take_head(Head(keys))
+            self._take_head(LatestCheckpoint(keys))
         for place, anchor in enumerate(anchors, 1):
             self._take(anchor, f"anchor {place}")
 
     def report(self) -> Report:
         try:
-            scans = [scan(path, self._trusted) for path in segments(self._directory)]
-            for path in strangers(self._directory):
+            scans = [check_segment(path, self._trusted) for path in segments(self._directory)]
+            for path in unexpected_files(self._directory):
                 self._faults.append(Fault(path.name, 0, "it is no file, and nothing follows of it"))
             self._gather(scans)
             found = {read.path.name: read.check(self._claims) for read in scans}
         except OSError as error:
-            raise GateError(
+            raise TidegateError(
                 Code.STATE_FAILED,
                 f"Cannot read the audit log in `{self._directory}`: {error.strerror}.",
                 details={"path": str(self._directory)},
@@ -123,19 +123,23 @@ class _Verification:
         self._faults += self._links(scans, read)
         self._faults += self._missing(read)
         self._faults += self._left_alone(scans, read)
-        first = {(fault.segment, fault.line): fault for fault in reversed(self._faults)}
+        # One fault for each place; what concerns the whole log has no place, so each counts.
+        first = {
+            (fault.segment, fault.line, "" if fault.segment else fault.reason): fault
+            for fault in reversed(self._faults)
+        }
         order = [first[place] for place in sorted(first)]
         return Report(
             intact=not order,
             segments=len(found),
-            lines=sum(segment.lines for segment in read.values()),
+            lines=sum(outcome.held for outcome in found.values()),
             checkpoints=checkpoints,
             signed_until=self._newest.time if self._newest is not None else None,
             faults=tuple(order),
             notes=tuple(self._notes),
         )
 
-    def _take_head(self, head: Head) -> None:
+    def _take_head(self, head: LatestCheckpoint) -> None:
         newest = head.read()
         if newest is not None:
             self._take(newest, "the head")
@@ -163,7 +167,7 @@ class _Verification:
         if self._newest is None or self._newest.time < checkpoint.time:
             self._newest = checkpoint
 
-    def _gather(self, scans: list[Scan]) -> None:
+    def _gather(self, scans: list[SegmentCheck]) -> None:
         for read in scans:
             if read.newest is not None:
                 self._learn(msgspec.structs.replace(read.newest, oldest=read.oldest))
@@ -173,7 +177,7 @@ class _Verification:
         if not self._trusted and any(read.has_checkpoints for read in scans):
             self._notes.append("no public key was given, so no signature was checked")
 
-    def _links(self, scans: list[Scan], read: dict[str, Read]) -> Iterator[Fault]:
+    def _links(self, scans: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
         """Where a chain goes on in another segment, both ends must say so."""
         by_name = {each.path.name: each for each in scans}
         for each in scans:
@@ -196,7 +200,7 @@ class _Verification:
                 ):
                     yield Fault(following, 1, f"written anew: {name} goes on in it")
 
-    def _left_alone(self, scans: list[Scan], read: dict[str, Read]) -> Iterator[Fault]:
+    def _left_alone(self, scans: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
         """Segments whose end a process found changed when it began, if nothing else tells."""
         told = {fault.segment for fault in self._faults}
         for each in scans:
@@ -225,7 +229,7 @@ class _Verification:
 def read_anchors(text_or_path: str) -> list[Checkpoint]:
     """The checkpoints in a text, or in the file that it names, one a line.
 
-    Raises: GateError ARGUMENT_INVALID.
+    Raises: TidegateError ARGUMENT_INVALID.
     """
     text = text_or_path
     if not text.lstrip().startswith("{"):
@@ -233,7 +237,7 @@ def read_anchors(text_or_path: str) -> list[Checkpoint]:
             text = Path(text).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"Cannot read the anchor `{text_or_path}`: {reason}.",
                 hint="Name a file with checkpoints, or give one as it was printed.",
@@ -242,7 +246,7 @@ def read_anchors(text_or_path: str) -> list[Checkpoint]:
     found = [parse_checkpoint(line) for line in lines[:-1]]
     try:
         found.append(parse_checkpoint(lines[-1] if lines else ""))
-    except GateError:
+    except TidegateError:
         # A crash may have cut the last one short.
         if not found:
             raise

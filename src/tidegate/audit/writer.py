@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidegate.audit import chain
-from tidegate.audit.holding import Claim
-from tidegate.audit.marks import Witness
-from tidegate.audit.sync import unavailable
+from tidegate.audit.control_records import PeerPosition
+from tidegate.audit.group_commit import unavailable
+from tidegate.audit.segment_lock import SegmentLock
 
 
 class Writer:
@@ -20,7 +20,7 @@ class Writer:
 
     __slots__ = ("_torn", "begun", "descriptor", "failing", "hash", "path", "seq", "size")
 
-    def __init__(self, claimed: Claim, now: float) -> None:
+    def __init__(self, claimed: SegmentLock, now: float) -> None:
         self.path: Path = claimed.path
         self.descriptor = claimed.descriptor
         self.size = claimed.tail.size
@@ -32,14 +32,14 @@ class Writer:
         self._torn = False
 
     @property
-    def end(self) -> Witness:
+    def end(self) -> PeerPosition:
         """The last line, as others may hold us to it."""
-        return Witness(self.path.name, self.seq, self.hash.hex())
+        return PeerPosition(self.path.name, self.seq, self.hash.hex())
 
     def write(self, body: bytes) -> int:
         """Seal a body into the next line and return its number.
 
-        Raises: GateError AUDIT_UNAVAILABLE; then it is not in the chain.
+        Raises: TidegateError AUDIT_UNAVAILABLE; then it is not in the chain.
         """
         line, new_hash = chain.seal(body, self.hash)
         line += b"\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.config.faults import invalid
+from tidegate.config.errors import invalid
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -10,7 +10,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 def http_address(text: str) -> tuple[str, int]:
     """Host and port of `HOST:PORT` (`[::1]:8080` for IPv6; port 0 picks a free one).
 
-    Raises: GateError CONFIG_INVALID.
+    Raises: TidegateError CONFIG_INVALID.
     """
     host, _, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
@@ -25,7 +25,7 @@ def http_address(text: str) -> tuple[str, int]:
 
 
 def check_issuer_url(url: str, setting: str) -> None:
-    """Raises: GateError CONFIG_INVALID unless it is https, or http on loopback, and plain."""
+    """Raises: TidegateError CONFIG_INVALID unless it is https, or http on loopback, and plain."""
     from urllib.parse import urlsplit
 
     try:

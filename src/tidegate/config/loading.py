@@ -5,26 +5,35 @@ A misspelt or unknown setting is an error that names its path and the nearest kn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from tidegate.config.faults import invalid
+from tidegate.config.errors import invalid
+from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
-from tidegate.custody import refuse_foreign_hands
+from tidegate.config.old_names import rename_settings
+
+Note = Callable[[str], None]
 
 
-def load(path_or_inline: str) -> Config:
-    """Read a TOML, JSON or YAML file, told by its suffix, or an inline JSON object (`{...}`).
+def _ignore(note: str) -> None:
+    return None
 
-    Raises: GateError CONFIG_INVALID that names the file or the setting and what is wrong with it,
-    also for a file that another account, or one of `agent_accounts`, could write.
+
+def load(path_or_inline: str, note: Note = _ignore) -> Config:
+    """Read a TOML, JSON or YAML file, by its suffix, or an inline JSON object (`{...}`).
+
+    `note` gets one line for each setting that is given under an old name.
+    Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
+    it, also for a file that another account, or one of `agent_accounts`, could write.
     """
     text = path_or_inline.lstrip()
     if text.startswith("{"):
-        return _convert(_parse_json(text, "the inline settings"))
+        return _convert(_parse_json(text, "the inline settings"), note)
     path = Path(path_or_inline)
     try:
         content = path.read_text(encoding="utf-8")
@@ -40,8 +49,8 @@ def load(path_or_inline: str) -> Config:
             f"The settings file `{path}` has no known suffix.",
             hint="Name it .toml, .json, .yaml or .yml.",
         )
-    config = _convert(parse[path.suffix.lower()](content, f"`{path}`"))
-    refuse_foreign_hands(path, config.agent_accounts)
+    config = _convert(parse[path.suffix.lower()](content, f"`{path}`"), note)
+    require_private_file(path, config.agent_accounts)
     return config
 
 
@@ -89,17 +98,34 @@ def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     return settings
 
 
-def _convert(settings: Any) -> Config:
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def convert_table(settings: Any, model: type[T], path: str = "") -> T:
+    """A parsed table as `model`, strictly; `path` is its place in the settings.
+
+    Raises: TidegateError CONFIG_INVALID that names the setting and what is wrong with it.
+    """
     if not isinstance(settings, dict):
-        raise invalid("The settings are not a table of names and values.")
-    _refuse_unknown(settings, Config, "")
+        which = f" `{path}`" if path else ""
+        raise invalid(f"The settings{which} are not a table of names and values.")
+    _refuse_unknown(settings, model, path)
     try:
-        return msgspec.convert(settings, Config)
+        return msgspec.convert(settings, model)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `")
-        path = where.removesuffix("`").removeprefix("$").removeprefix(".")
-        setting = f"`{path}`: {reason}" if path else reason
+        inner = where.removesuffix("`").removeprefix("$").removeprefix(".")
+        place = ".".join(filter(None, (path, inner)))
+        setting = f"`{place}`: {reason}" if place else reason
         raise invalid(f"A setting is not valid: {setting}.") from None
+
+
+def _convert(settings: Any, note: Note) -> Config:
+    if not isinstance(settings, dict):
+        raise invalid("The settings are not a table of names and values.")
+    for renamed in rename_settings(settings):  # pyright: ignore[reportUnknownArgumentType] - parsed text has no type
+        note(renamed)
+    return convert_table(settings, Config)
 
 
 def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
@@ -133,7 +159,8 @@ def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
 
 
 def _refuse_unknown_word(word: Any, known: tuple[str, ...], path: str) -> None:
-    """Raises: GateError CONFIG_INVALID for a text that is none of the words a setting may be."""
+    """Raises: TidegateError CONFIG_INVALID for a text that is none of the words a setting may
+    be."""
     if not isinstance(word, str) or word in known:
         return
     from difflib import get_close_matches

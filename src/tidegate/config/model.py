@@ -6,22 +6,22 @@ both pass the same checks. Engines and surfaces named here are checked where the
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from tidegate.config.addresses import LOOPBACK, http_address
-from tidegate.config.faults import invalid
+from tidegate.config.errors import invalid
 from tidegate.config.oauth import OAuthSettings
-from tidegate.config.sources import SourceSettings, check_rules
-from tidegate.sources import Mask, RowFilter
+from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
+from tidegate.model.sources import Mask, RowFilter
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Budgets of a call: what it gets unasked, and the most it may ask for."""
+    """Default and maximum limits of a call."""
 
     default_rows: Count = 500
     max_rows: Count = 10_000
@@ -61,7 +61,7 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a person is asked about a call.
 
     `grant_ttl_s` is how long an approval may lie unused. A call that asks in the inbox waits
-    `wait_s` for the answer before it is told that it needs one. `dry_run`: where it can be done
+    `wait_s` for the answer before the reply says that it needs one. `dry_run`: where it can be done
     without harm, the person sees what would change.
     """
 
@@ -91,16 +91,23 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
     With `pairing` a client may ask for a token over HTTP, which a person then approves.
 
+    `surfaces` are those that are served; the first is at `/mcp` and on stdio. If none is named,
+    that is `core`, and over HTTP every surface has a path of its own. `stdio` serves on stdin and
+    stdout beside `http`. When the server stops, running calls get `stop_grace_s` seconds to finish.
+
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
-    write the settings or the state. `export_directory` None means the user's Downloads; `extended`
-    offers the workbench's newer tools beside the 19 of its document. `masks` and `filters` here
-    bind every source, or those of their `tag`.
+    write the settings or the state. `surface` has a section for each surface
+    with settings of its own. `masks` and `filters` here bind every source, or those of
+    their `tag`.
     """
 
     sources: tuple[SourceSettings, ...] = ()
-    surfaces: tuple[str, ...] = ("workbench",)
+    surfaces: tuple[str, ...] = ()
+    surface: dict[str, dict[str, Any]] = {}
     http: str | None = None
+    stdio: bool = False
+    stop_grace_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     auth: bool = True
     pairing: bool = True
     oauth: OAuthSettings | None = None
@@ -109,16 +116,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitSettings = LimitSettings()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    http_error_status: Literal["auto", "seed", "compat"] = "auto"
     agent_accounts: tuple[str, ...] = ()
-    export_directory: str | None = None
-    extended: bool = False
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     bridge: BridgeSettings = BridgeSettings()
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
+    temporary_sources: TemporarySourceSettings = TemporarySourceSettings()
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)

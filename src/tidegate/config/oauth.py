@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.config.addresses import check_issuer_url
-from tidegate.config.faults import invalid
+from tidegate.config.errors import invalid
 
 OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 

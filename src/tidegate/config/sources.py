@@ -5,13 +5,13 @@ of them.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from tidegate.config.faults import invalid
-from tidegate.secrets import refuse_literal
-from tidegate.sources import Mask, RowFilter, RunAs
+from tidegate.config.errors import invalid
+from tidegate.model.sources import Mask, RowFilter, RunAs
+from tidegate.secrets import refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
 """What stands for the caller in `run_as` and in the `where` of a filter."""
@@ -40,20 +40,25 @@ class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One source. `url` may refer to secrets but never holds one.
 
+    `access` is the most that any caller may do. `agents`: whether agents may use the source, and
+    whether a person must approve each of their calls. `approval_for`: which statements a person
+    must approve. `changes`: `deny` refuses every statement that changes data, also where `access`
+    is `write`.
     `approval`: a person may answer in the client or the inbox, or in the inbox alone.
-    `unattended`: what happens to what a person should see when the client can show nobody a
-    question. `unqualified`: UPDATE and DELETE without WHERE. `destructive_scope`: what DROP,
-    TRUNCATE and ALTER...DROP need. `masks` hide columns, `filters` hide rows.
-    `run_as` says who a caller is to the database.
+    `unattended`: what happens to a call that needs approval when the client cannot show a
+    question. `unqualified`: UPDATE and DELETE without WHERE. `destructive_scope`: the scope that
+    DROP, TRUNCATE and ALTER...DROP need. `masks` hide columns, `filters` hide rows.
+    `run_as`: the role and variables that a caller gets in the database. `options` are for engines
+    whose URL cannot say everything, such as a driver or a user; a password among them is a
+    reference to a secret.
     """
 
     name: str
     url: str
-    external_access: Literal["blocked", "readOnly", "readWrite"] = "readOnly"
-    ai_policy: Literal["alwaysAllow", "askEachTime", "never"] = "alwaysAllow"
-    safe_mode: Literal["silent", "alert", "alertFull", "safeMode", "safeModeFull", "readOnly"] = (
-        "silent"
-    )
+    access: Literal["none", "read", "write"] = "read"
+    agents: Literal["allow", "ask", "deny"] = "allow"
+    approval_for: Literal["nothing", "writes", "everything"] = "nothing"
+    changes: Literal["allow", "deny"] = "allow"
     tags: tuple[str, ...] = ()
     approval: Literal["any", "inbox"] = "any"
     unattended: Literal["deny", "allow"] = "deny"
@@ -62,10 +67,13 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
     run_as: RunAsSettings | None = None
+    options: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         check_source_name(self.name)
         refuse_literal(self.url)
+        for name, value in self.options.items():
+            refuse_literal_option(name, value)
         check_rules(self.masks, self.filters)
         for tag in self.tags:
             if not 1 <= len(tag) <= 64 or not tag.isprintable() or tag != tag.strip():
@@ -74,8 +82,31 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
 
 
+class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The sources that a session may open for itself while the server runs. By default none.
+
+    `hosts` lists database servers as `host` or `host:port`, `directories` the absolute paths of
+    directories with database files. A temporary source is read-only and ends with its session, at
+    the latest after `lifetime_s` seconds; a session has at most `per_owner` of them.
+    """
+
+    hosts: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
+    per_owner: Annotated[int, msgspec.Meta(ge=1)] = 8
+
+    def __post_init__(self) -> None:
+        for directory in self.directories:
+            if not directory.startswith("/"):
+                raise invalid(
+                    f"`temporary_sources.directories` holds `{directory[:80]}`, which is not an"
+                    " absolute path.",
+                    hint="Write the path from `/` on.",
+                )
+
+
 def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None:
-    """Raises: GateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
+    """Raises: TidegateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
     for mask in masks:
         if mask.column.count(".") not in (1, 2) or not all(mask.column.split(".")):
             raise invalid(
@@ -94,7 +125,7 @@ def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None
 
 
 def check_blanks(text: str, setting: str) -> None:
-    """Raises: GateError CONFIG_INVALID for a blank like `{actor.nmae}` that nothing fills."""
+    """Raises: TidegateError CONFIG_INVALID for a blank like `{actor.nmae}` that nothing fills."""
     for blank in _BLANK.findall(text):
         if blank not in BLANKS:
             raise invalid(
@@ -104,7 +135,7 @@ def check_blanks(text: str, setting: str) -> None:
 
 
 def check_source_name(name: str) -> None:
-    """Raises: GateError CONFIG_INVALID unless the name can stand for a source."""
+    """Raises: TidegateError CONFIG_INVALID unless the name can stand for a source."""
     if not SOURCE_NAME.fullmatch(name):
         raise invalid(
             f"`{name[:80]}` cannot name a source.",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 
 def state_directory(configured: str | None) -> Path:
     """The directory of all state: as configured, else TIDEGATE_STATE, else the platform's own.
 
     Made with mode 0700 if it is not there.
-    Raises: GateError STATE_FAILED if it cannot be made or is open to every user's writing.
+    Raises: TidegateError STATE_FAILED if it cannot be made, belongs to another account, or if every
+    user may write in it.
     """
     chosen = configured or os.environ.get("TIDEGATE_STATE")
     if chosen:
@@ -23,13 +24,22 @@ def state_directory(configured: str | None) -> Path:
         path = user_data_path("tidegate", appauthor=False)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = path.stat().st_mode
+        status = path.stat()
     except OSError as error:
-        raise GateError(
-            Code.STATE_FAILED, f"Cannot make the state directory `{path}`: {error.strerror}."
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"Cannot make the state directory `{path}`: {error.strerror}.",
+            hint="Name another one with `--state` or TIDEGATE_STATE.",
         ) from None
-    if os.name == "posix" and mode & 0o002:
-        raise GateError(
+    if os.name == "posix" and status.st_uid != os.geteuid():
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"The state directory `{path}` belongs to another account (user id {status.st_uid}).",
+            hint="Run Tidegate as that account, or use another directory.",
+            details={"path": str(path)},
+        )
+    if os.name == "posix" and status.st_mode & 0o002:
+        raise TidegateError(
             Code.STATE_FAILED,
             f"Every user can write in the state directory `{path}`.",
             hint=f"Run `chmod 700 {path}`, or use a directory of its own inside it.",

@@ -1,31 +1,31 @@
 """MCP over stdio: one JSON message a line, both ways, and nothing else on stdout.
 
-Source: specification, `basic/transports/stdio`. Frames are served concurrently, replies leave in
-the order they are ready. At the end of input running calls are given time to answer.
+Source: specification, `basic/transports/stdio`. Frames are served concurrently; replies leave in
+the order in which they are ready. At the end of the input running calls are given time to answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Collection, Iterator
+from typing import BinaryIO
 
-from tidegate.actors import Actor
-from tidegate.cancellation import Cancellation
-from tidegate.edges.pipes import LINE_LIMIT, Lines, Output, feed
-from tidegate.protocol.frames import NO_ID, error_frame
+from tidegate.edges.line_io import LINE_LIMIT, Lines, Output, feed
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.protocol.jsonrpc import NO_ID, error_frame
 from tidegate.protocol.kernel import Kernel
-from tidegate.protocol.link import Link
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.session import Session
+from tidegate.protocol.transport import TransportContext
 
-GRACE_S = 10.0
 HASTE_S = 1.0
+"""How long calls may take to answer once there is no grace left, and again once cancelled."""
 
 
-class StdioEdge(Lines):
-    """Serves one client on a pair of pipes."""
+class StdioClient(Lines):
+    """The one client at a pair of pipes."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class StdioEdge(Lines):
         line_limit: int = LINE_LIMIT,
     ) -> None:
         super().__init__(line_limit)
+        self.actor = actor
         self._kernel = kernel
-        self._actor = actor
         self._write = write
         self._session = Session(actor)
         self._session.attach(self)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, message: bytes) -> None:
-        """Write one message (`session.Outlet`)."""
+        """Write one message (`session.MessageSender`)."""
         self._write(message + b"\n")
 
     @property
@@ -52,11 +52,11 @@ class StdioEdge(Lines):
         return True
 
     def stop(self) -> None:
-        """Nothing to end: the output is the client's until the process ends."""
+        """Does nothing: the output is the client's until the process ends."""
 
-    async def finish(self, hurry: asyncio.Future[Any], grace_s: float = GRACE_S) -> None:
+    async def finish(self, hurry: asyncio.Future[bool], grace_s: float) -> None:
         """Let running calls answer for `grace_s` seconds, less once `hurry` is done; then
-        cancel what is left."""
+        cancel those that are left."""
         self._kernel.end_listening()
         if self._tasks and not hurry.done():
             answered = asyncio.ensure_future(asyncio.wait(self._tasks))
@@ -66,10 +66,14 @@ class StdioEdge(Lines):
             answered.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=HASTE_S)
-        self._kernel.close()
-        self._session.close()
+        self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2 * HASTE_S)
+
+    def cancel(self) -> None:
+        """End the session and cancel its calls."""
+        self._kernel.close()
+        self._session.close()
 
     def take_line(self, line: bytes) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(line))
@@ -81,32 +85,88 @@ class StdioEdge(Lines):
         self.send(error_frame(NO_ID, INVALID_REQUEST, limit))
 
     async def _serve(self, frame: bytes) -> None:
-        link = Link(self._actor, self, session=self._session, cancellation=Cancellation())
+        link = TransportContext(
+            self.actor, self, session=self._session, cancellation=Cancellation()
+        )
         answer = await self._kernel.serve(frame, link)
         if answer is not None:
             self.send(answer.frame)
 
 
-async def serve(
-    kernel: Kernel,
-    actor: Actor,
-    *,
-    stdin: BinaryIO | None = None,
-    stdout: BinaryIO | None = None,
-    stop: asyncio.Event | None = None,
-) -> None:
-    """Serve until the end of input or until `stop` is set."""
-    output = Output((stdout or sys.stdout.buffer).fileno())
-    edge = StdioEdge(kernel, actor, output.write)
-    transport = await feed(edge, stdin or sys.stdin.buffer)
-    stopped = asyncio.ensure_future((stop or asyncio.Event()).wait())
-    await asyncio.wait([edge.ended, stopped], return_when=asyncio.FIRST_COMPLETED)
-    deserted = asyncio.ensure_future(output.deserted())
-    hurry = asyncio.ensure_future(
-        asyncio.wait([stopped, deserted], return_when=asyncio.FIRST_COMPLETED)
-    )
-    await edge.finish(hurry)
-    for waiting in (hurry, stopped, deserted):
-        waiting.cancel()
-    if transport is not None:
-        transport.close()
+class StdioEdge:
+    """Serves a kernel on stdin and stdout, or on the pipes that are given (`edges.edge.Edge`)."""
+
+    name = "stdio"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        actor: Actor,
+        *,
+        stdin: BinaryIO | None = None,
+        stdout: BinaryIO | None = None,
+    ) -> None:
+        self._kernel = kernel
+        self._actor = actor
+        self._stdin = stdin
+        self._stdout = stdout
+        self._client: StdioClient | None = None
+        self._output: Output | None = None
+        self._transport: asyncio.ReadTransport | None = None
+
+    @property
+    def sessions(self) -> StdioEdge:
+        """This edge owns the one session that it has."""
+        return self
+
+    async def start(self) -> None:
+        """Read from now on."""
+        self._output = Output((self._stdout or sys.stdout.buffer).fileno())
+        self._client = StdioClient(self._kernel, self._actor, self._output.write)
+        self._transport = await feed(self._client, self._stdin or sys.stdin.buffer)
+
+    async def wait_ended(self) -> None:
+        """Return at the end of the input."""
+        if self._client is not None:
+            await asyncio.shield(self._client.ended)
+
+    async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
+        """Let running calls answer for `grace_s` seconds, less once `hurry` is set or the client
+        reads no more. Safe to call twice."""
+        client, self._client = self._client, None
+        if client is None or self._output is None:
+            return
+        if self._transport is not None:
+            self._transport.close()
+        client.end()
+        waiting = [asyncio.ensure_future(self._output.deserted())]
+        if hurry is not None:
+            waiting.append(asyncio.ensure_future(_until(hurry)))
+        hurried = asyncio.ensure_future(_first(waiting))
+        await client.finish(hurried, grace_s)
+        for task in (hurried, *waiting):
+            task.cancel()
+
+    # What a session owner does
+
+    def actors(self) -> Iterator[Actor]:
+        """The client, while it is connected."""
+        if self._client is not None:
+            yield self._actor
+
+    def end_actors(self, ids: Collection[str], reason: str) -> None:
+        """End the client's session, if it is one of these."""
+        if self._client is not None and self._actor.id in ids:
+            self._client.cancel()
+
+    def end_expired(self, now: float, reason: str) -> None:
+        """Does nothing: a client at stdio has no token that could expire."""
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _first(waiting: Collection[asyncio.Future[None]]) -> bool:
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    return True

@@ -1,32 +1,39 @@
-"""What the gate asks of an engine. The docstrings are the contract; `tests/contract` holds it.
+"""The contract between the gate and an engine. `tests/contract/engines` checks the docstrings here.
 
 An engine module offers one class with the members of `Engine`. It is imported when a source of
 its kind is first opened (`registry.py`). It runs nothing without a `Permit`, never imports
 policy, and enforces the permit's read-only effect and time limit in the database itself.
+
+Methods beyond `Engine` are optional: `PreparingEngine` and `SessionEngine` name them, and a
+capability says whether an open engine has them. An engine that lacks one does not mention it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import msgspec
 
-from tidegate.cancellation import Cancellation
-from tidegate.metadata import Description, Status
-from tidegate.pages import Column
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Judgement, Rehearsal, Statement
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.results import Column, Document
+from tidegate.model.schema import Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Judgement, Statement
 
 Row = Sequence[Any]
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What an engine can do. The contract suite verifies each lack as well as each ability.
+    """What an open engine can do. The contract suite checks each lack as well as each ability.
 
-    `identities`: it runs a permit with an `identity` as that. Who lacks it is not opened for a
-    source that maps callers (`registry.check_run_as`).
+    They belong to the instance: two connections through one JDBC driver may differ.
+
+    `identities`: it runs a permit with an `identity` under that role. An engine without it is not
+    opened for a source that maps callers (`registry.check_run_as`).
+    `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
     """
 
     transactions: bool = True
@@ -42,17 +49,22 @@ class Capabilities(msgspec.Struct, frozen=True):
     row_counts: bool = True
     rehearses: bool = False
     identities: bool = False
+    prepares: bool = False
+    sessions: bool = False
 
 
-class Sink(Protocol):
-    """Takes rows as they come; `results.page.PageBuilder` is one."""
+class RowCollector(Protocol):
+    """Takes rows as they come and never waits; `results.page.PageBuilder` is one.
+
+    A sink that may wait (`model.results.RowSink`) is fed by the gate, chunk by chunk, with `fetch`.
+    """
 
     @property
-    def wanted(self) -> int:
+    def remaining(self) -> int:
         """How many rows to add next; 0: enough."""
         ...
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         """Take rows; none means that the result has ended."""
         ...
 
@@ -68,11 +80,11 @@ class Cursor(Protocol):
     async def fetch(self, max_rows: int) -> list[Row]:
         """Up to `max_rows` further rows; fewer (perhaps none) only at the end.
 
-        Raises: GateError SQL_FAILED, LIMIT_TIME, CALL_CANCELLED, SOURCE_UNREACHABLE.
+        Raises: TidegateError SQL_FAILED, LIMIT_TIME, CALL_CANCELLED, SOURCE_UNREACHABLE.
         """
         ...
 
-    async def pour(self, sink: Sink) -> None:
+    async def fetch_into(self, sink: RowCollector) -> None:
         """Fetch for `sink` until it wants no more. The engine may call it in another thread, near
         the rows, so that a large result costs no hop per chunk.
 
@@ -89,11 +101,14 @@ class Cursor(Protocol):
 class Engine(Protocol):
     """One open source. Instances are shared by all callers and run statements concurrently."""
 
-    capabilities: ClassVar[Capabilities]
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this connection can do, known since `open`."""
+        ...
 
     @classmethod
     async def open(cls, source: Source) -> Engine:
-        """Connect. Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING."""
+        """Connect. Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING."""
         ...
 
     @property
@@ -105,15 +120,18 @@ class Engine(Protocol):
         """The database's own opinion, without running anything; None if it has none."""
         ...
 
-    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        """Run the permit's Query or Explain; the first rows may already be fetched.
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
+        """Run the permit's Query, Explain or Operation; the first rows may already be fetched.
 
-        Raises: GateError SQL_FAILED (with the database's own code in details), LIMIT_TIME,
+        A `Document` is the answer of an operation, or of a query whose result is a tree. It is
+        whole, and what it reports has been done.
+
+        Raises: TidegateError SQL_FAILED (with the database's own code in details), LIMIT_TIME,
         CALL_CANCELLED, POLICY_READ_ONLY (the database refused a write), SOURCE_BUSY.
         """
         ...
 
-    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         """Try the permit's INSERT, UPDATE or DELETE and roll it back, within the permit's limits.
 
         Tries nothing, and says why, unless the catalogue shows that nothing outside the
@@ -127,14 +145,94 @@ class Engine(Protocol):
         """Answer the permit's Browse: `catalog` Catalog, `ddl` Ddl, `counts` Counts,
         `status` Status, `databases` Databases.
 
-        Raises: GateError TABLE_UNKNOWN, LIMIT_TIME, CALL_CANCELLED, UNSUPPORTED.
+        Raises: TidegateError TABLE_UNKNOWN, LIMIT_TIME, CALL_CANCELLED, UNSUPPORTED.
         """
         ...
 
-    async def stamp(self) -> str:
+    async def schema_version(self) -> str:
         """A cheap text that changes when the catalog may have changed."""
         ...
 
     async def close(self) -> None:
         """End running statements and close every connection. Safe to call twice."""
         ...
+
+
+class StatementDescription(msgspec.Struct, frozen=True):
+    """A statement before it runs: the columns of its result and the types of its parameters.
+
+    `columns` is empty for a statement that returns no rows. `parameters` holds the database's own
+    type names, one for each placeholder.
+    """
+
+    columns: tuple[Column, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+class PreparingEngine(Engine, Protocol):
+    """An engine that describes a statement without running it (`Capabilities.prepares`)."""
+
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        """Describe the permit's Query. Runs nothing.
+
+        Raises: as `Engine.run`.
+        """
+        ...
+
+
+class EngineSession(Protocol):
+    """One connection that belongs to one caller until it is closed.
+
+    It has at most one transaction, and one statement at a time. Statements outside a transaction
+    behave as under `Engine.run`.
+    """
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    async def begin(self, *, writes: bool = False) -> None:
+        """Start a transaction; without `writes` the database itself refuses every change in it.
+
+        Raises: TidegateError ARGUMENT_INVALID if one is open, SOURCE_UNREACHABLE.
+        """
+        ...
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        """Run a statement in the transaction, if one is open. Closing its cursor commits nothing.
+
+        Raises: as `Engine.run`, and POLICY_READ_ONLY for a change in a transaction that only reads.
+        """
+        ...
+
+    async def commit(self) -> None:
+        """Keep the changes of the transaction. Raises: TidegateError SQL_FAILED, ..."""
+        ...
+
+    async def rollback(self) -> None:
+        """Undo the changes of the transaction; does nothing if none is open."""
+        ...
+
+    async def close(self) -> None:
+        """Roll back and give the connection up. Safe to call twice."""
+        ...
+
+
+class SessionEngine(Engine, Protocol):
+    """An engine with transactions over several statements (`Capabilities.sessions`)."""
+
+    async def session(self, actor: Actor) -> EngineSession:
+        """Open a session for the actor. The owner closes it, at the latest when it disconnects.
+
+        Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE.
+        """
+        ...
+
+
+def can_prepare(engine: Engine) -> TypeGuard[PreparingEngine]:
+    """Whether `prepare` may be called."""
+    return engine.capabilities.prepares
+
+
+def has_sessions(engine: Engine) -> TypeGuard[SessionEngine]:
+    """Whether `session` may be called."""
+    return engine.capabilities.sessions

@@ -1,35 +1,48 @@
-"""Decides which engine opens a source, by the scheme of its URL. Imports an engine when asked.
+"""Finds the engine of a source by the beginning of its URL, and opens it.
 
-To add an engine: one module with a class that has the members of `api.Engine`, one line in
-`ENGINES`, one fixture under `tests/contract/engines`.
+An engine's module is imported when the first source of its kind is opened. To add an engine: one
+folder with a class that has the members of `api.Engine`, one line in `ENGINES`, one case in
+`tests/support/engine_cases.py`. CONTRIBUTING.md shows each.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple, cast
 
 from msgspec import structs
 
 from tidegate.engines.api import Engine
-from tidegate.engines.route import Route, parse_route
-from tidegate.engines.url import scheme_of
-from tidegate.errors import Code, GateError
-from tidegate.sources import RunAs, Source
+from tidegate.engines.common.url import scheme_of
+from tidegate.engines.ssh.url import SshRoute, parse_route
+from tidegate.errors import Code, TidegateError
+from tidegate.model.language import Language
+from tidegate.model.sources import RunAs, Source
 
 
 class Entry(NamedTuple):
-    """Where an engine lives; `extra` is what to install when its driver is missing, `port` where
-    its servers listen, which may be reached through a tunnel; `identities`: see `api.py`."""
+    """The module and class of an engine, and what is known of it before it is imported.
+
+    `dialect` is a name, or a function of the URL where one engine speaks several. `extra` is the
+    optional dependency that brings its driver. `port` is where its servers listen by default; an
+    engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
+    `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
+    """
 
     engine: str
-    dialect: str
+    dialect: str | Callable[[str], str]
     module: str
     attribute: str
     extra: str | None = None
     port: int | None = None
     identities: bool = False
+    language: str = "tidegate.sql.language"
+
+    def dialect_of(self, url: str) -> str:
+        """The dialect that the database behind `url` speaks. The URL is not opened."""
+        return self.dialect if isinstance(self.dialect, str) else self.dialect(url)
 
 
 POSTGRES = Entry(
@@ -48,30 +61,79 @@ ENGINES: dict[str, Entry] = {
     "duckdb": Entry("duckdb", "duckdb", "tidegate.engines.duckdb", "DuckdbEngine", "duckdb"),
     "mysql": MYSQL,
     "mariadb": MYSQL,
-    "memory": Entry("memory", "memory", "tidegate.engines.memory", "MemoryEngine"),
 }
+"""Engines by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
+
+Of several prefixes that fit a URL, the longest counts.
+"""
+
+
+_languages: dict[str, Language] = {}
+
+
+def language_of(source: Source) -> Language:
+    """The language of the source's engine. Its module is imported at the first call.
+
+    Raises: TidegateError SOURCE_URL if no such engine is known.
+    """
+    language = _languages.get(source.engine)
+    if language is None:
+        entry = next((each for each in ENGINES.values() if each.engine == source.engine), None)
+        if entry is None:
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The source {source.name!r} names the engine {source.engine!r}, which is unknown",
+                hint="Remove the source and add it again with its URL.",
+            )
+        language = cast("Language", import_module(entry.language).LANGUAGE)
+        _languages[source.engine] = language
+    return language
+
+
+def find(url: str) -> Entry:
+    """The engine that reads `url`, without importing it.
+
+    Raises: TidegateError SOURCE_URL that lists the known prefixes.
+    """
+    lowered = url.lower()
+    fitting = [prefix for prefix in ENGINES if prefix[-1] == ":" and lowered.startswith(prefix)]
+    if fitting:
+        return ENGINES[max(fitting, key=len)]
+    scheme = scheme_of(url)
+    entry = ENGINES.get(scheme)
+    if entry is not None:
+        return entry
+    near = difflib.get_close_matches(scheme, ENGINES, 1)
+    known = ", ".join(_shown(prefix) for prefix in sorted(ENGINES))
+    hint = f"Did you mean `{_shown(near[0])}`? Known: {known}." if near else f"Known: {known}."
+    raise TidegateError(Code.SOURCE_URL, f"No engine opens `{scheme}://`.", hint=hint)
+
+
+def _shown(prefix: str) -> str:
+    return prefix if prefix[-1] == ":" else f"{prefix}://"
 
 
 def engine_of(url: str) -> tuple[str, str]:
-    """(engine name, SQL dialect) for a source's URL, without importing the engine.
+    """(engine name, dialect) for a source's URL, without importing the engine.
 
-    Raises: GateError SOURCE_URL if no engine reads such a URL, or if it names no way to a tunnel.
+    Raises: TidegateError SOURCE_URL if no engine reads such a URL, or if its SSH options are
+    wrong.
     """
-    entry = _entry(url)
+    entry = find(url)
     _route(entry, url)
-    return entry.engine, entry.dialect
+    return entry.engine, entry.dialect_of(url)
 
 
 def check_run_as(url: str, run_as: RunAs | None) -> None:
-    """Refuse to map callers where the engine knows no identities: the setting would do nothing.
+    """Refuse to map callers on an engine without roles, where the setting would do nothing.
 
-    Raises: GateError CONFIG_INVALID, SOURCE_URL.
+    Raises: TidegateError CONFIG_INVALID, SOURCE_URL.
     """
-    entry = _entry(url)
+    entry = find(url)
     if run_as is not None and not entry.identities:
-        raise GateError(
+        raise TidegateError(
             Code.CONFIG_INVALID,
-            f"A source on the engine `{entry.engine}` cannot have `run_as`: it knows no roles.",
+            f"A source on the engine `{entry.engine}` cannot have `run_as`: it has no roles.",
             hint="Leave `run_as` out; `masks` and `filters` hide columns and rows on every engine.",
         )
 
@@ -79,10 +141,10 @@ def check_run_as(url: str, run_as: RunAs | None) -> None:
 async def open_engine(source: Source) -> Engine:
     """Import the source's engine and open it.
 
-    Raises: GateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to install),
-    CONFIG_INVALID if the source maps callers and the engine cannot.
+    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to
+    install), CONFIG_INVALID if the source maps callers and the engine cannot.
     """
-    entry = _entry(source.url)
+    entry = find(source.url)
     check_run_as(source.url, source.run_as)
     try:
         module = import_module(entry.module)
@@ -91,7 +153,7 @@ async def open_engine(source: Source) -> Engine:
             raise
         needs = f"the package `{missing.name}`" if missing.name else "a library that is not there"
         extra = f"[{entry.extra}]" if entry.extra else ""
-        raise GateError(
+        raise TidegateError(
             Code.ENGINE_MISSING,
             f"The engine `{entry.engine}` needs {needs}.",
             hint=f"Run: pip install 'tidegate{extra}'",
@@ -103,15 +165,15 @@ async def open_engine(source: Source) -> Engine:
     return await engine.open(source)
 
 
-async def _open_through(engine: type[Engine], source: Source, route: Route) -> Engine:
-    """Open the tunnel, and the engine on the near end of it. Raises: GateError."""
-    from tidegate.engines.tunnel import Tunnel, TunnelledEngine
+async def _open_through(engine: type[Engine], source: Source, route: SshRoute) -> Engine:
+    """Open the tunnel, and the engine on the near end of it. Raises: TidegateError."""
+    from tidegate.engines.ssh.tunnel import Tunnel, TunnelledEngine
 
     tunnel = await Tunnel.open(route)
     try:
         near = structs.replace(source, url=route.url_at(tunnel.port))
         return cast("Engine", TunnelledEngine(await engine.open(near), tunnel))
-    except GateError as error:
+    except TidegateError as error:
         failure = tunnel.explained(error)
         await tunnel.close()
         raise failure from error
@@ -120,16 +182,5 @@ async def _open_through(engine: type[Engine], source: Source, route: Route) -> E
         raise
 
 
-def _route(entry: Entry, url: str) -> Route | None:
+def _route(entry: Entry, url: str) -> SshRoute | None:
     return None if entry.port is None else parse_route(url, entry.port)
-
-
-def _entry(url: str) -> Entry:
-    scheme = scheme_of(url)
-    entry = ENGINES.get(scheme)
-    if entry is not None:
-        return entry
-    near = difflib.get_close_matches(scheme, ENGINES, 1)
-    known = ", ".join(f"{name}://" for name in sorted(ENGINES))
-    hint = f"Did you mean `{near[0]}://`? Known: {known}." if near else f"Known: {known}."
-    raise GateError(Code.SOURCE_URL, f"No engine opens `{scheme}://`.", hint=hint)

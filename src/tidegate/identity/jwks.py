@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tidegate.config.addresses import LOOPBACK, check_issuer_url
 from tidegate.config.oauth import OAuthSettings
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 MOST_BYTES = 262_144
 MOST_KEYS = 64
@@ -58,7 +58,8 @@ class Keys:
     async def find(self, kid: str | None, algorithm: str) -> Jwk:
         """The public key for a token that names `kid`; without a name the only one that fits.
 
-        Raises: GateError AUTH_INVALID if there is none, AUTH_UNAVAILABLE if that cannot be known.
+        Raises: TidegateError AUTH_INVALID if there is none, AUTH_UNAVAILABLE if that cannot be
+        known.
         """
         if self._clock() - self._fetched_at >= FRESH_S:
             await self._refresh()
@@ -67,7 +68,7 @@ class Keys:
             await self._refresh()
             found = self._pick(kid, algorithm)
         if found is None:
-            raise GateError(Code.AUTH_INVALID, "The token is signed with an unknown key.")
+            raise TidegateError(Code.AUTH_INVALID, "The token is signed with an unknown key.")
         return found
 
     def _pick(self, kid: str | None, algorithm: str) -> Jwk | None:
@@ -77,7 +78,7 @@ class Keys:
         return next((key for key in fitting if key.get("kid") == kid), None)
 
     async def _refresh(self) -> None:
-        """Fetch the keys unless that was tried just now. Raises: GateError AUTH_UNAVAILABLE if
+        """Fetch the keys unless that was tried just now. Raises: TidegateError AUTH_UNAVAILABLE if
         there are none, or only such as are too old to trust."""
         asked_at = self._clock()
         async with self._turn:
@@ -86,10 +87,10 @@ class Keys:
                 try:
                     self._keys = await asyncio.to_thread(self._fetch_keys)
                     self._fetched_at = asked_at
-                except (OSError, ValueError, GateError):
+                except (OSError, ValueError, TidegateError):
                     pass  # the age of what is there decides
             if self._clock() - self._fetched_at >= STALE_S:
-                raise GateError(
+                raise TidegateError(
                     Code.AUTH_UNAVAILABLE,
                     "The keys of the authorization server cannot be fetched",
                     retry_after_s=AGAIN_S,

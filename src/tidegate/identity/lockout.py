@@ -1,7 +1,7 @@
 """Lockout: an address that keeps failing to authenticate is turned away for a while.
 
 Counts by address, never by token, because a guesser sends another token each time. A success
-forgives nothing: failures only age, or else whoever holds one token could go on guessing others.
+forgives nothing: failures only age, otherwise the holder of one token could go on guessing others.
 Pure: the caller gives the time.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 FAILURES = 5
 WINDOW_S = 60.0
@@ -35,7 +35,7 @@ class Lockout:
         self._locked_until: dict[str, float] = {}
 
     def check(self, address: str, now: float) -> None:
-        """Raises: GateError AUTH_LOCKED_OUT while the address is locked out."""
+        """Raises: TidegateError AUTH_LOCKED_OUT while the address is locked out."""
         if not self._locked_until:
             return
         key = origin(address)
@@ -45,7 +45,7 @@ class Lockout:
         if now >= until:
             del self._locked_until[key]
             return
-        raise GateError(
+        raise TidegateError(
             Code.AUTH_LOCKED_OUT,
             "Too many failed attempts from this address.",
             retry_after_s=until - now,

@@ -1,6 +1,6 @@
 """Bearer tokens of an authorization server: signed JWTs (RFC 9068), checked here, never passed on.
 
-Decides who the bearer is and which of our scopes the token carries. What is not understood is
+The token says who the bearer is and which of our scopes it carries. What is not understood is
 refused: another issuer or audience, an algorithm that is not listed, a key that is not in the
 issuer's set, a token that is bound to a key of its holder, a critical header.
 """
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, cast
 
-from tidegate.actors import Actor, Scope
 from tidegate.config.oauth import OAuthSettings
-from tidegate.errors import Code, GateError
-from tidegate.identity.actors import OAUTH
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.builtin_actors import OAUTH
 from tidegate.identity.jwks import Fetch, Keys
+from tidegate.model.actors import Actor, Scope
 
 LEEWAY_S = 10.0
 KEPT_S = 300.0
@@ -41,12 +41,12 @@ class OAuth:
     ) -> None:
         """`audiences` are the names of this server, one of which a token must carry.
 
-        Raises: GateError CONFIG_INVALID if the extra `oauth` is not installed.
+        Raises: TidegateError CONFIG_INVALID if the extra `oauth` is not installed.
         """
         try:
             import jwt
         except ImportError:
-            raise GateError(
+            raise TidegateError(
                 Code.CONFIG_INVALID,
                 "Tokens of an authorization server need the extra `oauth`.",
                 hint="Install it: pip install 'tidegate[oauth]'.",
@@ -74,8 +74,8 @@ class OAuth:
     async def verify(self, bearer: str) -> Actor:
         """The actor behind a token.
 
-        Raises: GateError AUTH_INVALID, AUTH_EXPIRED, AUTH_UNAVAILABLE, POLICY_SCOPE if it carries
-        no scope that is mapped.
+        Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED, AUTH_UNAVAILABLE, POLICY_SCOPE if it
+        carries no scope that is mapped.
         """
         algorithm, kid = self._read_header(bearer)
         key = await self._keys.find(kid, algorithm)
@@ -123,7 +123,7 @@ class OAuth:
                 ),
             )
         except jwt.ExpiredSignatureError:
-            raise GateError(Code.AUTH_EXPIRED, "The token has expired.") from None
+            raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.") from None
         except jwt.InvalidAudienceError:
             raise _invalid("The token is for another server.") from None
         except jwt.InvalidIssuerError:
@@ -136,30 +136,35 @@ class OAuth:
         client = claims.get("client_id", claims.get("azp"))
         for name in (subject, client):
             if name is not None and not (isinstance(name, str) and 0 < len(name) <= 255):
-                raise _invalid("The token names nobody.")
+                raise _invalid("The token has no valid `sub` or client claim.")
         if subject is None or not f"{subject}{client}".isprintable():
-            raise _invalid("The token names nobody.")
+            raise _invalid("The token has no valid `sub` or client claim.")
         if "cnf" in claims:
             raise _invalid("The token is bound to a key, which this server cannot check.")
         carried = _words(claims.get("scope")) | _words(claims.get("scp"))
         granted = [self._scopes[name] for name in carried if name in self._scopes]
         if not granted:
-            raise GateError(
+            raise TidegateError(
                 Code.POLICY_SCOPE,
-                "The token has none of the scopes that this server knows",
+                "The token has none of the scopes that this server maps.",
                 hint=f"Ask the authorization server for one of: {', '.join(self._scopes)}.",
             )
         return Actor(
             id=f"{OAUTH}{self._settings.issuer}#{subject}",
             # Not the bare name: rules and roles are given by names of tokens, and who registers
             # with the authorization server may choose one of those.
-            name=f"{OAUTH}#{subject}" if client is None else f"{OAUTH}{client}",
+            name=f"{OAUTH}#{subject}" if client is None else f"{OAUTH}{_client_name(client)}",
             scope=max(granted, key=_RANK.__getitem__),
             sources=_allowed(claims, self._settings.sources_claim),
             tags=_allowed(claims, self._settings.tags_claim),
             expires_at=_ends(claims["exp"]),
             tables=_allowed(claims, self._settings.tables_claim),
         )
+
+
+def _client_name(client: str) -> str:
+    """The client's id; with `%` before it where it could be read as the name of a subject."""
+    return f"%{client}" if client.startswith(("#", "%")) else client
 
 
 def _ends(expiry: Any) -> float:
@@ -187,5 +192,5 @@ def _digest(bearer: str) -> bytes:
     return sha256(bearer.encode("utf-8", "replace")).digest()
 
 
-def _invalid(message: str) -> GateError:
-    return GateError(Code.AUTH_INVALID, message)
+def _invalid(message: str) -> TidegateError:
+    return TidegateError(Code.AUTH_INVALID, message)

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
-from tidegate.store.pairings import Pairing, Pairings, Rights
+from tidegate.store.api import Pairing, PairingStore, Rights
 
 CODE_S = 300.0
 MOST = 50
@@ -54,22 +54,24 @@ class Refused(Exception):
         self.reason = reason
 
 
-class Pairer:
+class PairingService:
     """The two sides of pairing over one state: `ask` and `exchange` for a client without a
     token, the rest for the person at this machine."""
 
     def __init__(
         self,
-        pairings: Pairings,
+        pairings: PairingStore,
         tokens: Tokens,
         *,
         note: Note,
+        note_done: Note | None = None,
         tell: Callable[[str, Mapping[str, str]], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pairings = pairings
         self._tokens = tokens
         self._note = note
+        self._note_done = note_done or note
         self._tell = tell
         self._clock = clock
         self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S)
@@ -79,7 +81,7 @@ class Pairer:
     def ask(self, client: str, challenge: str, wanted: Rights, address: str) -> Asked:
         """Take a request, which a person has `CODE_S` seconds to answer.
 
-        Raises: GateError ARGUMENT_INVALID, LIMIT_RATE if too many wait, AUTH_LOCKED_OUT,
+        Raises: TidegateError ARGUMENT_INVALID, LIMIT_RATE if too many wait, AUTH_LOCKED_OUT,
         STATE_FAILED.
         """
         now = self._clock()
@@ -87,7 +89,7 @@ class Pairer:
         check_token_name(client)
         _check_shown(client)
         if not _CHALLENGE.fullmatch(challenge):
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 "The challenge is not 43 characters of base64url.",
                 hint="Send the unpadded base64url of the verifier's SHA-256.",
@@ -100,7 +102,7 @@ class Pairer:
             pairing, _digest(code), most=MOST, most_of_origin=MOST_OF_ADDRESS, origin=origin
         ):
             self._tell("pairing.refused", {"address": address, "client": client})
-            raise GateError(
+            raise TidegateError(
                 Code.LIMIT_RATE,
                 "Too many requests for a token wait for an answer.",
                 hint="Have the operator answer them: tidegate pair list.",
@@ -112,7 +114,7 @@ class Pairer:
     def exchange(self, code: str, verifier: str, address: str) -> str:
         """The token for an approved code. It works once; a wrong verifier spoils the code.
 
-        Raises: Refused; GateError ARGUMENT_INVALID, AUTH_LOCKED_OUT, AUDIT_UNAVAILABLE,
+        Raises: Refused; TidegateError ARGUMENT_INVALID, AUTH_LOCKED_OUT, AUDIT_UNAVAILABLE,
         STATE_FAILED.
         """
         from hmac import compare_digest  # few runs pair a client
@@ -120,7 +122,7 @@ class Pairer:
         now = self._clock()
         self._lockout.check(address, now)
         if not _VERIFIER.fullmatch(verifier):
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 "The verifier is not 43 to 128 unreserved characters.",
                 hint="Send the verifier that the challenge was made from.",
@@ -173,7 +175,7 @@ class Pairer:
         """Grant a request: what it wants, or `granted` instead. The client then has `CODE_S`
         seconds to fetch the token, which is named `name` or as the client is.
 
-        Raises: GateError ARGUMENT_INVALID if none waits under that id, if `granted` has a wider
+        Raises: TidegateError ARGUMENT_INVALID if none waits under that id, if `granted` has a wider
         scope than was asked for, or if the name is taken; AUDIT_UNAVAILABLE, STATE_FAILED.
         """
         pairing = self.find(id)
@@ -196,15 +198,15 @@ class Pairer:
         return structs.replace(pairing, state="approved", token_name=name, granted=granted)
 
     def deny(self, id: str) -> Pairing:
-        """Refuse a request. Raises: GateError ARGUMENT_INVALID, STATE_FAILED."""
+        """Refuse a request. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
         pairing = self.find(id)
         if not self._pairings.decide(pairing.id, "denied", self._clock()):
             raise _none(id)
-        self._note("pairing.denied", {"id": pairing.id, "client": pairing.client})
+        self._note_done("pairing.denied", {"id": pairing.id, "client": pairing.client})
         return pairing
 
     def find(self, id: str) -> Pairing:
-        """The request that waits under that id, however it is written. Raises: GateError
+        """The request that waits under that id, however it is written. Raises: TidegateError
         ARGUMENT_INVALID, STATE_FAILED."""
         wanted = id.upper().replace("-", "")
         for pairing in self.waiting():
@@ -237,7 +239,7 @@ def _check_rights(rights: Rights) -> None:
         if names is None:
             continue
         if len(names) > _NAMES or not all(_NAME.fullmatch(name) for name in names):
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID, f"Sources, tags and tables are up to {_NAMES} names each."
             )
         for name in names:
@@ -247,13 +249,13 @@ def _check_rights(rights: Rights) -> None:
 def _check_shown(text: str) -> None:
     """What a stranger sends is shown to the person who decides: it must look like what it is."""
     if not text.isprintable():
-        raise GateError(Code.ARGUMENT_INVALID, "A name has characters that do not show.")
+        raise TidegateError(Code.ARGUMENT_INVALID, "A name has characters that do not show.")
 
 
 def _refuse_more(granted: Rights, wanted: Rights) -> None:
-    """A person may narrow what was asked for: what nobody asked for is a slip."""
+    """A person may narrow what was asked for: a right that was not asked for is a mistake."""
     if not wanted.scope.covers(granted.scope):
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"The client asked for {wanted.scope.value}, which is less than {granted.scope.value}.",
             hint="Grant what was asked for or less.",
@@ -269,8 +271,8 @@ def _digest(code: str) -> bytes:
     return sha256(code.encode("ascii")).digest()
 
 
-def _none(id: str) -> GateError:
-    return GateError(
+def _none(id: str) -> TidegateError:
+    return TidegateError(
         Code.ARGUMENT_INVALID,
         f"No request for a token waits under `{id[:40]}`.",
         hint="List those that wait: tidegate pair list.",

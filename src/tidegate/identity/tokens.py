@@ -1,7 +1,7 @@
 """Tokens: made once, shown once, kept as a digest. Decides who a bearer is, not what it may do.
 
 A token is `tg_` and 32 random bytes in base64url. Its SHA-256 is kept without salt: salt and slow
-hashes protect secrets that can be guessed, and nobody guesses 256 random bits. For the same
+hashes protect secrets that can be guessed, and 256 random bits cannot be guessed. For the same
 reason a lookup by digest leaks nothing by its timing: what is compared is the hash of what the
 bearer sent, which it cannot steer towards a stored one.
 """
@@ -15,13 +15,13 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
-from tidegate.actors import Actor, Scope
-from tidegate.errors import Code, GateError
-from tidegate.identity.actors import ANONYMOUS, OAUTH, cli, stdio
-from tidegate.identity.bridge import NAME as BRIDGE
-from tidegate.store.api import Store, TokenEntry
-from tidegate.store.deferred import Deferred
-from tidegate.store.pairings import Rights
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.bridge_tokens import NAME as BRIDGE
+from tidegate.identity.builtin_actors import ANONYMOUS, OAUTH, cli, stdio
+from tidegate.identity.scram import make_verifier
+from tidegate.model.actors import Actor, Scope
+from tidegate.store.api import Rights, TokenEntry, TokenStore
+from tidegate.store.write_behind import WriteBehind
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
 
@@ -35,7 +35,7 @@ _TABLE = rf"(?:{_PART}:)?(?:{_PART}\.)?{_PART}"
 _EXPIRY = r"(\d{1,6})([smhdw])"
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 Note = Callable[[str, Mapping[str, str]], None]
-"""Puts on record what is about to be done: (name, details). Raises: GateError."""
+"""Puts on record what is about to be done: (name, details). Raises: TidegateError."""
 
 _LONGEST_S = 100 * 366 * 86_400
 _PREFIX_CHARS = 8
@@ -74,17 +74,23 @@ class Tokens:
 
     def __init__(
         self,
-        store: Store,
+        store: TokenStore,
         clock: Callable[[], float] = time.time,
         *,
         note: Note = lambda name, details: None,
+        note_done: Note | None = None,
     ) -> None:
+        """`note` goes before what gives a right; `note_done` after what takes one away, and must
+        not raise."""
         self._store = store
         self._clock = clock
         self._note = note
+        self._note_done = note_done or note
         self._known: dict[bytes, _Known] = {}
         self._generation = -1
-        self._uses: Deferred[tuple[str, float]] = Deferred(self._note_uses, delay_s=_TOUCH_DELAY_S)
+        self._uses: WriteBehind[tuple[str, float]] = WriteBehind(
+            self._note_uses, delay_s=_TOUCH_DELAY_S
+        )
 
     def create(
         self,
@@ -101,14 +107,14 @@ class Tokens:
         without either it sees every source. With `tables` it may use these alone, each given as
         `table`, `schema.table`, `source:table` or `source:schema.table`.
 
-        Raises: GateError ARGUMENT_INVALID if the name or a table's is unfit, an active token has
-        the name, or `expires_at` is past; STATE_FAILED.
+        Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
+        has the name, or `expires_at` is past; STATE_FAILED.
         """
         now = self._clock()
         check_token_name(name)
         check_tables(tables or ())
         if expires_at is not None and expires_at <= now:
-            raise GateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
+            raise TidegateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
         plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
         entry = TokenEntry(
             id=f"tok_{os.urandom(8).hex()}",
@@ -120,39 +126,40 @@ class Tokens:
             expires_at=expires_at,
             tags=None if tags is None else frozenset(tags),
             tables=None if tables is None else frozenset(tables),
+            scram_verifier=make_verifier(plaintext),
         )
         self.refuse_taken(name)
         self._note("token.created", described(entry))
-        self._store.add_token(entry, sha256(plaintext.encode()).digest())
+        self._store.add(entry, sha256(plaintext.encode()).digest())
         return plaintext, entry
 
     def refuse_taken(self, name: str) -> None:
-        """Raises: GateError ARGUMENT_INVALID if an active token has the name."""
+        """Raises: TidegateError ARGUMENT_INVALID if an active token has the name."""
         now = self._clock()
-        for entry in self._store.tokens():
+        for entry in self._store.list():
             if entry.name == name and entry.revoked_at is None and now < _end(entry):
-                raise GateError(
+                raise TidegateError(
                     Code.ARGUMENT_INVALID,
                     f"There is already an active token `{name}`.",
                     hint="Revoke it first, or use another name.",
                 )
 
     def list(self) -> tuple[TokenEntry, ...]:
-        """Every token, also expired and revoked ones, oldest first. Raises: GateError
+        """Every token, also expired and revoked ones, oldest first. Raises: TidegateError
         STATE_FAILED."""
-        return self._store.tokens()
+        return self._store.list()
 
     def holder(self, name: str) -> Actor:
         """Who would hold the active token of that name. Proves nothing: for explaining only.
 
-        Raises: GateError ARGUMENT_INVALID if there is none, AUTH_EXPIRED.
+        Raises: TidegateError ARGUMENT_INVALID if there is none, AUTH_EXPIRED.
         """
-        for entry in self._store.tokens():
+        for entry in self._store.list():
             if entry.name == name and entry.revoked_at is None:
                 if self._clock() >= _end(entry):
-                    raise GateError(Code.AUTH_EXPIRED, f"The token `{name}` has expired.")
+                    raise TidegateError(Code.AUTH_EXPIRED, f"The token `{name}` has expired.")
                 return _actor(entry)
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"There is no active token `{name[:80]}`.",
             hint="List the tokens to see their names.",
@@ -161,35 +168,35 @@ class Tokens:
     def revoke(self, name: str) -> TokenEntry:
         """Revoke the active token of that name for good, in every process that shares the store.
 
-        Raises: GateError ARGUMENT_INVALID if there is none, STATE_FAILED.
+        Raises: TidegateError ARGUMENT_INVALID if there is none, STATE_FAILED.
         """
-        entry = self._store.revoke_token(name, self._clock())
+        entry = self._store.revoke(name, self._clock())
         if entry is None:
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"There is no active token `{name}`.",
                 hint="List the tokens to see their names.",
             )
         # Afterwards, unlike what gives a right: nothing may keep a right from being taken away.
-        self._note("token.revoked", {"id": entry.id, "name": entry.name})
+        self._note_done("token.revoked", {"id": entry.id, "name": entry.name})
         return entry
 
     def generation(self) -> int:
-        """A number that differs after any change of tokens, whoever made it. Raises: GateError
+        """A number that differs after any change of tokens, by any process. Raises: TidegateError
         STATE_FAILED."""
-        return self._store.generation("tokens")
+        return self._store.generation()
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
-        """Those of `ids` that are tokens and revoked. Raises: GateError STATE_FAILED."""
-        return self._store.revoked_tokens(ids)
+        """Those of `ids` that are tokens and revoked. Raises: TidegateError STATE_FAILED."""
+        return self._store.revoked(ids)
 
     def verify(self, plaintext: str) -> Actor:
         """The actor that holds this token. Microseconds if the token was seen before.
 
-        Raises: GateError AUTH_INVALID if it is not a token, unknown or revoked, AUTH_EXPIRED,
+        Raises: TidegateError AUTH_INVALID if it is not a token, unknown or revoked, AUTH_EXPIRED,
         STATE_FAILED.
         """
-        generation = self._store.generation("tokens")
+        generation = self._store.generation()
         if generation != self._generation:
             self._known.clear()
             self._generation = generation
@@ -199,7 +206,7 @@ class Tokens:
             known = self._look_up(plaintext, digest)
         now = self._clock()
         if now >= known.expires_at:
-            raise GateError(Code.AUTH_EXPIRED, "The token has expired.")
+            raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.")
         if now - known.touched_at >= _TOUCH_S:
             known.touched_at = now
             self._uses.add((known.actor.id, now))
@@ -214,28 +221,28 @@ class Tokens:
         self._uses.close()
 
     def _look_up(self, plaintext: str, digest: bytes) -> _Known:
-        entry = self._store.token_by_digest(digest) if re.fullmatch(_PLAINTEXT, plaintext) else None
+        entry = self._store.by_digest(digest) if re.fullmatch(_PLAINTEXT, plaintext) else None
         if entry is None or entry.revoked_at is not None:
-            raise GateError(Code.AUTH_INVALID, "The token is not valid.")
+            raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if len(self._known) >= _KNOWN_BOUND:
             self._known.clear()
         known = self._known[digest] = _Known(entry)
         return known
 
     def _note_uses(self, uses: list[tuple[str, float]]) -> None:
-        self._store.touch_tokens(dict(uses))
+        self._store.touch(dict(uses))
 
 
 def check_token_name(name: str) -> None:
-    """Raises: GateError ARGUMENT_INVALID unless the name can stand for a token."""
+    """Raises: TidegateError ARGUMENT_INVALID unless the name can stand for a token."""
     if name.lower() in _TAKEN or name.lower().startswith(OAUTH):
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{name[:40]}` is the name of a caller that holds no token of this kind.",
             hint="Use another name.",
         )
     if not re.fullmatch(_NAME, name):
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             "A token's name is 1 to 64 printable characters.",
             hint="Name it after the client that will hold it.",
@@ -243,10 +250,10 @@ def check_token_name(name: str) -> None:
 
 
 def check_tables(tables: Collection[str]) -> None:
-    """Raises: GateError ARGUMENT_INVALID unless each can stand for a table."""
+    """Raises: TidegateError ARGUMENT_INVALID unless each can stand for a table."""
     for table in tables:
         if not re.fullmatch(_TABLE, table):
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"`{table[:80]}` is no name of a table.",
                 hint="Write `table`, `schema.table` or `source:table`, without quotes.",
@@ -276,20 +283,20 @@ def described(entry: TokenEntry) -> dict[str, str]:
 def parse_expiry(text: str, now: float) -> float | None:
     """The time at which a token expires: `30d`, `12h`, `2w`, `90m`, `45s`, or None for `never`.
 
-    Raises: GateError ARGUMENT_INVALID.
+    Raises: TidegateError ARGUMENT_INVALID.
     """
     if text == "never":
         return None
     found = re.fullmatch(_EXPIRY, text)
     if found is None or int(found[1]) == 0:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{text[:40]}` is not a time span.",
             hint="Write a number and a unit, such as 30d, 12h or 2w, or `never`.",
         )
     span_s = int(found[1]) * _UNIT_S[found[2]]
     if span_s > _LONGEST_S:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{text[:40]}` is more than a hundred years.",
             hint="Write a shorter time, or `never`.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.actors import Actor
-from tidegate.sources import Source
+from tidegate.model.actors import Actor
+from tidegate.model.sources import Source
 
 
 def admits(actor: Actor, source: Source) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.actors import Actor, Scope
-from tidegate.permits import Verdict
-from tidegate.sources import Source
-from tidegate.statements import Judgement
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement
 
 
-class Case(msgspec.Struct, frozen=True):
+class PolicyInput(msgspec.Struct, frozen=True):
     """One question put to the rules.
 
     `scope` is what the tool demands whatever the statement does; `confirmed` tells that the
@@ -31,5 +31,5 @@ class Rule(msgspec.Struct, frozen=True):
     """A named test of a case: a verdict ends the search, None lets the next rule speak."""
 
     name: str
-    says: str
-    look: Callable[[Case], Verdict | None]
+    description: str
+    check: Callable[[PolicyInput], Verdict | None]

@@ -1,55 +1,51 @@
-"""The rules of the gate in the order in which they refuse. Decides one rule at a time; the search
-through them is in `decide.py` and `explain.py`.
+"""The policy rules, in the order in which they are checked.
 
-The order is part of the contract with callers: who may not see a source learns nothing of what a
-statement would do there, and who sends what cannot be read learns that before any talk of scopes.
+`decision.py` stops at the first rule with a verdict; `explanation.py` lists them all. The order is
+part of the contract with callers: a caller who may not see a source learns nothing about what a
+statement would do there, and an unreadable statement is reported before any missing scope.
+
+Reasons are in neutral words. A surface whose document has texts of its own finds the rule's id in
+the error's `details["rule"]` and renders its own.
 """
 
 from __future__ import annotations
 
-from tidegate.actors import Scope
 from tidegate.errors import FATES, Code
-from tidegate.permits import Verdict
+from tidegate.model.actors import Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.statements import Effect
 from tidegate.policy.allowlist import admits
-from tidegate.policy.model import Case, Rule
-from tidegate.statements import Effect
+from tidegate.policy.model import PolicyInput, Rule
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
-_ASK_ABOUT_CHANGES = frozenset({"alert", "alertFull", "safeMode", "safeModeFull"})
-_ASK_ABOUT_ALL = frozenset({"alertFull", "safeModeFull"})
+_READ_ONLY = "The source is read-only for callers"
 
 
 def _deny(rule: str, code: Code, reason: str, hint: str | None = None) -> Verdict:
     return Verdict("deny", rule, reason, code.value, hint or FATES[code].hint)
 
 
-def _artificial(case: Case) -> Verdict | None:
-    if case.source.ai_policy == "never" and case.actor.kind == "agent":
-        return _deny(
-            "source.ai_policy", Code.POLICY_BLOCKED, "AI access is disabled for this connection"
-        )
+def _agents_allowed(case: PolicyInput) -> Verdict | None:
+    if case.source.agents == "deny" and case.actor.kind == "agent":
+        return _deny("source.agents", Code.POLICY_BLOCKED, "The source does not admit agents")
     return None
 
 
-def _blocked(case: Case) -> Verdict | None:
-    if case.source.external_access == "blocked":
-        return _deny(
-            "source.external_access",
-            Code.POLICY_BLOCKED,
-            "External access is disabled for this connection",
-        )
+def _blocked(case: PolicyInput) -> Verdict | None:
+    if case.source.access == "none":
+        return _deny("source.access", Code.POLICY_BLOCKED, "The source is closed to all callers")
     return None
 
 
-def _allowlist(case: Case) -> Verdict | None:
+def _allowlist(case: PolicyInput) -> Verdict | None:
     if not admits(case.actor, case.source):
         return _deny(
-            "actor.sources", Code.POLICY_SOURCE, "Token does not have access to this connection"
+            "actor.sources", Code.POLICY_SOURCE, "The caller's token does not include this source"
         )
     return None
 
 
-def _tool_scope(case: Case) -> Verdict | None:
+def _tool_scope(case: PolicyInput) -> Verdict | None:
     if not case.actor.scope.covers(case.scope):
         return _deny(
             "actor.scope",
@@ -60,17 +56,13 @@ def _tool_scope(case: Case) -> Verdict | None:
     return None
 
 
-def _tool_access(case: Case) -> Verdict | None:
-    if case.scope is Scope.READ_ONLY or case.source.external_access == "readWrite":
+def _tool_access(case: PolicyInput) -> Verdict | None:
+    if case.scope is Scope.READ_ONLY or case.source.access == "write":
         return None
-    return _deny(
-        "source.external_access",
-        Code.POLICY_READ_ONLY,
-        "Connection is read-only for external clients",
-    )
+    return _deny("source.access", Code.POLICY_READ_ONLY, _READ_ONLY)
 
 
-def _unreadable(case: Case) -> Verdict | None:
+def _unreadable(case: PolicyInput) -> Verdict | None:
     judgement = case.judgement
     if judgement.effect is not Effect.UNKNOWN:
         return None
@@ -78,7 +70,7 @@ def _unreadable(case: Case) -> Verdict | None:
     return Verdict("deny", judgement.rule, judgement.reason, code, judgement.hint)
 
 
-def _beyond_writing(case: Case) -> Verdict | None:
+def _admin_statement(case: PolicyInput) -> Verdict | None:
     judgement = case.judgement
     if judgement.effect is Effect.READ or judgement.effect in _CHANGES:
         return None
@@ -87,15 +79,15 @@ def _beyond_writing(case: Case) -> Verdict | None:
     return Verdict("deny", judgement.rule, judgement.reason, code, hint)
 
 
-def _tool_reads(case: Case) -> Verdict | None:
+def _tool_reads(case: PolicyInput) -> Verdict | None:
     if case.reads_only and case.judgement.effect is not Effect.READ:
         return _deny(
-            "tool.reads", Code.POLICY_READ_ONLY, "This tool only runs statements that read"
+            "tool.reads", Code.POLICY_READ_ONLY, "This tool only runs statements that read data"
         )
     return None
 
 
-def _confirmable(case: Case) -> Verdict | None:
+def _confirmable(case: PolicyInput) -> Verdict | None:
     judgement = case.judgement
     if not case.confirmed or judgement.metadata or _must_confirm(case) is not None:
         return None
@@ -106,69 +98,65 @@ def _confirmable(case: Case) -> Verdict | None:
     return _deny(
         "sql.confirmable",
         Code.CONFIRM_NEEDLESS,
-        "This tool only accepts destructive queries (DROP, TRUNCATE, ALTER...DROP). Use"
-        " execute_query for other queries.",
+        "The statement needs no confirmation, and this tool only runs statements that do",
     )
 
 
-def _external_access(case: Case) -> Verdict | None:
+def _source_writes(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is Effect.READ:
         return None
-    if case.source.external_access != "readWrite":
+    if case.source.access != "write":
+        return _deny("source.access", Code.POLICY_READ_ONLY, _READ_ONLY)
+    return None
+
+
+def _source_changes(case: PolicyInput) -> Verdict | None:
+    if case.judgement.effect is not Effect.READ and case.source.changes == "deny":
         return _deny(
-            "source.external_access",
+            "source.changes",
             Code.POLICY_READ_ONLY,
-            "Connection is read-only for external clients",
+            "The source refuses statements that change data",
         )
     return None
 
 
-def _safe_mode(case: Case) -> Verdict | None:
-    if case.judgement.effect is not Effect.READ and case.source.safe_mode == "readOnly":
-        return _deny(
-            "source.safe_mode",
-            Code.POLICY_READ_ONLY,
-            "Cannot execute write queries: connection is read-only",
-        )
-    return None
-
-
-def _write_scope(case: Case) -> Verdict | None:
+def _write_scope(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is Effect.READ or case.actor.scope.covers(Scope.READ_WRITE):
         return None
     return _deny(
-        "actor.scope",
+        "actor.writes",
         Code.POLICY_SCOPE,
-        "Principal lacks tools:write scope required for write queries",
+        f"Statements that change data need the scope {Scope.READ_WRITE.value}; the caller has"
+        f" {case.actor.scope.value}",
     )
 
 
-def _destructive_scope(case: Case) -> Verdict | None:
+def _destructive_scope(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is not Effect.DESTRUCTIVE:
         return None
     needed = Scope(case.source.destructive_scope)
     if case.actor.scope.covers(needed):
         return None
     return _deny(
-        "actor.scope",
+        "actor.destructive",
         Code.POLICY_SCOPE,
-        f"Destructive queries on this connection need the scope {needed.value}; the caller has"
+        f"Destructive statements on this source need the scope {needed.value}; the caller has"
         f" {case.actor.scope.value}",
     )
 
 
-def _unqualified(case: Case) -> Verdict | None:
+def _unqualified(case: PolicyInput) -> Verdict | None:
     if not case.judgement.unqualified or case.source.unqualified != "deny":
         return None
     return _deny(
         "source.unqualified",
         Code.POLICY_DENIED,
-        "This connection admits no UPDATE or DELETE without WHERE",
-        "Add a WHERE that names the rows.",
+        "The source does not admit UPDATE or DELETE without WHERE",
+        "Add a WHERE that selects the rows.",
     )
 
 
-def _irreversible(case: Case) -> Verdict | None:
+def _irreversible(case: PolicyInput) -> Verdict | None:
     reason = _must_confirm(case)
     if reason is None or case.confirmed:
         return None
@@ -176,26 +164,26 @@ def _irreversible(case: Case) -> Verdict | None:
     return Verdict("confirm", case.judgement.rule, reason, code.value, FATES[code].hint)
 
 
-def _must_confirm(case: Case) -> str | None:
-    """Why the call needs the phrase of confirmation and a person; None if it needs neither."""
+def _must_confirm(case: PolicyInput) -> str | None:
+    """Why the call needs the confirmation phrase and a person; None if it needs neither."""
     judgement = case.judgement
     if judgement.effect is Effect.DESTRUCTIVE:
-        return "Destructive queries (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
+        return "Destructive statements (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
     if judgement.unqualified and case.source.unqualified == "confirm":
         return "The statement has no WHERE and changes every row: it needs a confirmation"
     return None
 
 
-def _asking(case: Case) -> Verdict | None:
+def _needs_approval(case: PolicyInput) -> Verdict | None:
     source, judgement = case.source, case.judgement
     if judgement.metadata:
         return None
-    if source.ai_policy == "askEachTime" and case.actor.kind == "agent":
-        rule = "source.ai_policy"
-    elif source.safe_mode in _ASK_ABOUT_ALL or (
-        source.safe_mode in _ASK_ABOUT_CHANGES and judgement.effect is not Effect.READ
+    if source.agents == "ask" and case.actor.kind == "agent":
+        rule = "source.agents"
+    elif source.approval_for == "everything" or (
+        source.approval_for == "writes" and judgement.effect is not Effect.READ
     ):
-        rule = "source.safe_mode"
+        rule = "source.approval_for"
     elif _must_confirm(case) is not None:
         rule = "sql.irreversible"
     else:
@@ -205,22 +193,22 @@ def _asking(case: Case) -> Verdict | None:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("source.ai_policy", "The source admits agents", _artificial),
-    Rule("source.external_access", "The source is open to callers from outside", _blocked),
+    Rule("source.agents", "The source admits agents", _agents_allowed),
+    Rule("source.access", "The source is open to callers", _blocked),
     Rule("actor.sources", "The caller's allowlist has the source", _allowlist),
     Rule("actor.scope", "The caller's scope covers the tool", _tool_scope),
-    Rule("source.access", "The source admits what the tool is for", _tool_access),
+    Rule("source.tools", "The source admits tools of this scope", _tool_access),
     Rule("sql.readable", "The statement can be read", _unreadable),
-    Rule("sql.effect", "The statement at most changes data", _beyond_writing),
-    Rule("tool.reads", "The tool is for what the statement does", _tool_reads),
-    Rule("sql.confirmable", "What was confirmed needs a confirmation", _confirmable),
-    Rule("source.writes", "The source admits what the statement changes", _external_access),
-    Rule("source.safe_mode", "The source's safe mode admits it", _safe_mode),
-    Rule("actor.writes", "The caller's scope covers what the statement changes", _write_scope),
     Rule(
-        "actor.destructive", "The caller's scope covers what cannot be undone", _destructive_scope
+        "sql.effect", "The statement reads or changes data and does nothing else", _admin_statement
     ),
-    Rule("source.unqualified", "The source admits changes of every row", _unqualified),
+    Rule("tool.reads", "The tool is for statements like this one", _tool_reads),
+    Rule("sql.confirmable", "A confirmed statement needs its confirmation", _confirmable),
+    Rule("source.writes", "The source's access covers the statement", _source_writes),
+    Rule("source.changes", "The source does not refuse changes", _source_changes),
+    Rule("actor.writes", "The caller's scope covers a change", _write_scope),
+    Rule("actor.destructive", "The caller's scope covers a destructive change", _destructive_scope),
+    Rule("source.unqualified", "The source admits changes without WHERE", _unqualified),
     Rule("sql.irreversible", "The statement needs no confirmation", _irreversible),
-    Rule("source.approval", "No person needs to be asked", _asking),
+    Rule("source.approval", "The call needs no person's approval", _needs_approval),
 )

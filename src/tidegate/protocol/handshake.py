@@ -6,21 +6,23 @@ from typing import Any
 
 import msgspec
 
-from tidegate.protocol import frames, render
+from tidegate.protocol import jsonrpc, render
 from tidegate.protocol import params as p
-from tidegate.protocol.frames import Message
-from tidegate.protocol.link import Answer, Link
+from tidegate.protocol.jsonrpc import Message
 from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, Info, RpcError
-from tidegate.protocol.offering import Offering
 from tidegate.protocol.revisions import negotiate
+from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.subscriptions import follow
+from tidegate.protocol.transport import Answer, TransportContext
 
 MOST_ABOUT_CLIENT = 8_192
 """Bytes of the parameters of `initialize`, which are kept as long as the session."""
 
 
-def initialize(offering: Offering, sessions: Sessions, message: Message, link: Link) -> Answer:
+def initialize(
+    offering: ServedServer, sessions: Sessions, message: Message, link: TransportContext
+) -> Answer:
     """Open the link's session, or a new one, and agree on a revision.
 
     Raises: RpcError INVALID_REQUEST if it is open already, INVALID_PARAMS.
@@ -50,10 +52,10 @@ def initialize(offering: Offering, sessions: Sessions, message: Message, link: L
     }
     if server.instructions is not None:
         fields["instructions"] = server.instructions
-    return Answer(frames.result_frame(message.id or frames.NO_ID, frames.encode(fields)))
+    return Answer(jsonrpc.result_frame(message.id or jsonrpc.NO_ID, jsonrpc.encode(fields)))
 
 
-def hear(message: Message, link: Link) -> None:
+def on_notification(message: Message, link: TransportContext) -> None:
     """Take a notification; unknown ones are ignored, as JSON-RPC says."""
     session = link.session
     if session is None:
@@ -70,7 +72,7 @@ def hear(message: Message, link: Link) -> None:
             cancellation.cancel(cancelled.reason or "cancelled by the client")
 
 
-def accept(message: Message, link: Link) -> None:
+def on_response(message: Message, link: TransportContext) -> None:
     """Take the client's answer to a request of ours."""
     if link.session is None or message.id is None:
         return

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from tidegate.protocol import frames, handshake
+from tidegate.protocol import handshake, jsonrpc
 from tidegate.protocol import params as p
-from tidegate.protocol.exchange import Exchange, InputRequired
-from tidegate.protocol.frames import Message, Unreadable
-from tidegate.protocol.link import Answer, Link
-from tidegate.protocol.methods import METHODS, Method
+from tidegate.protocol.jsonrpc import Message, Unreadable
+from tidegate.protocol.methods import METHODS, Method, bare
 from tidegate.protocol.model import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -25,11 +23,13 @@ from tidegate.protocol.model import (
     Server,
     Settings,
 )
-from tidegate.protocol.offering import Offering
-from tidegate.protocol.opening import UNKNOWN_CLIENT, names_version, open_exchange
-from tidegate.protocol.rounds import Rounds
-from tidegate.protocol.seal import Seal
+from tidegate.protocol.multi_round_trip import MultiRoundTrip
+from tidegate.protocol.request import InputRequired, McpRequest
+from tidegate.protocol.request_context import UNKNOWN_CLIENT, names_version, open_request
+from tidegate.protocol.request_state import RequestState
+from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.sessions import Sessions
+from tidegate.protocol.transport import Answer, TransportContext
 
 logger = logging.getLogger("tidegate.protocol")
 
@@ -40,36 +40,39 @@ MOST_MEMBERS = 64
 class Kernel:
     """Serves one `Server` to every client, over every transport."""
 
-    def __init__(self, server: Server, settings: Settings, seal: Seal | None = None) -> None:
+    def __init__(
+        self, server: Server, settings: Settings, seal: RequestState | None = None
+    ) -> None:
         self.sessions = Sessions()
-        self._offering = Offering(server, settings)
-        self._rounds = Rounds(seal or Seal())
+        self._offering = ServedServer(server, settings, self.sessions.states)
+        self._methods = {name: bare(method) for name, method in server.methods.items()} | METHODS
+        self._rounds = MultiRoundTrip(seal or RequestState())
 
-    async def serve(self, frame: bytes, link: Link) -> Answer | None:
+    async def serve(self, frame: bytes, link: TransportContext) -> Answer | None:
         """Answer one frame; None if nothing is owed (a notification or a response)."""
         try:
-            if frames.is_batch(frame):
+            if jsonrpc.is_batch(frame):
                 return await self._serve_batch(frame, link)
-            return await self.serve_message(frames.decode(frame), link)
+            return await self.serve_message(jsonrpc.decode(frame), link)
         except Unreadable as error:
-            id = None if error.id == frames.NO_ID and link.leaves_ids_out else error.id
-            return Answer(frames.error_frame(id, error.code, error.message), 400)
+            id = None if error.id == jsonrpc.NO_ID and link.leaves_ids_out else error.id
+            return Answer(jsonrpc.error_frame(id, error.code, error.message), 400)
 
-    async def serve_message(self, message: Message, link: Link) -> Answer | None:
+    async def serve_message(self, message: Message, link: TransportContext) -> Answer | None:
         """Answer one decoded message."""
         if message.id is None:
-            handshake.hear(message, link)
+            handshake.on_notification(message, link)
             return None
         if message.method is None:
-            handshake.accept(message, link)
+            handshake.on_response(message, link)
             return None
-        exchange: Exchange | None = None
+        exchange: McpRequest | None = None
         try:
             if message.method == "initialize" and not names_version(message, link):
                 return handshake.initialize(self._offering, self.sessions, message, link)
-            method = METHODS.get(message.method)
+            method = self._methods.get(message.method)
             params = self._read(message, method, link)
-            exchange = open_exchange(self._offering, message, params, link)
+            exchange = open_request(self._offering, message, params, link)
             return await self._run(message, method, params, exchange, link)
         except RpcError as error:
             return self._refuse(message.id, error, exchange)
@@ -89,13 +92,13 @@ class Kernel:
         """End the listen streams, which would never end by themselves."""
         self._offering.end_listening()
 
-    async def _serve_batch(self, frame: bytes, link: Link) -> Answer | None:
+    async def _serve_batch(self, frame: bytes, link: TransportContext) -> Answer | None:
         revision = link.session.revision if link.session is not None else None
         if revision is None or not revision.batches:
             raise Unreadable(
                 INVALID_REQUEST, "Invalid Request: batches are not part of this revision"
             )
-        members = frames.split_batch(frame)
+        members = jsonrpc.split_batch(frame)
         if len(members) > MOST_MEMBERS:
             raise Unreadable(
                 INVALID_REQUEST,
@@ -105,18 +108,20 @@ class Kernel:
         replies = [answer.frame for answer in answers if answer is not None]
         return Answer(b"[" + b",".join(replies) + b"]") if replies else None
 
-    async def _serve_member(self, frame: bytes, link: Link) -> Answer | None:
+    async def _serve_member(self, frame: bytes, link: TransportContext) -> Answer | None:
         try:
-            message = frames.decode(frame)
+            message = jsonrpc.decode(frame)
             if message.method == "initialize":
                 raise Unreadable(
                     INVALID_REQUEST, "Invalid Request: initialize must not be in a batch",
-                    message.id or frames.NO_ID,
+                    message.id or jsonrpc.NO_ID,
                 )  # fmt: skip
         except Unreadable as error:
-            return Answer(frames.error_frame(error.id, error.code, error.message))
+            return Answer(jsonrpc.error_frame(error.id, error.code, error.message))
         # Each is cancelled by its own id, and all of them if their client goes.
-        member = Link(link.actor, link.outlet, session=link.session, headers=link.headers)
+        member = TransportContext(
+            link.actor, link.outlet, session=link.session, headers=link.headers
+        )
 
         def end() -> None:
             member.cancellation.cancel(link.cancellation.reason or "cancelled")
@@ -127,8 +132,10 @@ class Kernel:
         finally:
             link.cancellation.forget(end)
 
-    def _read(self, message: Message, method: Method | None, link: Link) -> p.Params:
+    def _read(self, message: Message, method: Method | None, link: TransportContext) -> p.Params:
         try:
+            if method is not None and method.params is p.BareParams:
+                return p.read_bare(message.params)
             return p.read(method.params if method is not None else p.Params, message.params)
         except RpcError as error:
             if link.names_modern:
@@ -136,21 +143,23 @@ class Kernel:
             self._check_envelope(message, method, link)
             raise
 
-    def _check_envelope(self, message: Message, method: Method | None, link: Link) -> None:
+    def _check_envelope(
+        self, message: Message, method: Method | None, link: TransportContext
+    ) -> None:
         """Raise what weighs more than wrong parameters: a wrong session, version or method."""
         try:
             envelope = p.read(p.Params, message.params)
         except RpcError:
             return
-        self._find(message, method, open_exchange(self._offering, message, envelope, link))
+        self._find(message, method, open_request(self._offering, message, envelope, link))
 
     async def _run(
         self,
         message: Message,
         method: Method | None,
         params: p.Params,
-        exchange: Exchange,
-        link: Link,
+        exchange: McpRequest,
+        link: TransportContext,
     ) -> Answer | None:
         method = self._find(message, method, exchange)
         if exchange.wire.modern and isinstance(params, p.Answered):
@@ -173,9 +182,9 @@ class Kernel:
                     del running[exchange.id]
         if withdrawn:
             return None  # who cancels a request gets no result; an error that says so may leave
-        return Answer(frames.result_frame(exchange.id, result))
+        return Answer(jsonrpc.result_frame(exchange.id, result))
 
-    def _find(self, message: Message, method: Method | None, exchange: Exchange) -> Method:
+    def _find(self, message: Message, method: Method | None, exchange: McpRequest) -> Method:
         """The method, if this era and this server have it. Raises: RpcError METHOD_NOT_FOUND."""
         other_era = "handshake" if exchange.wire.modern else "modern"
         if (
@@ -190,7 +199,7 @@ class Kernel:
             )
         return method
 
-    def _refuse(self, id: bytes, error: RpcError, exchange: Exchange | None) -> Answer:
+    def _refuse(self, id: bytes, error: RpcError, exchange: McpRequest | None) -> Answer:
         status = error.status
         status_of = self._offering.settings.error_status
         if status is None and status_of is not None:
@@ -201,5 +210,5 @@ class Kernel:
         code = error.code
         if code == RESOURCE_NOT_FOUND and exchange is not None and exchange.wire.modern:
             code = INVALID_PARAMS
-        frame = frames.error_frame(id, code, error.message, error.data)
+        frame = jsonrpc.error_frame(id, code, error.message, error.data)
         return Answer(frame, status or 200, error.headers)

@@ -14,14 +14,14 @@ import msgspec
 
 from tidegate.protocol import params as p
 from tidegate.protocol import render
-from tidegate.protocol.exchange import Exchange
-from tidegate.protocol.frames import encode
-from tidegate.protocol.model import INVALID_PARAMS, LOG_LEVELS, RpcError
-from tidegate.protocol.offering import Offering
+from tidegate.protocol.jsonrpc import encode, result_frame
+from tidegate.protocol.model import INVALID_PARAMS, LOG_LEVELS, BareMethod, RpcError, ToolResult
+from tidegate.protocol.request import McpRequest
 from tidegate.protocol.revisions import MODERN, Revision
+from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.subscriptions import listen
 
-Handler = Callable[[Offering, Exchange, Any], Awaitable[bytes]]
+Handler = Callable[[ServedServer, McpRequest, Any], Awaitable[bytes]]
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -33,20 +33,20 @@ class Method(msgspec.Struct, frozen=True):
     capability: str | None = None
 
 
-def _result(offering: Offering, exchange: Exchange, fields: Mapping[str, Any]) -> bytes:
+def _result(offering: ServedServer, exchange: McpRequest, fields: Mapping[str, Any]) -> bytes:
     if exchange.wire.modern:
         return render.modern_result(fields, offering.server_meta)
     return encode(fields)
 
 
-def _cacheable(offering: Offering, exchange: Exchange, fields: dict[str, Any]) -> bytes:
+def _cacheable(offering: ServedServer, exchange: McpRequest, fields: dict[str, Any]) -> bytes:
     if exchange.wire.modern:
         fields["ttlMs"] = offering.settings.list_ttl_ms
         fields["cacheScope"] = offering.settings.list_scope
     return _result(offering, exchange, fields)
 
 
-async def discover(offering: Offering, exchange: Exchange, params: p.Params) -> bytes:
+async def discover(offering: ServedServer, exchange: McpRequest, params: p.Params) -> bytes:
     fields: dict[str, Any] = {
         "supportedVersions": [v for v in offering.settings.revisions.accepted if v in MODERN],
         "capabilities": render.capabilities(offering.server.capabilities, exchange.wire),
@@ -56,13 +56,13 @@ async def discover(offering: Offering, exchange: Exchange, params: p.Params) -> 
     return _cacheable(offering, exchange, fields)
 
 
-async def ping(offering: Offering, exchange: Exchange, params: p.Params) -> bytes:
+async def ping(offering: ServedServer, exchange: McpRequest, params: p.Params) -> bytes:
     return b"{}"
 
 
 def _page(
-    offering: Offering,
-    exchange: Exchange,
+    offering: ServedServer,
+    exchange: McpRequest,
     params: p.Page,
     key: str,
     items: Sequence[Any],
@@ -98,42 +98,70 @@ def _read_cursor(cursor: str | None, length: int) -> int:
     return offset
 
 
-async def list_tools(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+async def list_tools(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
     items = offering.server.tools(exchange)
     return _page(offering, exchange, params, "tools", items, render.tool)
 
 
-async def list_resources(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+async def list_resources(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
     items = offering.server.resources(exchange)
     return _page(offering, exchange, params, "resources", items, render.resource)
 
 
-async def list_templates(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+async def list_templates(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
     items = offering.server.resource_templates(exchange)
     return _page(offering, exchange, params, "resourceTemplates", items, render.resource_template)
 
 
-async def list_prompts(offering: Offering, exchange: Exchange, params: p.Page) -> bytes:
+async def list_prompts(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
     items = offering.server.prompts(exchange)
     return _page(offering, exchange, params, "prompts", items, render.prompt)
 
 
-async def call_tool(offering: Offering, exchange: Exchange, params: p.CallTool) -> bytes:
+async def call_tool(offering: ServedServer, exchange: McpRequest, params: p.CallTool) -> bytes:
     result = await offering.server.call_tool(exchange, params.name, params.arguments or {})
-    return render.tool_result(result, exchange.wire, offering.server_meta)
+    shown = render.tool_result(result, exchange.wire, offering.server_meta)
+    if result.shrink is None:
+        return shown
+    return _shortened(result, offering, exchange, shown)
 
 
-async def read_resource(offering: Offering, exchange: Exchange, params: p.ReadResource) -> bytes:
+def _shortened(
+    result: ToolResult, offering: ServedServer, exchange: McpRequest, shown: bytes
+) -> bytes:
+    """The result within the size that its `shrink` allows, by the bytes that would be sent."""
+    size = len(result_frame(exchange.id, shown))
+    while result.shrink is not None and (shorter := result.shrink(size)) is not None:
+        result = shorter
+        shown = render.tool_result(result, exchange.wire, offering.server_meta)
+        before, size = size, len(result_frame(exchange.id, shown))
+        if size >= before:
+            break  # it would never end
+    return shown
+
+
+def bare(method: BareMethod) -> Method:
+    """The kernel's entry for a server's own method, in every era."""
+
+    async def handle(offering: ServedServer, exchange: McpRequest, params: p.BareParams) -> bytes:
+        return _result(offering, exchange, await method(exchange, params.fields))
+
+    return Method(p.BareParams, handle)
+
+
+async def read_resource(
+    offering: ServedServer, exchange: McpRequest, params: p.ReadResource
+) -> bytes:
     contents = await offering.server.read_resource(exchange, params.uri)
     return _cacheable(offering, exchange, {"contents": render.resource_contents(contents)})
 
 
-async def get_prompt(offering: Offering, exchange: Exchange, params: p.GetPrompt) -> bytes:
+async def get_prompt(offering: ServedServer, exchange: McpRequest, params: p.GetPrompt) -> bytes:
     result = await offering.server.get_prompt(exchange, params.name, params.arguments or {})
     return _result(offering, exchange, render.prompt_result(result, exchange.wire))
 
 
-async def complete(offering: Offering, exchange: Exchange, params: p.Complete) -> bytes:
+async def complete(offering: ServedServer, exchange: McpRequest, params: p.Complete) -> bytes:
     if params.ref.get("type") not in ("ref/prompt", "ref/resource"):
         raise RpcError(INVALID_PARAMS, "Invalid params: ref must be ref/prompt or ref/resource")
     chosen = params.context.arguments if params.context is not None else {}
@@ -143,7 +171,7 @@ async def complete(offering: Offering, exchange: Exchange, params: p.Complete) -
     return _result(offering, exchange, render.completion(value))
 
 
-async def set_level(offering: Offering, exchange: Exchange, params: p.SetLevel) -> bytes:
+async def set_level(offering: ServedServer, exchange: McpRequest, params: p.SetLevel) -> bytes:
     level = params.level.lower()
     if level not in LOG_LEVELS:
         raise RpcError(
@@ -154,13 +182,13 @@ async def set_level(offering: Offering, exchange: Exchange, params: p.SetLevel) 
     return b"{}"
 
 
-async def subscribe(offering: Offering, exchange: Exchange, params: p.Uri) -> bytes:
+async def subscribe(offering: ServedServer, exchange: McpRequest, params: p.Uri) -> bytes:
     if exchange.session is not None:
         exchange.session.subscribed.add(params.uri)
     return b"{}"
 
 
-async def unsubscribe(offering: Offering, exchange: Exchange, params: p.Uri) -> bytes:
+async def unsubscribe(offering: ServedServer, exchange: McpRequest, params: p.Uri) -> bytes:
     if exchange.session is not None:
         exchange.session.subscribed.discard(params.uri)
     return b"{}"

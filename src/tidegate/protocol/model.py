@@ -6,13 +6,14 @@ schema of revision 2026-07-28; `revisions.py` says which fields an older client 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tidegate.actors import Actor
-from tidegate.cancellation import Cancellation
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.protocol.session_state import SessionState
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVELS: tuple[LogLevel, ...] = (
@@ -101,7 +102,8 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     `body` is the result as JSON text (UTF-8), encoded once: the kernel splices it in as
     `structuredContent` where the revision has it, and, if `content` is None, as the text of the
-    one text block. `structured` False keeps it out of `structuredContent`.
+    one text block. `structured` False keeps it out of `structuredContent`. `shrink` gets the size
+    in bytes of the whole JSON-RPC reply and returns a shorter result, or None to send this one.
     """
 
     content: Sequence[Content] | None = None
@@ -109,6 +111,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     structured: bool = True
     is_error: bool = False
     meta: Mapping[str, Any] | None = None
+    shrink: Callable[[int], ToolResult | None] | None = None
 
 
 class ResourceText(msgspec.Struct, frozen=True):
@@ -208,6 +211,22 @@ class Context(Protocol):
         ...
 
     @property
+    def state_id(self) -> str:
+        """The id of the state that this request uses, empty if it uses none. It names the owner of
+        what a session opens."""
+        ...
+
+    def new_state(self) -> SessionState:
+        """State that outlives this request: that of the session, or in the stateless era a new
+        one, whose `id` is the handle that the client sends with later calls."""
+        ...
+
+    def find_state(self, handle: str) -> SessionState | None:
+        """The state under a handle that `new_state` minted for the same actor, and use it for this
+        request. None if there is none (any more)."""
+        ...
+
+    @property
     def wants_progress(self) -> bool: ...
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -243,6 +262,11 @@ class Context(Protocol):
         ...
 
 
+BareMethod = Callable[[Context, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Answers a JSON-RPC method that is not part of MCP. Gets the params without `_meta` and the fields
+of a retry; returns the fields of the result. Raises: RpcError."""
+
+
 class Server(Protocol):
     """What the kernel serves. One object serves every client, revision and transport.
 
@@ -257,6 +281,11 @@ class Server(Protocol):
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """As in `ServerCapabilities`, for the newest revision; the kernel trims it for others."""
+        ...
+
+    @property
+    def methods(self) -> Mapping[str, BareMethod]:
+        """Methods beside those of MCP, by name. A name of MCP keeps its own meaning."""
         ...
 
     def tools(self, context: Context) -> Sequence[Tool]: ...
@@ -279,7 +308,7 @@ class Server(Protocol):
         chosen: Mapping[str, str],
     ) -> Completion: ...
     def subscribe(self, listener: Callable[[str, str | None], None]) -> Callable[[], None]:
-        """Be told of changes: `listener(kind, uri)` with kind `tools`, `prompts`, `resources`
+        """Get notified of changes: `listener(kind, uri)` with kind `tools`, `prompts`, `resources`
         (lists changed) or `resource` (that uri was updated). Returns how to stop."""
         ...
 

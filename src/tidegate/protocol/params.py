@@ -22,6 +22,15 @@ class Answered(Params, kw_only=True):
     request_state: str | None = None
 
 
+class BareParams(Answered, kw_only=True):
+    """Parameters of a method that is not part of MCP: `fields` are those that are not ours."""
+
+    fields: Any = None
+
+
+_OURS = frozenset({"_meta", "inputResponses", "requestState"})
+
+
 class CallTool(Answered, kw_only=True):
     name: str
     arguments: dict[str, Any] | None = None
@@ -109,6 +118,14 @@ def read(kind: type[P], raw: msgspec.Raw | None) -> P:
         return decoder.decode(raw if raw is not None else b"{}")
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+
+
+def read_bare(raw: msgspec.Raw | None) -> BareParams:
+    """The parameters of a method that is not part of MCP. Raises: RpcError INVALID_PARAMS."""
+    params = read(BareParams, raw)
+    given: dict[str, Any] = msgspec.json.decode(raw) if raw is not None else {}
+    params.fields = {name: value for name, value in given.items() if name not in _OURS}
+    return params
 
 
 def _check_number(text: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate.protocol.frames import encode, quote
+from tidegate.protocol.jsonrpc import encode, quote
 from tidegate.protocol.model import (
     Completion,
     Content,

@@ -14,16 +14,17 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tidegate.actors import Actor
-from tidegate.cancellation import Cancellation
-from tidegate.protocol.frames import request_frame
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.protocol.jsonrpc import request_frame
 from tidegate.protocol.model import Info, LogLevel
 from tidegate.protocol.revisions import Revision
+from tidegate.protocol.session_state import SessionState
 
 KEPT_MESSAGES = 256
 
 
-class Outlet(Protocol):
+class MessageSender(Protocol):
     """Where messages to the client go; sending never blocks and never raises.
 
     Nothing arrives where `open` is False: the client takes no messages beside the reply.
@@ -59,11 +60,12 @@ class Session:
         """Whether this client has sent a request of the stateless era (stdio only)."""
         self.log_level: LogLevel = "info"
         self.subscribed: set[str] = set()
-        self.outlet: Outlet | None = None
+        self.outlet: MessageSender | None = None
         self.running: dict[bytes, Cancellation] = {}
         self.streams: dict[str, Stream] = {}
         self.last_active = time.monotonic()
         self.unsubscribe: Callable[[], None] | None = None
+        self.state = SessionState()
         self._asked: dict[bytes, asyncio.Future[Mapping[str, Any]]] = {}
         self._next_ask = 0
         self._unsent: deque[bytes] = deque(maxlen=KEPT_MESSAGES)
@@ -75,18 +77,22 @@ class Session:
         else:
             self._unsent.append(message)
 
-    def attach(self, outlet: Outlet) -> None:
+    def attach(self, outlet: MessageSender) -> None:
         """Make `outlet` the stream for messages that belong to no request."""
         self.outlet = outlet
         while self._unsent:
             outlet.send(self._unsent.popleft())
 
-    def detach(self, outlet: Outlet) -> None:
+    def detach(self, outlet: MessageSender) -> None:
         if self.outlet is outlet:
             self.outlet = None
 
     async def request(
-        self, outlet: Outlet, method: str, params: Mapping[str, Any], cancellation: Cancellation
+        self,
+        outlet: MessageSender,
+        method: str,
+        params: Mapping[str, Any],
+        cancellation: Cancellation,
     ) -> Mapping[str, Any]:
         """Ask the client and wait. Raises: AskFailed if it answers with an error or goes."""
         if not outlet.open:
@@ -132,6 +138,7 @@ class Session:
             self.unsubscribe = None
         if self.outlet is not None:
             self.outlet.stop()
+        self.state.close()
 
 
 class AskFailed(Exception):

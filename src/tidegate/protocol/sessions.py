@@ -10,8 +10,9 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator
 
-from tidegate.actors import Actor
+from tidegate.model.actors import Actor
 from tidegate.protocol.session import Session
+from tidegate.protocol.session_state import SessionStates
 
 MOST_SESSIONS = 4096
 MOST_OF_ACTOR = 1024
@@ -33,6 +34,8 @@ class Sessions:
         self._of_actor: Counter[str] = Counter()
         self._idle_s = idle_s
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self.states = SessionStates()
+        """What tools keep for clients of the stateless era, which have no session."""
 
     def open(self, actor: Actor) -> Session:
         """A new session for `actor`; the least recently used one ends if there are too many."""
@@ -62,18 +65,21 @@ class Sessions:
 
     def actors(self) -> Iterator[Actor]:
         """Whose the sessions are; one with several comes several times."""
-        return (session.actor for session in self._sessions.values())
+        yield from (session.actor for session in self._sessions.values())
+        yield from self.states.actors()
 
     def end_of(self, ids: Collection[str]) -> None:
         """End the sessions of these actors."""
         for session in list(self._sessions.values()):
             if session.actor.id in ids:
                 self.end(session)
+        self.states.end_of(ids)
 
     def close(self) -> None:
         """End every session."""
         for session in list(self._sessions.values()):
             self.end(session)
+        self.states.close()
 
     def _sweep(self) -> None:
         oldest_allowed = time.monotonic() - self._idle_s

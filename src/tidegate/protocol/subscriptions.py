@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from tidegate.protocol import params as p
-from tidegate.protocol.exchange import Exchange
-from tidegate.protocol.frames import encode, notification_frame
-from tidegate.protocol.offering import Offering
+from tidegate.protocol.jsonrpc import encode, notification_frame
+from tidegate.protocol.request import McpRequest
+from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.session import Session
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
@@ -26,7 +26,7 @@ _LIST_CHANGED = {
 _UPDATED = "notifications/resources/updated"
 
 
-async def listen(offering: Offering, exchange: Exchange, params: p.Listen) -> bytes:
+async def listen(offering: ServedServer, exchange: McpRequest, params: p.Listen) -> bytes:
     """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
     wanted = params.notifications
     meta = {SUBSCRIPTION_KEY: msgspec.Raw(exchange.id)}
@@ -61,7 +61,7 @@ async def listen(offering: Offering, exchange: Exchange, params: p.Listen) -> by
     return encode({"resultType": "complete", "_meta": meta})
 
 
-def follow(offering: Offering, session: Session) -> None:
+def follow(offering: ServedServer, session: Session) -> None:
     """Send a session of the handshake era what it may hear of, until it is closed."""
     capabilities = offering.server.capabilities
 

@@ -1,6 +1,6 @@
 """Writes rows as CSV, JSON or SQL, chunk by chunk, so that no result is ever held whole.
 
-A writer is a `pages.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
+A writer is a `model.results.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
 
     csv    RFC 4180: a header, CRLF, quotes where needed. NULL is an empty field, an empty text
            is "". A text that a spreadsheet would take for a formula gets an apostrophe before
@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.pages import Column
-from tidegate.results.literals import Write, literals
-from tidegate.results.types import encode_rows, text
+from tidegate.model.results import Column
+from tidegate.results.json_values import encode_rows, text
+from tidegate.results.literals import literals
+from tidegate.sql.dialects.model import Write
 from tidegate.sql.quoting import identifier
 
 Format = Literal["csv", "json", "sql"]
@@ -59,7 +60,7 @@ class JsonWriter:
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
         for row in rows:
-            # By way of the rendering that every page has, which mends what is no text.
+            # With the rendering of pages, which repairs invalid text.
             values = msgspec.json.decode(encode_rows([row]), type=list[list[msgspec.Raw]])[0]
             fields = dict(zip(self._names, values, strict=True))
             self._put(self._before + msgspec.json.encode(fields))
@@ -72,7 +73,8 @@ class JsonWriter:
 class SqlWriter:
     """Writes a result as INSERT statements into `table`, which is written as it is given.
 
-    `overriding`: the table gives one of its columns values of its own unless told otherwise.
+    `overriding`: the table gives one of its columns values of its own unless the statement
+    overrides it.
     """
 
     def __init__(self, put: Put, table: str, dialect: str, *, overriding: bool = False) -> None:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.pages import Column, Limits, Page, Truncation
-from tidegate.results.types import Rows, append_rows, encode, encode_rows
+from tidegate.model.results import Column, Limits, Page, Truncation
+from tidegate.results.json_values import Rows, append_rows, encode, encode_rows
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
@@ -33,8 +33,8 @@ decode = msgspec.json.decode
 
 
 class PageBuilder:
-    """Builds one page: `await cursor.pour(builder)`, or `add` what `wanted` asks for
-    until it is 0."""
+    """Builds one page: `await cursor.fetch_into(builder)`, or `write` as many rows as
+    `remaining` asks for until it is 0."""
 
     __slots__ = (
         "_as_text",
@@ -92,7 +92,7 @@ class PageBuilder:
         return max(1, self._bytes // max(1, self._count))
 
     @property
-    def wanted(self) -> int:
+    def remaining(self) -> int:
         """How many rows to fetch next; 0: enough. One row more than allowed tells of a cut."""
         if self._ended:
             return 0
@@ -104,7 +104,7 @@ class PageBuilder:
         fitting = CHUNK_BYTES * self._count // self._bytes
         return max(1, min(rest, fitting, MAX_CHUNK_ROWS))
 
-    def add(self, rows: Rows) -> None:
+    def write(self, rows: Rows) -> None:
         """Take the rows that were fetched; none means that the result has ended."""
         before = self._count
         room = self._limits.max_rows - before

@@ -11,7 +11,7 @@ from math import log
 
 import msgspec
 
-from tidegate.metadata import Catalog, Table
+from tidegate.model.schema import Catalog, Table
 
 _NAME, _COLUMN, _COMMENT = 10.0, 4.0, 1.5
 _EXACT, _PREFIX, _INSIDE = 1.0, 0.6, 0.35
@@ -198,7 +198,7 @@ class Indexes:
         self._kept: dict[str, Index] = {}
 
     def of(self, source: str, catalog: Catalog) -> Index:
-        """The index of exactly this catalog: another stamp, or other contents, build anew."""
+        """The index of exactly this catalog: another stamp, or other contents, rebuild it."""
         index = self._kept.pop(source, None)
         if index is None or not _same(index.catalog, catalog):
             index = Index(catalog)
@@ -209,4 +209,4 @@ class Indexes:
 
 
 def _same(one: Catalog, other: Catalog) -> bool:
-    return one is other or (one.stamp == other.stamp and one == other)
+    return one is other or (one.version == other.version and one == other)

@@ -10,20 +10,20 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tidegate.errors import FATES, Code
+from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
-from tidegate.sql.forms import read
-from tidegate.sql.opinion import CODES, READS, Opinion, Refusal, highest
+from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
+from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.scan import scan
-from tidegate.sql.template import template
-from tidegate.statements import Effect, Judgement
+from tidegate.sql.statement_kinds import classify_statement, verb_of
 
 SMALL = 4_096
 """Characters up to which a text is kept by the thousand; of longer ones only a few are."""
 
-TOO_DEEP = Opinion(
+TOO_DEEP = Finding(
     Effect.UNKNOWN, "tree.depth", "The statement nests too deep to be read", Code.SQL_TOO_DEEP
 )
-FAILED = Opinion(
+FAILED = Finding(
     Effect.UNKNOWN,
     "judge.failed",
     "The judge failed on the statement, which is a fault of its own",
@@ -38,60 +38,67 @@ def judge(text: str, dialect: str) -> Judgement:
     return _small(text, dialect) if len(text) <= SMALL else _large(text, dialect)
 
 
-def judge_anew(text: str, dialect: str) -> Judgement:
+def judge_uncached(text: str, dialect: str) -> Judgement:
     """The judgement of one text, not from the cache."""
     try:
         tables = find(dialect)
-        reading = read(scan(text, tables), tables)
+        tokens = scan(text, tables)
+        reading = classify_statement(tokens, tables)
+        verb = verb_of(tokens, tables)
     except Refusal as refusal:
-        return _judgement(refusal.opinion)
+        return _judgement(refusal.finding)
     except RecursionError:
         return _judgement(TOO_DEEP)
     except Exception:  # noqa: BLE001 - a fault of ours must not let a statement pass, nor tell more
         return _judgement(FAILED)
-    opinion = highest(reading.opinions)
+    finding = most_severe(reading.opinions)
     return _judgement(
-        opinion,
+        finding,
         tuple(reading.tables),
         tuple(reading.functions),
-        reading.unqualified and opinion.effect is Effect.WRITE,
+        reading.unqualified and finding.effect is Effect.WRITE,
         reading.returns_rows,
+        verb,
     )
 
 
 def _judgement(
-    opinion: Opinion,
+    finding: Finding,
     tables: tuple[str, ...] = (),
     functions: tuple[str, ...] = (),
     unqualified: bool = False,
     returns_rows: bool = True,
+    verb: str = "",
 ) -> Judgement:
-    if opinion is READS:
-        return Judgement(Effect.READ, opinion.rule, opinion.reason, None, None, tables, functions)
-    code = opinion.code or CODES[opinion.effect]
+    if finding is READS:
+        return Judgement(
+            Effect.READ, finding.rule, finding.reason, tables=tables, functions=functions, verb=verb
+        )
+    code = finding.code or CODES[finding.effect]
     return Judgement(
-        opinion.effect,
-        opinion.rule,
-        opinion.reason,
+        finding.effect,
+        finding.rule,
+        finding.reason,
         code.value,
-        opinion.hint or FATES[code].hint,
+        finding.hint or FATES[code].hint,
         tables,
         functions,
         unqualified,
         returns_rows,
+        verb=verb,
     )
 
 
 def _judge_small(text: str, dialect: str) -> Judgement:
     """By its template where that only reads; else by itself, so that reasons name what it says."""
-    alike = template(text)
+    alike = fingerprint(text)
     if alike != text:
         judgement = _templates(alike, dialect)
         if judgement.effect is Effect.READ:
             return judgement
-    return judge_anew(text, dialect)
+    return judge_uncached(text, dialect)
 
 
-_templates = lru_cache(maxsize=512)(judge_anew)
+_templates = lru_cache(maxsize=512)(judge_uncached)
 _small = lru_cache(maxsize=1024)(_judge_small)
-_large = lru_cache(maxsize=16)(judge_anew)
+_large = lru_cache(maxsize=16)(judge_uncached)

@@ -10,9 +10,9 @@ import re
 from typing import NamedTuple
 
 from tidegate.errors import Code
-from tidegate.sql.dialects.model import Lexis, words
-from tidegate.sql.opinion import Refusal
-from tidegate.sql.pattern import pattern
+from tidegate.sql.dialects.model import LexicalRules, words
+from tidegate.sql.finding import Refusal
+from tidegate.sql.token_regex import token_regex
 
 WORD, NAME, STRING, NUMBER, PARAM, OP = "word", "name", "string", "number", "param", "op"
 
@@ -48,7 +48,7 @@ _MARKS = words("( ) [ ] { } . , ; : :: := =>")
 _SIGNS_NEED_ONE_OF = frozenset("~!@#%^&|`?")
 
 
-def lex(text: str, lexis: Lexis) -> list[Token]:
+def lex(text: str, lexical_rules: LexicalRules) -> list[Token]:
     """The tokens of a text, comments left out. Raises: Refusal for what cannot be read."""
     position = 0
     if not text.isascii():
@@ -57,7 +57,7 @@ def lex(text: str, lexis: Lexis) -> list[Token]:
             raise _hidden(turning)
         position = _leading(text)
     tokens: list[Token] = []
-    match = pattern(lexis).match
+    match = token_regex(lexical_rules).match
     escaped = False
     while True:
         found = match(text, position)
@@ -71,14 +71,14 @@ def lex(text: str, lexis: Lexis) -> list[Token]:
         if kind == WORD:
             tokens.append(_word(raw, at))
         elif kind == OP or kind == "qualified":
-            _add_operator(tokens, raw, at, lexis)
+            _add_operator(tokens, raw, at, lexical_rules)
         elif kind in _AS_WRITTEN:
             tokens.append(Token(kind, "", raw, at))
         elif kind == "comment":
             _check_line_ends(raw)
             continue
         elif kind == "block":
-            position = _skip_comment(text, at, lexis)
+            position = skip_comment(text, at, lexical_rules)
             continue
         elif kind == "dollar":
             closing = text.find(raw, position)
@@ -89,7 +89,7 @@ def lex(text: str, lexis: Lexis) -> list[Token]:
         else:
             if escaped and kind in _CONTINUING:
                 raise _continued()
-            tokens.append(_quoted(raw, at, kind, lexis))
+            tokens.append(_quoted(raw, at, kind, lexical_rules))
         escaped = kind == "escape"
 
 
@@ -103,9 +103,9 @@ def _word(raw: str, at: int) -> Token:
     return Token(WORD, "", raw, at)
 
 
-def _quoted(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
+def _quoted(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
     if kind in _NAMING:
-        return _name(raw, at, lexis)
+        return _name(raw, at, lexical_rules)
     if kind == "unicode":
         raise Refusal(
             Code.SQL_UNREADABLE,
@@ -113,18 +113,18 @@ def _quoted(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
             "Names with Unicode escapes (U&) are not read",
             "Write the characters themselves.",
         )
-    return _string(raw, at, kind, lexis)
+    return _string(raw, at, kind, lexical_rules)
 
 
-def _add_operator(tokens: list[Token], raw: str, at: int, lexis: Lexis) -> None:
-    if raw in _MARKS or raw in lexis.operators:
+def _add_operator(tokens: list[Token], raw: str, at: int, lexical_rules: LexicalRules) -> None:
+    if raw in _MARKS or raw in lexical_rules.operators:
         tokens.append(Token(OP, raw, raw, at))
         return
     head = raw
-    if lexis.operator_runs and _SIGNS_NEED_ONE_OF.isdisjoint(raw):
+    if lexical_rules.operator_runs and _SIGNS_NEED_ONE_OF.isdisjoint(raw):
         # PostgreSQL gives trailing signs back, unless the operator holds one of these.
         head = raw.rstrip("+-") or raw[0]
-    if head not in lexis.operators:
+    if head not in lexical_rules.operators:
         raise Refusal(
             Code.SQL_UNKNOWN,
             "operator.unlisted",
@@ -137,10 +137,10 @@ def _add_operator(tokens: list[Token], raw: str, at: int, lexis: Lexis) -> None:
     )
 
 
-def _name(raw: str, at: int, lexis: Lexis) -> Token:
+def _name(raw: str, at: int, lexical_rules: LexicalRules) -> Token:
     quote = raw[-1]
     content = raw[1:-1].replace(quote * 2, quote)
-    if quote == '"' and lexis.double_quoted == "string":
+    if quote == '"' and lexical_rules.double_quoted == "string":
         return Token(STRING, "", content, at)
     hidden = None if content.isascii() else _HIDDEN.search(content)
     if hidden is not None:
@@ -150,40 +150,44 @@ def _name(raw: str, at: int, lexis: Lexis) -> Token:
     return Token(NAME, "", content, at)
 
 
-def _string(raw: str, at: int, kind: str, lexis: Lexis) -> Token:
+def _string(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
     content = raw[raw.index("'") + 1 : -1]
     if kind == "escaped":
         # UESCAPE may make an escape of any character, so whatever it says is no plain text.
         return Token(STRING, "", f"\\{content}", at)
     if "\\" in content:
-        if lexis.backslashes == "ambiguous" and (content[-1] == "\\" or "\\'" in content):
+        if lexical_rules.backslashes == "ambiguous" and (content[-1] == "\\" or "\\'" in content):
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "text.backslash",
                 "A backslash before a quote is read differently by databases",
                 "Double the quote, and put no backslash before it.",
             )
-        if lexis.backslashes == "escape" or kind == "escape":
+        if lexical_rules.backslashes == "escape" or kind == "escape":
             # What the escapes stand for does not matter, only that it is no plain text.
             return Token(STRING, "", content.replace("\\", "\\\\"), at)
     return Token(STRING, "", content.replace("''", "'"), at)
 
 
-def _skip_comment(text: str, at: int, lexis: Lexis) -> int:
+def skip_comment(text: str, at: int, lexical_rules: LexicalRules) -> int:
     """The position after the block comment that starts at `at`."""
     opening = text[at + 2 : at + 4]
-    if opening[:1] == "+" and lexis.comments == "ambiguous":
+    if opening[:1] == "+" and lexical_rules.comments == "ambiguous":
         closing = text.find("*/", at)
         if _HINT.fullmatch(text, at, closing + 2 if closing > 0 else len(text)):
             return closing + 2
-    if lexis.executable_comments and (opening[:1] in "!+" or opening in ("M!", "m!")) and opening:
+    if (
+        lexical_rules.executable_comments
+        and (opening[:1] in "!+" or opening in ("M!", "m!"))
+        and opening
+    ):
         raise Refusal(
             Code.SQL_UNREADABLE,
             "text.executable_comment",
             "Comments that the database executes (/*! */, /*M! */, /*+ */) are not read",
             "Write plain SQL without it.",
         )
-    if lexis.comments == "flat":
+    if lexical_rules.comments == "flat":
         closing = text.find("*/", at + 2)
         if closing < 0:
             raise _unterminated("comment", at)
@@ -196,7 +200,7 @@ def _skip_comment(text: str, at: int, lexis: Lexis) -> int:
                 return edge.end()
             continue
         depth += 1
-        if depth > 1 and lexis.comments == "ambiguous":
+        if depth > 1 and lexical_rules.comments == "ambiguous":
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "text.nested_comment",

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import Code
-from tidegate.sql.opinion import Refusal
+from tidegate.sql.finding import Refusal
 
 if TYPE_CHECKING:
     from sqlglot.expressions.core import Expression

@@ -10,22 +10,26 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tidegate.metadata import Catalog
+from tidegate.model.schema import Catalog
+from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token
-from tidegate.sql.opinion import Refusal
+from tidegate.sql.masking.derived_tables import DerivedTables
+from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
+from tidegate.sql.masking.model import DataRules, is_masked
+from tidegate.sql.masking.names import Names
+from tidegate.sql.masking.parsed_statement import replace_spans
+from tidegate.sql.masking.rewrite_templates import (
+    LONGEST,
+    Anchor,
+    RewriteTemplate,
+    anchored,
+    placed,
+)
+from tidegate.sql.masking.rewriter import MaskedStatement
 from tidegate.sql.scan import scan
-from tidegate.sql.shield.cover import Cover
-from tidegate.sql.shield.model import Shield, masked
-from tidegate.sql.shield.names import Names
-from tidegate.sql.shield.pattern import LONGEST, Anchor, Pattern, anchored, placed
-from tidegate.sql.shield.reading import splice
-from tidegate.sql.shield.statement import Covered
-from tidegate.sql.shield.terms import FENCES
-
-_SPOKEN = {"postgresql": "postgres", "mariadb": "mysql"}
-_NO_KEY = "0" * 32
-_SHORTEST = 6
 
 
 class _Known:
@@ -44,66 +48,93 @@ class _Known:
 
 
 def rewrite(
-    text: str, dialect: str, shield: Shield, catalog: Catalog, key: str, schema: str | None = None
-) -> str:
-    """The statement as it may run under the shield; the same text if it touches nothing hidden.
+    statement: Statement,
+    dialect: str,
+    data_rules: DataRules,
+    catalog: Catalog,
+    key: str,
+    schema: str | None = None,
+) -> Statement:
+    """The statement as it may run under the rules; the same text if it touches nothing hidden.
 
-    `catalog` is the whole one of the database, `key` makes the hashes ours: letters and digits, 16
-    or more. `schema` is where unqualified names are looked for, if not in the catalog's default.
-    Raises: GateError POLICY_MASKED.
+    `catalog` is the whole one of the database. `key` makes the hashes ours: 16 or more letters and
+    digits. It is added to the parameters of a statement that reads a hashed column, and is never
+    part of the text. `schema` is where unqualified names are looked for, if not in the catalog's
+    default.
+    Raises: TidegateError POLICY_MASKED, POLICY_TABLE; ARGUMENT_INVALID if the placeholders do not
+    fit the parameters.
     """
-    return _rewritten(text, _under(dialect, shield, catalog, key, schema))
+    _check_key(key)
+    written = _rewritten(statement.text, _under(dialect, data_rules, catalog, schema))
+    return _bound(statement, written, key, find(dialect))
 
 
-def rewrite_anew(
-    text: str, dialect: str, shield: Shield, catalog: Catalog, key: str, schema: str | None = None
-) -> str:
+def rewrite_uncached(
+    statement: Statement,
+    dialect: str,
+    data_rules: DataRules,
+    catalog: Catalog,
+    key: str,
+    schema: str | None = None,
+) -> Statement:
     """What `rewrite` gives, not from what is kept of it or of others of its pattern.
 
-    Raises: GateError POLICY_MASKED, POLICY_TABLE; Refusal for what cannot be read.
+    Raises: TidegateError POLICY_MASKED, POLICY_TABLE; Refusal for what cannot be read.
     """
-    under = _under(dialect, shield, catalog, key, schema)
-    return _covered(text, scan(text, find(under.dialect)), under).rewritten()
-
-
-def _under(dialect: str, shield: Shield, catalog: Catalog, key: str, schema: str | None) -> _Under:
-    if len(key) < 16 or not key.isascii() or not key.isalnum():
-        raise masked("The key of the hashes is not fit for use", "shield.key")
-    dialect = _SPOKEN.get(dialect, dialect)
-    if dialect not in FENCES:
-        raise masked(f"Masks are not known for {dialect}", "shield.dialect")
-    return _Under(dialect, shield, _Known(catalog), key, schema)
+    _check_key(key)
+    under = _under(dialect, data_rules, catalog, schema)
+    tokens = scan(statement.text, find(under.dialect))
+    written = _masked_statement(statement.text, tokens, under).rewrite()
+    return _bound(statement, _Written(written, tokens), key, find(dialect))
 
 
 def rewrite_explained(
-    text: str, dialect: str, shield: Shield, catalog: Catalog, key: str, schema: str | None = None
-) -> str:
-    """The statement as its plan may be asked for: for who puts EXPLAIN before it later. A plan
-    shows expressions, so the hashes in it have no key. Raises: GateError POLICY_MASKED."""
+    statement: Statement,
+    dialect: str,
+    data_rules: DataRules,
+    catalog: Catalog,
+    key: str,
+    schema: str | None = None,
+) -> Statement:
+    """The statement as its plan may be asked for, by an engine that puts EXPLAIN before it. Nothing
+    is computed for a plan, so the hashes in it have no key. Raises: TidegateError POLICY_MASKED."""
     lead = "EXPLAIN "
-    return rewrite(lead + text, dialect, shield, catalog, key, schema).removeprefix(lead)
+    whole = Statement(lead + statement.text, statement.params)
+    written = rewrite(whole, dialect, data_rules, catalog, key, schema)
+    return Statement(written.text.removeprefix(lead), statement.params)
 
 
-def veiled(message: str, key: str) -> str:
-    """A message of the database's without what it quotes of the key."""
-    at = 0
-    while at + _SHORTEST <= len(message):
-        size = _SHORTEST
-        if message[at : at + size] not in key:
-            at += 1
-            continue
-        while at + size < len(message) and message[at : at + size + 1] in key:
-            size += 1
-        message = f"{message[:at]}***{message[at + size :]}"
-        at += 3
-    return message
+def _check_key(key: str) -> None:
+    if len(key) < 16 or not key.isascii() or not key.isalnum():
+        raise is_masked("The key of the hashes is not fit for use", "shield.key")
+
+
+def _bound(statement: Statement, written: _Written, key: str, dialect: Dialect) -> Statement:
+    if KEY not in written.text:
+        return Statement(written.text, statement.params)
+    return bind_key(written.text, written.tokens, statement.params, key, dialect)
+
+
+def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | None) -> _Under:
+    spoken = find(dialect)
+    if not spoken.fence:
+        raise is_masked(f"Masks are not known for {dialect}", "shield.dialect")
+    return _Under(spoken.name, data_rules, _Known(catalog), KEY, schema)
+
+
+class _Written(NamedTuple):
+    """A rewritten text in which `KEY` marks the places of the key, and the tokens of the text that
+    the caller wrote."""
+
+    text: str
+    tokens: list[Token]
 
 
 class _Under(NamedTuple):
-    """What a statement is rewritten under."""
+    """What a statement is rewritten under. `key` is the term in the key's place."""
 
     dialect: str
-    shield: Shield
+    data_rules: DataRules
     known: _Known
     key: str
     schema: str | None
@@ -118,50 +149,52 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _rewritten(text: str, under: _Under) -> str:
+def _rewritten(text: str, under: _Under) -> _Written:
     try:
+        if KEY in text:
+            raise is_masked("The statement holds a NUL character", "shield.text")
         tokens = scan(text, find(under.dialect))
-        return _followed(text, tokens, under)
+        return _Written(_followed(text, tokens, under), tokens)
     except Refusal as refusal:
-        raise masked(
+        raise is_masked(
             "Some of this source is hidden from this caller, and the statement cannot be"
-            f" rewritten: {refusal.opinion.reason}",
-            refusal.opinion.rule,
+            f" rewritten: {refusal.finding.reason}",
+            refusal.finding.rule,
         ) from None
     except RecursionError:
-        raise masked("The statement nests too deep to be rewritten", "shield.depth") from None
+        raise is_masked("The statement nests too deep to be rewritten", "shield.depth") from None
 
 
 def _followed(text: str, tokens: list[Token], under: _Under) -> str:
     """The statement rewritten like one of its pattern was, else by itself."""
     if len(text) > LONGEST or find(under.dialect).roots.get(tokens[0].key) != "query":
-        return _covered(text, tokens, under).rewritten()
-    pattern = Pattern(text, tokens)
+        return _masked_statement(text, tokens, under).rewrite()
+    pattern = RewriteTemplate(text, tokens)
     plan = _planned(pattern, under)
     if plan.anchors is not None:
-        return splice(text, placed(plan.anchors, pattern))
-    return plan.written if plan.text == text else _covered(text, tokens, under).rewritten()
+        return replace_spans(text, placed(plan.anchors, pattern))
+    return plan.written if plan.text == text else _masked_statement(text, tokens, under).rewrite()
 
 
 @lru_cache(maxsize=512)
-def _planned(pattern: Pattern, under: _Under) -> _Plan:
-    statement = _covered(pattern.text, pattern.tokens, under)
-    written = statement.rewritten()
+def _planned(pattern: RewriteTemplate, under: _Under) -> _Plan:
+    statement = _masked_statement(pattern.text, pattern.tokens, under)
+    written = statement.rewrite()
     edits = statement.edits
     anchors = None if edits is None else anchored(edits, pattern)
-    if anchors is not None and splice(pattern.text, placed(anchors, pattern)) != written:
+    if anchors is not None and replace_spans(pattern.text, placed(anchors, pattern)) != written:
         anchors = None
     return _Plan(pattern.text, written, anchors)
 
 
-def _covered(text: str, tokens: list[Token], under: _Under) -> Covered:
+def _masked_statement(text: str, tokens: list[Token], under: _Under) -> MaskedStatement:
     dialect = find(under.dialect)
     if dialect.roots.get(tokens[0].key) == "explain":
-        under = under._replace(key=_NO_KEY)  # a plan shows expressions
-    return Covered(text, tokens, dialect, _cover(under))
+        under = under._replace(key=NO_KEY)  # a plan shows expressions
+    return MaskedStatement(text, tokens, dialect, _cover(under))
 
 
 @lru_cache(maxsize=32)
-def _cover(under: _Under) -> Cover:
-    names = Names(under.known.catalog, under.dialect, under.schema)
-    return Cover(under.shield, names, under.key)
+def _cover(under: _Under) -> DerivedTables:
+    names = Names(under.known.catalog, find(under.dialect), under.schema)
+    return DerivedTables(under.data_rules, names, under.key)

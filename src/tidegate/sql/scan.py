@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tidegate.errors import Code
 from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token, lex
-from tidegate.sql.opinion import Refusal
 
 MAX_BYTES = 102_400
 MAX_DEPTH = 64
@@ -24,7 +24,7 @@ def scan(text: str, dialect: Dialect) -> list[Token]:
     Raises: Refusal SQL_EMPTY, SQL_TOO_LONG, SQL_TOO_DEEP, SQL_MULTIPLE, SQL_UNREADABLE.
     """
     _check_bytes(text)
-    tokens = lex(text, dialect.lexis)
+    tokens = lex(text, dialect.lexical_rules)
     while tokens and tokens[-1].key == ";":
         tokens.pop()
     first = 0

@@ -1,30 +1,100 @@
-"""What the gate asks of its state: sources, tokens and history, by record and never by SQL.
+"""The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The docstrings are the contract; `tests/contract/stores` holds it for every store. Several
-processes may share one store: what one changes, the others see on their next call.
+A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
+every implementation. Several processes may share one state. Every method is safe to call from any
+thread and may wait for a disk or a network, so an event loop calls it in a thread. The exceptions
+say "from memory": they answer at once, from a snapshot that is at most `MAX_AGE_S` behind what
+other processes did, and never behind what this process did.
+
+Every method may raise TidegateError STATE_FAILED if the state cannot be read or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from tidegate.actors import Scope
-from tidegate.replies import HistoryEntry
-from tidegate.sources import Source
+from tidegate.model.actors import Scope
+from tidegate.model.replies import HistoryEntry
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun
 
-__all__ = ["Area", "HistoryEntry", "Store", "TokenEntry"]
+__all__ = [
+    "MAX_AGE_S",
+    "MAX_TABS",
+    "ApprovalBounds",
+    "ApprovalState",
+    "ApprovalStore",
+    "HistoryEntry",
+    "HistoryStore",
+    "Pairing",
+    "PairingState",
+    "PairingStore",
+    "PendingApproval",
+    "Rights",
+    "SharedStore",
+    "SourceStore",
+    "State",
+    "Subject",
+    "TabEntry",
+    "TabKind",
+    "TokenEntry",
+    "TokenStore",
+    "WindowEntry",
+    "WindowStore",
+]
 
-Area = Literal["sources", "tokens"]
+MAX_AGE_S = 0.25
+"""How far an answer from memory may be behind a change that another process made."""
+
+
+# Sources
+
+
+class SourceStore(Protocol):
+    """The saved sources."""
+
+    def generation(self) -> int:
+        """A number that differs after any change of a source. From memory."""
+        ...
+
+    def list(self) -> tuple[Source, ...]:
+        """The saved sources by name. From memory, once they were read."""
+        ...
+
+    def find(self, name: str) -> Source | None:
+        """The saved source of that name. From memory, once it was read."""
+        ...
+
+    def add(self, source: Source) -> None:
+        """Save a source. Raises: TidegateError ARGUMENT_INVALID if its name or id is taken."""
+        ...
+
+    def change(self, source: Source, was: Source) -> bool:
+        """Keep other settings of a source; its name and id stay.
+
+        False if the saved source is not what it `was`: otherwise a mask that another process has
+        added meanwhile would be lost.
+        """
+        ...
+
+    def remove(self, name: str) -> bool:
+        """Remove a source; False if there was none."""
+        ...
+
+
+# Tokens
 
 
 class TokenEntry(msgspec.Struct, frozen=True):
     """A token without its secret. `prefix` is the start of the plaintext, to tell tokens apart.
 
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
-    `tables` that of tables there, None all; `revoked_at` is never taken back.
+    `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
+    what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
+    were made before version 4 of the state.
     """
 
     id: str
@@ -38,75 +108,56 @@ class TokenEntry(msgspec.Struct, frozen=True):
     revoked_at: float | None = None
     tags: frozenset[str] | None = None
     tables: frozenset[str] | None = None
+    scram_verifier: str | None = None
 
 
-class Store(Protocol):
-    """Where state lives. Methods are synchronous, short and safe to call from any thread.
+class TokenStore(Protocol):
+    """The tokens, by the digest of their secret."""
 
-    Each may raise GateError STATE_FAILED when the store cannot be reached or written.
-    """
-
-    def generation(self, area: Area) -> int:
-        """A number that differs after any change of rights in `area`, whoever made it.
-
-        Microseconds, so that callers can keep what they read and ask this on every call.
-        """
+    def generation(self) -> int:
+        """A number that differs after any change of a token's rights. From memory."""
         ...
 
-    def sources(self) -> tuple[Source, ...]:
-        """The saved sources by name. Kept in memory until the sources' generation changes."""
-        ...
-
-    def source(self, name: str) -> Source | None:
-        """The saved source of that name. Kept in memory like `sources`."""
-        ...
-
-    def add_source(self, source: Source) -> None:
-        """Save a source. Raises: GateError ARGUMENT_INVALID if its name or id is taken."""
-        ...
-
-    def change_source(self, source: Source, was: Source) -> bool:
-        """Keep other settings of a source, its name and id stay; False if it is not what it `was`
-        any more, lest a mask be lost that another process has added meanwhile."""
-        ...
-
-    def remove_source(self, name: str) -> bool:
-        """Forget a source; False if there was none."""
-        ...
-
-    def tokens(self) -> tuple[TokenEntry, ...]:
+    def list(self) -> tuple[TokenEntry, ...]:
         """Every token, also expired and revoked ones, in the order they were made."""
         ...
 
-    def add_token(self, entry: TokenEntry, digest: bytes) -> None:
+    def add(self, entry: TokenEntry, digest: bytes) -> None:
         """Keep a token under the digest of its secret.
 
         A token of the same name that has expired by `entry.created_at` is revoked.
-        Raises: GateError ARGUMENT_INVALID if an active token has the name.
+        Raises: TidegateError ARGUMENT_INVALID if an active token has the name.
         """
         ...
 
-    def token_by_digest(self, digest: bytes) -> TokenEntry | None:
+    def by_digest(self, digest: bytes) -> TokenEntry | None:
         """The token whose secret has this digest, also if it is expired or revoked."""
         ...
 
-    def revoke_token(self, name: str, at: float) -> TokenEntry | None:
+    def revoke(self, name: str, at: float) -> TokenEntry | None:
         """Revoke the active token of that name for good; None if there is none."""
         ...
 
-    def revoked_tokens(self, ids: Collection[str]) -> frozenset[str]:
+    def revoked(self, ids: Collection[str]) -> frozenset[str]:
         """Those of `ids` that are tokens and revoked."""
         ...
 
-    def touch_tokens(self, uses: Mapping[str, float]) -> None:
-        """Note when tokens, by id, were last used. Never moves a time back."""
+    def touch(self, uses: Mapping[str, float]) -> None:
+        """Save when tokens, by id, were last used. Never moves a time back."""
         ...
 
-    def add_history(self, entries: Sequence[HistoryEntry]) -> None:
+
+# History
+
+
+class HistoryStore(Protocol):
+    """The statements that were run."""
+
+    def add(self, entries: Sequence[HistoryEntry]) -> None:
         """Add entries in one transaction; the order given is their order in time."""
         ...
 
-    def search_history(
+    def search(
         self,
         words: Sequence[str],
         *,
@@ -123,10 +174,340 @@ class Store(Protocol):
         """
         ...
 
-    def trim_history(self, keep: int, since: float) -> int:
+    def trim(self, keep: int, since: float) -> int:
         """Remove all but the newest `keep` entries and all before `since`; how many went."""
         ...
 
+
+# Approvals
+
+ApprovalState = Literal["pending", "allowed", "denied", "used", "expired"]
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What a person is shown of a call. `statement` and `params` hold no secrets.
+
+    `withheld`: something was left out of them, because it may be a secret. `params` are as text,
+    None if there are none. `guarded`: the caller may not see the rows, so its client may not.
+    """
+
+    actor_name: str
+    client: str
+    surface: str
+    tool: str
+    source: str
+    source_id: str
+    statement: str
+    effect: str
+    rule: str
+    reason: str
+    params: str | None = None
+    withheld: bool = False
+    tables: tuple[str, ...] = ()
+    unqualified: bool = False
+    database: str | None = None
+    schema: str | None = None
+    guarded: bool = False
+
+
+class PendingApproval(msgspec.Struct, frozen=True):
+    """One request for approval. Times are Unix seconds; `actor` is the caller's id; `askers` counts
+    the calls that made it. `ended_at` is when an answer was used or expired."""
+
+    id: str
+    digest: str
+    state: ApprovalState
+    actor: str
+    subject: Subject
+    asked_at: float
+    askers: int = 1
+    decided_at: float | None = None
+    decided_by: str = ""
+    reason: str = ""
+    ended_at: float | None = None
+    dry_run: DryRun | None = None
+
+
+class ApprovalBounds(msgspec.Struct, frozen=True):
+    """Grants and denials given before these times (Unix seconds) no longer count; how many requests
+    may be pending, in all and of one actor."""
+
+    grants_since: float
+    denials_since: float
+    most: int
+    most_of_actor: int
+
+
+class ApprovalStore(Protocol):
+    """Requests for approval and their answers.
+
+    A request is found by its `id`, which people use, or by its digest, which identifies the call.
+    A grant is used up by the statement that finds it, so that no two callers can use it.
+    """
+
+    def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
+        """The answer to the request as far as there is one, else the request that is pending.
+
+        In this order: a grant, which is used up now (state `used`); a denial that still counts
+        (`denied`); an equal request that is pending; this one, which is pending from now on.
+        Raises: TidegateError LIMIT_RATE if too many are pending.
+        """
+        ...
+
+    def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
+        """A grant, used up now, or a denial that still counts; None if there is neither."""
+        ...
+
+    def decide(
+        self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
+    ) -> bool:
+        """Answer a pending request; False if it is not pending."""
+        ...
+
+    def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
+        """Keep what a dry run showed with the request."""
+        ...
+
+    def find(self, id: str) -> PendingApproval | None:
+        """The request of that id."""
+        ...
+
+    def starting(self, start: str) -> tuple[PendingApproval, ...]:
+        """Requests whose id starts so, two at most: enough to see that there are several."""
+        ...
+
+    def list(self, states: Sequence[ApprovalState] | None = None) -> tuple[PendingApproval, ...]:
+        """Requests in these states, or in any, oldest first."""
+        ...
+
+    def expire_old(
+        self, now: float, *, grants: float, questions: float, ended: float
+    ) -> tuple[PendingApproval, ...]:
+        """Expire grants given and requests made before those times, and return them; remove what
+        ended before `ended`."""
+        ...
+
+
+# Windows
+
+MAX_TABS = 500
+"""Above it, the tabs that were not in front for the longest time are closed."""
+
+TabKind = Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
+
+
+class WindowEntry(msgspec.Struct, frozen=True):
+    """A window; `seen_at` is when a page last showed it, in Unix seconds, None if none did."""
+
+    id: str
+    source_id: str
+    seen_at: float | None = None
+
+
+class TabEntry(msgspec.Struct, frozen=True):
+    """A tab with its window's source and `seen_at`."""
+
+    id: str
+    window_id: str
+    source_id: str
+    kind: TabKind
+    title: str
+    is_active: bool
+    focused_at: float
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    seen_at: float | None = None
+
+
+class WindowStore(Protocol):
+    """Windows and tabs of the console. A window never stays without a tab, and one is active.
+
+    `show` and `close_tab` are for the page that shows a window, the rest for tools.
+    """
+
+    def open_window(self, source_id: str, title: str, now: float) -> WindowEntry:
+        """The source's window that was last in front, or a new one with an empty query tab."""
+        ...
+
+    def open_table(
+        self, source_id: str, title: str, database: str, schema: str, table: str, now: float
+    ) -> TabEntry:
+        """The tab on that table, new if there is none, in front of its window."""
+        ...
+
+    def focus(self, tab_id: str, source_ids: Iterable[str], now: float) -> TabEntry | None:
+        """Bring a tab of one of the sources to the front; None if there is no such tab."""
+        ...
+
+    def tabs(self, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
+        """Tabs of these sources, the one last in front first."""
+        ...
+
+    def close_tab(self, tab_id: str) -> bool:
+        """Close a tab, and its window with the last one. False if it was closed before."""
+        ...
+
+    def show(self, window_id: str, now: float) -> None:
+        """Save that a page shows the window."""
+        ...
+
+
+# Pairings
+
+PairingState = Literal["pending", "approved", "denied", "exchanged", "burnt"]
+
+
+class Rights(msgspec.Struct, frozen=True):
+    """What a token may do, as wanted or as granted. `sources` and `tags` None: every source;
+    `tables` None: all there.
+
+    `lasts_s` is how long the token is to live, in seconds from its making; None is for good.
+    """
+
+    scope: Scope = Scope.READ_ONLY
+    sources: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    lasts_s: float | None = None
+    tables: frozenset[str] | None = None
+
+
+class Pairing(msgspec.Struct, frozen=True):
+    """One request for a token. Times are Unix seconds; an approval sets `granted` and
+    `token_name`."""
+
+    id: str
+    client: str
+    address: str
+    challenge: str
+    wanted: Rights
+    asked_at: float
+    expires_at: float
+    state: PairingState = "pending"
+    token_name: str = ""
+    granted: Rights | None = None
+
+
+class PairingStore(Protocol):
+    """Requests for a token that wait for the operator.
+
+    A request is found by the short `id` that people compare, or by the digest of the secret code
+    that only the client has.
+    """
+
+    def add(
+        self,
+        pairing: Pairing,
+        digest: bytes,
+        *,
+        most: int,
+        most_of_origin: int,
+        origin: Callable[[str], str],
+    ) -> bool:
+        """Keep a request under the digest of its code; False if too many are pending. `origin`
+        maps an address to the network that counts as one address."""
+        ...
+
+    def forget(self, before: float) -> None:
+        """Remove what expired before that time."""
+        ...
+
+    def list(self) -> tuple[Pairing, ...]:
+        """All that are kept, oldest first."""
+        ...
+
+    def find(self, id: str) -> Pairing | None:
+        """The request that people know by this id."""
+        ...
+
+    def by_digest(self, digest: bytes) -> Pairing | None:
+        """The request whose code has this digest."""
+        ...
+
+    def decide(
+        self,
+        id: str,
+        state: Literal["approved", "denied"],
+        now: float,
+        *,
+        expires_at: float | None = None,
+        token_name: str = "",
+        granted: Rights | None = None,
+    ) -> bool:
+        """Answer a pending request; False if it is not pending or has expired."""
+        ...
+
+    def end(self, id: str, was: PairingState, state: Literal["exchanged", "burnt"]) -> bool:
+        """Make a code worthless; False if another caller was faster. So a code is used once."""
+        ...
+
+
+# Shared between the processes that serve one state
+
+
+class SharedStore(Protocol):
+    """Small values that every process on one state must agree on."""
+
+    def secret(self, name: str) -> bytes:
+        """32 random bytes of that name, made when it is first asked for; the same for everyone."""
+        ...
+
+    def use_once(self, kind: str, value: str, expires_at: float, now: float) -> bool:
+        """Use up a value, such as a nonce; False if it was used before.
+
+        It is remembered until `expires_at` (Unix seconds): after that the value must be invalid
+        for another reason.
+        """
+        ...
+
+    def add_failure(self, key: str, now: float, *, most: int, window_s: float) -> bool:
+        """Count a failure of `key`, such as an address; True if it is the `most`-th within
+        `window_s` seconds. Then counting begins again."""
+        ...
+
+    def lock(self, key: str, until: float) -> None:
+        """Lock `key` until that time (Unix seconds)."""
+        ...
+
+    def locked_until(self, key: str, now: float) -> float | None:
+        """Until when `key` is locked; None if it is not."""
+        ...
+
+    def keep_unrecorded(self, event: bytes) -> None:
+        """Keep an event that the audit log could not take, for a process that can write it."""
+        ...
+
+    def unrecorded(self) -> tuple[tuple[int, bytes], ...]:
+        """The events that were kept, with the ids for `forget_unrecorded`, oldest first."""
+        ...
+
+    def forget_unrecorded(self, id: int) -> None:
+        """Remove a kept event: it is on record."""
+        ...
+
+    def forget(self, now: float, window_s: float) -> None:
+        """Remove what has expired, and failures older than `window_s` seconds."""
+        ...
+
+
+class State(Protocol):
+    """Every area of one state."""
+
+    @property
+    def sources(self) -> SourceStore: ...
+    @property
+    def tokens(self) -> TokenStore: ...
+    @property
+    def history(self) -> HistoryStore: ...
+    @property
+    def approvals(self) -> ApprovalStore: ...
+    @property
+    def windows(self) -> WindowStore: ...
+    @property
+    def pairings(self) -> PairingStore: ...
+    @property
+    def shared(self) -> SharedStore: ...
+
     def close(self) -> None:
-        """Let go of files and connections. Safe to call twice."""
+        """Close files and connections. Safe to call twice; afterwards methods raise."""
         ...

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
@@ -23,8 +23,8 @@ _PLACE = r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$"
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
     """The arguments as `args`, strictly: a wrong type is refused, never bent.
 
-    Raises: GateError ARGUMENT_INVALID with details `parameter`, `problem` (`missing`, `unknown` or
-    `type`; `missing` too for null where a value is required) and `required`.
+    Raises: TidegateError ARGUMENT_INVALID with details `parameter`, `problem` (`missing`, `unknown`
+    or `type`; `missing` too for null where a value is required) and `required`.
     """
     try:
         return msgspec.convert(arguments, args)
@@ -32,7 +32,7 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
         raise _refusal(str(error), arguments, args) from None
 
 
-def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> GateError:
+def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> TidegateError:
     if match := re.search(_MISSING, text):
         return wrong_argument(match[1], "missing", "is required")
     if match := re.search(_UNKNOWN, text):
@@ -48,17 +48,17 @@ def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -
         problem = match["problem"].replace("`", "").replace(" | null", "")
         what = f"is wrong: {problem[:1].lower()}{problem[1:]}" + (f" at {place}" if place else "")
         return wrong_argument(name, "type", what, required=required)
-    return GateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")
+    return TidegateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")
 
 
 def wrong_argument(
     parameter: str, problem: str, what: str, *, hint: str | None = None, required: bool = True
-) -> GateError:
+) -> TidegateError:
     """The refusal of one argument: `what` continues the sentence `Parameter X ...`.
 
     `problem` is as for `convert`, or `value` where the type is right and the value is not.
     """
-    return GateError(
+    return TidegateError(
         Code.ARGUMENT_INVALID,
         f"Parameter {parameter} {what}",
         hint=hint,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 PHRASE = "I understand this is irreversible"
 
 
 def check_phrase(given: str, argument: str) -> None:
-    """Raises: GateError ARGUMENT_INVALID unless `argument` holds the exact phrase."""
+    """Raises: TidegateError ARGUMENT_INVALID unless `argument` holds the exact phrase."""
     if given != PHRASE:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID, f"invalid confirmation: {argument} must be exactly: {PHRASE}"
         )

@@ -7,23 +7,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import Resource, ResourceTemplate
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import Completer
+from tidegate.surfaces.tool_context import ToolContext
 
 
 class SurfaceResource(msgspec.Struct, frozen=True):
     """A resource, or a family of them if `uri` has `{variables}`; `read` returns JSON.
 
-    `read` gets the turn and the values of the variables. A variable stands for one path segment.
+    `read` gets the tool context and the values of the variables. A variable stands for one path
+    segment. `completers` complete variables of a template, by name.
     """
 
     uri: str
     name: str
-    read: Callable[[Turn, Mapping[str, str]], Awaitable[bytes]]
+    read: Callable[[ToolContext, Mapping[str, str]], Awaitable[bytes]]
     title: str | None = None
     description: str | None = None
     mime_type: str = "application/json"
+    completers: Mapping[str, Completer] = {}
 
     @property
     def templated(self) -> bool:
@@ -55,7 +58,7 @@ class SurfaceResource(msgspec.Struct, frozen=True):
         """The values of the variables in a URI that matches.
 
         `{?a,b}` at the end of a template stands for a query (RFC 6570); of its parameters those
-        that the URI has are among the values. Raises: GateError ARGUMENT_INVALID for others.
+        that the URI has are among the values. Raises: TidegateError ARGUMENT_INVALID for others.
         """
         match = self._match(uri)
         values = {} if match is None else match.groupdict()
@@ -73,13 +76,13 @@ class SurfaceResource(msgspec.Struct, frozen=True):
 
 
 def _parameters(query: str, known: Sequence[str]) -> dict[str, str]:
-    """The parameters of a URI's query. Raises: GateError ARGUMENT_INVALID for unknown ones."""
+    """The parameters of a URI's query. Raises: TidegateError ARGUMENT_INVALID for unknown ones."""
     from urllib.parse import parse_qsl  # only such resources need it
 
     values = dict(parse_qsl(query, keep_blank_values=True))
     for name in values:
         if name not in known:
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"The resource has no parameter {name[:40]!r}",
                 hint=f"Parameters: {', '.join(known)}.",

@@ -1,19 +1,24 @@
-"""A surface: a catalogue of tools and resources under one name, given as data.
+"""A surface as a server: tools, resources, prompts and methods under one name, given as data.
 
-A surface decides how a product's document looks: names, arguments, shapes, errors. It decides
-nothing about permission. A new tool is one `SurfaceTool`; a new surface is one `Surface`.
+`api.py` has the parts. A new tool is one `SurfaceTool`; a new surface is one folder that makes one
+`Surface`, and one line in `registry.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
-from tidegate.actors import Scope
-from tidegate.errors import GateError
+import msgspec
+from msgspec import structs
+
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Scope
 from tidegate.protocol.model import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    BareMethod,
     Completion,
     Context,
     Info,
@@ -27,17 +32,22 @@ from tidegate.protocol.model import (
     Tool,
     ToolResult,
 )
+from tidegate.surfaces.api import (
+    ArgumentShape,
+    BeforeArguments,
+    Completer,
+    ErrorRenderer,
+    OnRejectedCall,
+    Shrink,
+    SurfaceMethod,
+    SurfacePrompt,
+    SurfaceTool,
+    UnknownTool,
+    argument_shape,
+)
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.resource import SurfaceResource
-from tidegate.surfaces.tool import ArgumentShape, SurfaceTool, argument_shape
-from tidegate.surfaces.turn import Gate, Turn
-
-TurnedAway = Callable[[Context, str, str], None]
-"""Told of a tool and the reason when a call is refused before there is one for the gate."""
-
-ErrorRenderer = Callable[[GateError, Turn], ToolResult]
-"""How a surface shows a refusal or failure: a `ToolResult` with `is_error`, or it raises
-RpcError. It never returns a result that looks like success."""
+from tidegate.surfaces.tool_context import ApprovalForm, Gate, ToolContext
 
 
 class Surface:
@@ -55,9 +65,15 @@ class Surface:
         render_error: ErrorRenderer,
         instructions: str | None = None,
         resources: Sequence[SurfaceResource] = (),
+        prompts: Sequence[SurfacePrompt] = (),
+        methods: Sequence[SurfaceMethod] = (),
         shape: ArgumentShape = argument_shape,
-        unknown_tool: Callable[[str], RpcError] | None = None,
+        before_arguments: BeforeArguments | None = None,
+        unknown_tool: UnknownTool | None = None,
         unknown_resource: Callable[[str, Context], RpcError] | None = None,
+        approval_form: ApprovalForm | None = None,
+        shrink: Shrink | None = None,
+        on_rejected_call: OnRejectedCall | None = None,
     ) -> None:
         self.name = name
         self.info = info
@@ -65,16 +81,24 @@ class Surface:
         self.capabilities = capabilities
         self.settings = settings
         self.catalogue = {tool.name: tool for tool in tools}
-        self.turned_away: TurnedAway = _nobody_to_tell
+        self._on_rejected_call = on_rejected_call or _record_nothing
         self._gate = gate
         self._shape = shape
         self._render_error = render_error
+        self._before_arguments = before_arguments
         self._unknown_tool = unknown_tool or _no_such_tool
+        self._approval_form = approval_form
+        self._shrink = shrink
         self._unknown_resource = unknown_resource or _no_such_resource
         self._listed: tuple[Tool, ...] | None = None
         self.readable = tuple(resources)
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(r.listed_template() for r in resources if r.templated)
+        self.prompt_catalogue = {prompt.name: prompt for prompt in prompts}
+        self._prompts = tuple(prompt.listed() for prompt in prompts)
+        self.methods: Mapping[str, BareMethod] = {
+            method.name: partial(self._call_method, method) for method in methods
+        }
 
     def tools(self, context: Context) -> Sequence[Tool]:
         """Every tool in its fixed order; schemas are derived at the first listing."""
@@ -83,24 +107,60 @@ class Surface:
         return self._listed
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Convert the arguments, run the tool, show a `GateError` as the surface does.
+        """Convert the arguments, run the tool, show a `TidegateError` as the surface does.
 
-        Raises: RpcError for an unknown tool, and where the surface shows errors that way.
+        Raises: RpcError where the surface shows errors or unknown tools that way.
         """
         tool = self.catalogue.get(name)
         if tool is None:
-            self.turned_away(context, name, "there is no such tool")
-            raise self._unknown_tool(name)
-        turn = Turn(self._gate, context, self.name, name, tool.scope)
+            self._on_rejected_call(context, name, "there is no such tool")
+            return self._unknown_tool(name, context)
+        tool_context = self._tool_context(context, name, tool.scope)
+        try:
+            fitting = self._arguments(tool, tool_context, arguments)
+            result = await tool.run(tool_context, fitting)
+        except TidegateError as error:
+            result = self._render_error(error, tool_context)
+        if self._shrink is not None:
+            return _shrinkable(self._shrink, tool_context, result)
+        return result
+
+    def _arguments(
+        self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]
+    ) -> msgspec.Struct:
+        try:
+            if self._before_arguments is not None:
+                self._before_arguments(tool, tool_context)
+            return convert(arguments, tool.args)
+        except TidegateError as error:
+            self._on_rejected_call(tool_context.context, tool.name, error.message)
+            raise
+
+    async def _call_method(
+        self, method: SurfaceMethod, context: Context, params: dict[str, Any]
+    ) -> Mapping[str, Any]:
+        """Answer a method of the surface's own. Raises: RpcError for every refusal."""
+        tool_context = self._tool_context(context, method.name, method.scope)
         try:
             try:
-                fitting = convert(arguments, tool.args)
-            except GateError as error:
-                self.turned_away(context, name, error.message)
+                fitting = convert(params, method.args)
+            except TidegateError as error:
+                self._on_rejected_call(context, method.name, error.message)
                 raise
-            return await tool.run(turn, fitting)
-        except GateError as error:
-            return self._render_error(error, turn)
+            return await method.run(tool_context, fitting)
+        except TidegateError as error:
+            raise self._rpc_error(error, tool_context) from None
+
+    def _rpc_error(self, error: TidegateError, tool_context: ToolContext) -> RpcError:
+        """The error for what has no other way to refuse than a JSON-RPC error."""
+        try:
+            self._render_error(error, tool_context)
+        except RpcError as rendered:
+            return rendered
+        return RpcError(error.fate.rpc, error.message, {"code": error.code.value})
+
+    def _tool_context(self, context: Context, name: str, scope: Scope) -> ToolContext:
+        return ToolContext(self._gate, context, self.name, name, scope, self._approval_form)
 
     def resources(self, context: Context) -> Sequence[Resource]:
         return self._resources
@@ -117,22 +177,48 @@ class Surface:
         for resource in self.readable:
             if not resource.matches(uri):
                 continue
-            turn = Turn(self._gate, context, self.name, f"resource:{resource.name}", _READ)
+            tool_context = self._tool_context(context, f"resource:{resource.name}", _READ)
             try:
-                body = await resource.read(turn, resource.variables(uri))
-            except GateError as error:
-                self._render_error(error, turn)
-                raise RpcError(error.fate.rpc, error.message) from None
+                body = await resource.read(tool_context, resource.variables(uri))
+            except TidegateError as error:
+                raise self._rpc_error(error, tool_context) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
         raise self._unknown_resource(uri, context)
 
     def prompts(self, context: Context) -> Sequence[Prompt]:
-        return ()
+        return self._prompts
 
     async def get_prompt(
         self, context: Context, name: str, arguments: Mapping[str, str]
     ) -> PromptResult:
-        raise RpcError(METHOD_NOT_FOUND, f"Method not found: prompts/get:{name}")
+        """Render a prompt. Raises: RpcError for an unknown one, and for wrong arguments."""
+        prompt = self.prompt_catalogue.get(name)
+        if prompt is None:
+            if not self.prompt_catalogue:
+                raise RpcError(METHOD_NOT_FOUND, f"Method not found: prompts/get:{name}")
+            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {name}")
+        known = {argument.name: argument for argument in prompt.arguments}
+        for argument in prompt.arguments:
+            if argument.required and argument.name not in arguments:
+                raise RpcError(INVALID_PARAMS, f"The prompt {name} needs {argument.name}")
+        for given in arguments:
+            if given not in known:
+                raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {given}")
+        tool_context = self._tool_context(context, f"prompt:{name}", _READ)
+        try:
+            return await prompt.render(tool_context, arguments)
+        except TidegateError as error:
+            raise self._rpc_error(error, tool_context) from None
+
+    def completers(self, reference: Mapping[str, Any]) -> Mapping[str, Completer] | None:
+        """The completers of a prompt or a resource template; None if it is not of this surface."""
+        if reference.get("type") == "ref/prompt":
+            prompt = self.prompt_catalogue.get(str(reference.get("name")))
+            return None if prompt is None else prompt.completers
+        for resource in self.readable:
+            if resource.uri == reference.get("uri"):
+                return resource.completers
+        return None
 
     async def complete(
         self,
@@ -142,7 +228,18 @@ class Surface:
         value: str,
         chosen: Mapping[str, str],
     ) -> Completion:
-        return Completion(values=())
+        """Complete an argument; nothing is offered where no completer is given.
+
+        Raises: RpcError, whatever the gateway refuses to the completer.
+        """
+        completer = (self.completers(reference) or {}).get(argument)
+        if completer is None:
+            return Completion(values=())
+        tool_context = self._tool_context(context, "completion", _READ)
+        try:
+            return await completer(tool_context, value, chosen)
+        except TidegateError as error:
+            raise self._rpc_error(error, tool_context) from None
 
     def subscribe(self, listener: Callable[[str, str | None], None]) -> Callable[[], None]:
         """Nothing here changes while the server runs, so no listener is ever called."""
@@ -152,7 +249,17 @@ class Surface:
 _READ = Scope.READ_ONLY
 
 
-def _nobody_to_tell(context: Context, tool: str, reason: str) -> None:
+def _shrinkable(shrink: Shrink, tool_context: ToolContext, result: ToolResult) -> ToolResult:
+    """The result with the surface's hook, which each shorter result keeps."""
+
+    def shorten(size: int) -> ToolResult | None:
+        shorter = shrink(tool_context, result, size)
+        return None if shorter is None else _shrinkable(shrink, tool_context, shorter)
+
+    return structs.replace(result, shrink=shorten)
+
+
+def _record_nothing(context: Context, tool: str, reason: str) -> None:
     return None
 
 
@@ -160,8 +267,8 @@ def _nothing_to_stop() -> None:
     return None
 
 
-def _no_such_tool(name: str) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+def _no_such_tool(name: str, context: Context) -> NoReturn:
+    raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
 
 
 def _no_such_resource(uri: str, context: Context) -> RpcError:

@@ -5,8 +5,8 @@ import threading
 import apsw
 import pytest
 
-from engine_cases import CASES
-from patience import PATIENCE_S
+from support.engine_cases import CASES
+from support.eventually import PATIENCE_S
 
 
 @pytest.fixture(params=sorted(CASES))

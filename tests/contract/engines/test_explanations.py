@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from tidegate.errors import GateError
+from tidegate.errors import TidegateError
 
 AS_JSON = {
     "postgres": "EXPLAIN (FORMAT JSON) SELECT name FROM items WHERE id = 1",
@@ -20,7 +20,7 @@ async def test_an_explanation_comes_as_json_where_the_database_has_it(case):
     text = AS_JSON[case.name.partition("-")[0]]
     async with case.opened() as engine:
         if not engine.capabilities.explains_as_json:
-            with pytest.raises(GateError):
+            with pytest.raises(TidegateError):
                 await case.ask(engine, text)
             return
         (row,) = await case.ask(engine, text)

@@ -5,17 +5,17 @@ import asyncio
 import pytest
 from msgspec import structs
 
-import postgres_server
-from engine_cases import CASES
-from identity_shop import IdentityShop
-from patience import until
-from tidegate.calls import Browse, Explain, Query
-from tidegate.cancellation import NEVER, Cancellation
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from support.eventually import until
+from support.identity_shop import IdentityShop
 from tidegate.engines.registry import ENGINES, check_run_as, open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Identity, RunAs
-from tidegate.statements import Effect, Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Browse, Explain, Query
+from tidegate.model.results import Limits
+from tidegate.model.sources import Identity, RunAs
+from tidegate.model.statements import Effect, Statement
 
 OWNED = """
 CREATE TABLE orders (id int PRIMARY KEY, owner text NOT NULL, tenant text NOT NULL);
@@ -166,10 +166,10 @@ async def test_a_change_is_rehearsed_as_the_caller(house):
     )
     async with house.case.opened() as engine:
         request = Query(Statement("DELETE FROM mine WHERE id = 1"), Limits(max_rows=5))
-        rehearsal = await engine.rehearse(house.permit("alice", request, Effect.WRITE), NEVER)
-        assert rehearsal.affected == 1
+        dry_run = await engine.dry_run(house.permit("alice", request, Effect.WRITE), NEVER)
+        assert dry_run.affected == 1
         permit = house.permit("bob", request, Effect.WRITE)
-        assert (await house.refused(engine.rehearse(permit, NEVER))).code is Code.SQL_FAILED
+        assert (await house.refused(engine.dry_run(permit, NEVER))).code is Code.SQL_FAILED
     assert house.ask("SELECT * FROM mine") == [(1,)]
 
 
@@ -215,7 +215,7 @@ async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(sche
             assert engine.capabilities.identities
         return
     case.source = structs.replace(case.source, run_as=run_as)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await open_engine(case.source)
     assert caught.value.code is Code.CONFIG_INVALID
     assert "run_as" in caught.value.message
@@ -229,7 +229,7 @@ async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(sche
                 case.permit(request, Effect.WRITE), identity=Identity("someone")
             )
             ask = engine.describe if isinstance(request, Browse) else engine.run
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await ask(permit, NEVER)
             assert caught.value.code is Code.POLICY_IDENTITY
         assert case.digest(engine) == before

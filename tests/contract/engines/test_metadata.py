@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Catalog, Counts, Databases, Ddl, Status
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.schema import Catalog, Counts, Databases, Ddl, Status
+from tidegate.model.statements import Effect
 
 
 def table_of(catalog, name):
@@ -92,7 +92,7 @@ async def test_one_table_can_be_counted(case):
 @pytest.mark.parametrize("aspect", ["catalog", "ddl", "counts"])
 async def test_an_unknown_table_is_told_with_one_like_it(case, aspect):
     async with case.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.browse(engine, aspect, table="item")
     assert caught.value.code is Code.TABLE_UNKNOWN
     assert "items" in caught.value.hint
@@ -100,18 +100,18 @@ async def test_an_unknown_table_is_told_with_one_like_it(case, aspect):
 
 async def test_an_unknown_schema_is_told(case):
     async with case.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.browse(engine, "catalog", schema="nowhere")
     assert caught.value.code is Code.TABLE_UNKNOWN
 
 
 async def test_the_stamp_stays_while_nothing_changes(case):
     async with case.opened() as engine:
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         await case.ask(engine, case.spelling.table.format(name="items"))
         await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
-        assert await engine.stamp() == stamp
-        assert (await case.browse(engine, "catalog")).stamp == stamp
+        assert await engine.schema_version() == stamp
+        assert (await case.browse(engine, "catalog")).version == stamp
 
 
 async def test_reading_the_schema_changes_nothing(case):

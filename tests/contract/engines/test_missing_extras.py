@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from patience import HANG_S
+from support.eventually import HANG_S
 from tidegate.errors import Code
 
 OPENING = """
@@ -29,14 +29,14 @@ if "psycopg_binary" in absent:  # a psycopg that finds no libpq on the system ei
     ctypes.util.find_library = lambda name: None
 
 from tidegate.engines.registry import engine_of, open_engine
-from tidegate.errors import GateError
-from tidegate.sources import Source
+from tidegate.errors import TidegateError
+from tidegate.model.sources import Source
 
 async def main():
     engine, dialect = engine_of(url)
     try:
         await open_engine(Source("s", "s", url, engine, dialect))
-    except GateError as error:
+    except TidegateError as error:
         return [error.code.value, error.message, error.hint]
 
 print(json.dumps(asyncio.run(main())))

@@ -6,19 +6,18 @@ from datetime import datetime
 
 import pytest
 
-import mysql_server
-from engine_cases import CASES
-from patience import HANG_S, until
-from tidegate.calls import Query
-from tidegate.cancellation import Cancellation
-from tidegate.engines.mysql.geometry import well_known_text
-from tidegate.engines.mysql.grants import warnings_of
-from tidegate.engines.mysql.study import first_word
-from tidegate.engines.mysql.target import parse_target
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+import support.mysql_server as mysql_server
+from support.engine_cases import CASES
+from support.eventually import HANG_S, until
+from tidegate.engines.mysql.inspect import first_word, privilege_warnings
+from tidegate.engines.mysql.types import well_known_text
+from tidegate.engines.mysql.url import parse_conninfo
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
@@ -42,7 +41,7 @@ def as_user(shop, user):
 
 
 async def refused(shop, engine, text, params=None, **options):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await shop.ask(engine, text, params, **options)
     return caught.value
 
@@ -185,9 +184,9 @@ async def test_another_database_is_shown_when_asked_for_by_name(shop, change):
 
 async def test_the_stamp_follows_the_schema(shop, change):
     async with shop.opened() as engine:
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         change("ALTER TABLE void ADD COLUMN c INT")
-        assert await engine.stamp() != stamp
+        assert await engine.schema_version() != stamp
 
 
 async def test_a_stored_function_is_refused_wherever_it_hides(shop, change):
@@ -237,7 +236,7 @@ async def test_a_view_whose_definition_is_hidden_is_refused_with_a_way_out(shop,
 async def test_an_executable_comment_is_code(shop, user, text):
     async with as_user(shop, user).opened() as engine:
         before = shop.digest(engine)
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await shop.ask(engine, text)
         assert shop.digest(engine) == before
 
@@ -322,11 +321,11 @@ async def test_an_account_that_may_write_is_warned_of(shop):
 
 
 def test_grants_are_read_whatever_they_are_on():
-    assert warnings_of(["GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*1'"]) == ()
-    assert warnings_of(["GRANT SELECT (`a`, `b`), SHOW VIEW ON `d`.`t` TO `a`@`%`"]) == ()
-    (warning,) = warnings_of(["GRANT SELECT, INSERT ON `my db`.* TO `a`@`%`"])
+    assert privilege_warnings(["GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*1'"]) == ()
+    assert privilege_warnings(["GRANT SELECT (`a`, `b`), SHOW VIEW ON `d`.`t` TO `a`@`%`"]) == ()
+    (warning,) = privilege_warnings(["GRANT SELECT, INSERT ON `my db`.* TO `a`@`%`"])
     assert "INSERT" in warning
-    (warning,) = warnings_of(["GRANT SELECT, FILE ON *.* TO `a`@`%`"])
+    (warning,) = privilege_warnings(["GRANT SELECT, FILE ON *.* TO `a`@`%`"])
     assert "FILE" in warning
 
 
@@ -352,8 +351,8 @@ async def test_an_explanation_comes_as_text_and_as_json(shop):
     ],
 )
 def test_a_url_that_cannot_be_read_is_told(url, part):
-    with pytest.raises(GateError) as caught:
-        parse_target(url)
+    with pytest.raises(TidegateError) as caught:
+        parse_conninfo(url)
     assert caught.value.code is Code.SOURCE_URL
     assert part in caught.value.message
 
@@ -361,7 +360,7 @@ def test_a_url_that_cannot_be_read_is_told(url, part):
 def test_a_url_is_read_in_all_its_parts(monkeypatch):
     monkeypatch.setenv("MY_PASSWORD", "a/b@c")
     url = "mariadb://u%40x:${ENV:MY_PASSWORD}@[::1]:3307/my%20db?connect_timeout=3&tls=require"
-    target = parse_target(url)
+    target = parse_conninfo(url)
     assert (target.user, target.password, target.host) == ("u@x", "a/b@c", "::1")
     assert (target.port, target.database, target.tls) == (3307, "my db", "require")
     assert target.connect_s == 3.0
@@ -378,7 +377,7 @@ async def test_a_server_without_tls_is_refused_where_tls_is_required(monkeypatch
             async with case.opened() as engine:
                 assert await case.ask(engine, "SELECT 1") == [(1,)]
         else:
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 async with case.opened():
                     pass
             assert caught.value.code is Code.SOURCE_UNREACHABLE
@@ -411,7 +410,7 @@ async def test_tls_is_used_as_the_url_says(encrypted, monkeypatch, options, work
     case = type(case)("tls", case.make, case.spelling, case.digest_of)
     case.source = Source("s", "s", url, "mysql", "mysql")
     if not works:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             async with case.opened():
                 pass
         assert caught.value.code in (Code.SOURCE_UNREACHABLE, Code.SOURCE_URL)
@@ -474,7 +473,7 @@ async def test_a_statement_that_is_stopped_is_gone_from_the_process_list(shop, h
             task.cancel()
         elif how == "close":
             await engine.close()
-        with pytest.raises((GateError, asyncio.CancelledError)):
+        with pytest.raises((TidegateError, asyncio.CancelledError)):
             await task
         # The server tells us first, and then tidies up.
         await until(lambda: not activity(shop), "the statement's end in the server")

@@ -5,16 +5,16 @@ import asyncio
 import pytest
 from msgspec import structs
 
-import mysql_server
-from engine_cases import CASES
-from identity_shop import IdentityShop
-from patience import until
-from tidegate.calls import Browse, Explain, Query
-from tidegate.cancellation import NEVER, Cancellation
+import support.mysql_server as mysql_server
+from support.engine_cases import CASES
+from support.eventually import until
+from support.identity_shop import IdentityShop
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code
-from tidegate.sources import RunAs
-from tidegate.statements import Effect, Statement
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Browse, Explain, Query
+from tidegate.model.sources import RunAs
+from tidegate.model.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
 

@@ -4,10 +4,10 @@ import apsw
 import pytest
 
 from tidegate.engines import registry
+from tidegate.engines.common.url import parse_file_url, scheme_of
 from tidegate.engines.registry import Entry, engine_of, open_engine
-from tidegate.engines.url import parse_file_url, scheme_of
-from tidegate.errors import Code, GateError
-from tidegate.sources import Source
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
 
 
 def source(url):
@@ -15,13 +15,13 @@ def source(url):
 
 
 def refusal(work):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         work()
     return caught.value
 
 
 async def opening(url):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await open_engine(source(url))
     return caught.value
 
@@ -38,6 +38,19 @@ def shop(tmp_path):
 def test_a_scheme_tells_engine_and_dialect():
     assert engine_of("sqlite:///shop.db") == ("sqlite", "sqlite")
     assert engine_of("memory://") == ("memory", "memory")
+
+
+def test_a_longer_prefix_finds_an_engine_and_the_url_tells_its_dialect(monkeypatch):
+    def dialect(url):
+        return url.split(":")[1]
+
+    general = Entry("jdbc", dialect, "no_module", "JdbcEngine")
+    monkeypatch.setitem(registry.ENGINES, "jdbc:", general)
+    monkeypatch.setitem(registry.ENGINES, "jdbc:duckdb:", Entry("duck", "duckdb", "no", "No"))
+    assert engine_of("jdbc:h2:mem:x") == ("jdbc", "h2")
+    assert engine_of("JDBC:duckdb:") == ("duck", "duckdb")
+    assert registry.find("jdbc:h2:mem:x") is general
+    assert "jdbc:" in refusal(lambda: engine_of("gopher://x")).hint
 
 
 def test_a_drivers_name_in_the_scheme_is_passed_over():
@@ -147,12 +160,12 @@ async def test_an_empty_file_is_an_empty_database(tmp_path):
 
 async def test_opening_and_reading_leaves_no_file_behind(shop):
     engine = await open_engine(source(f"sqlite:///{shop}"))
-    await engine.stamp()
+    await engine.schema_version()
     await engine.close()
     assert [path.name for path in shop.parent.iterdir()] == ["shop.db"]
 
 
 async def test_a_read_only_disk_can_be_told(shop):
     engine = await open_engine(source(f"sqlite:///{shop}?immutable=1&mode=ro&timeout=0.5"))
-    assert await engine.stamp()
+    assert await engine.schema_version()
     await engine.close()

@@ -3,15 +3,15 @@
 import pytest
 from msgspec import structs
 
-import mysql_server
-import postgres_server
-from engine_cases import CASES
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.statements import Effect, Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
 
 needs_mysql = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
@@ -76,7 +76,7 @@ async def test_no_statement_runs_where_a_bare_name_is_one_of_the_servers_own(mys
         for effect in (Effect.READ, Effect.ADMIN):
             for place in ({"schema": database}, {"database": database}):
                 query = Query(Statement("SELECT COUNT(*) FROM user"), Limits(), **place)
-                with pytest.raises(GateError) as caught:
+                with pytest.raises(TidegateError) as caught:
                     cursor = await engine.run(mysql.permit(query, effect), NEVER)
                     await cursor.close()
                 assert caught.value.code is Code.POLICY_DENIED
@@ -86,6 +86,6 @@ async def test_no_statement_runs_where_a_bare_name_is_one_of_the_servers_own(mys
 @needs_mysql
 async def test_a_url_that_names_the_servers_own_database_is_refused(mysql):
     url = mysql_server.shared().url("mysql")
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await open_engine(structs.replace(mysql.source, url=url))
     assert caught.value.code is Code.SOURCE_URL

@@ -6,15 +6,15 @@ from itertools import count
 import pytest
 from msgspec import structs
 
-import mysql_server
-import postgres_server
-from engine_cases import CASES
-from patience import HANG_S, until
-from tidegate.cancellation import Cancellation
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from support.eventually import HANG_S, until
 from tidegate.engines.postgres.engine import SUPERUSER
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.statements import Effect, Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
 
 _numbers = count(1)
 
@@ -64,7 +64,7 @@ async def as_owner(case, text):
 
 
 async def refused(work):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await work
     assert "plain_" not in caught.value.message
     return caught.value
@@ -92,7 +92,7 @@ async def test_a_plain_role_sees_the_tables_that_it_may_read_in_full(case):
         assert (key.columns, key.table) == (("item_id",), "items")
         assert catalog.database in (await case.browse(engine, "databases")).names
         assert "item_id" in (await case.browse(engine, "ddl", table="parts")).text
-        assert await engine.stamp() == catalog.stamp
+        assert await engine.schema_version() == catalog.version
 
 
 async def test_a_plain_role_counts_what_it_may_read(case):

@@ -3,9 +3,9 @@
 import pytest
 from msgspec import structs
 
-import postgres_server
-from engine_cases import CASES
-from tidegate.errors import Code, GateError
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from tidegate.errors import Code, TidegateError
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def shop(tmp_path):
 
 async def test_a_cell_that_is_not_utf8_is_told_with_a_way_to_its_bytes(shop):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "SELECT word FROM words ORDER BY id")
         assert caught.value.code is Code.SQL_FAILED
         assert "convert_to(column, 'SQL_ASCII')" in caught.value.hint

@@ -1,12 +1,12 @@
-"""How each type of PostgreSQL comes out in JSON: the one rendering of `results/types.py`."""
+"""How each type of PostgreSQL comes out in JSON: the one rendering of `results/json_values.py`."""
 
 import json
 
 import pytest
 
-import postgres_server
-from engine_cases import CASES
-from tidegate.results.types import encode_rows
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from tidegate.results.json_values import encode_rows
 
 VALUES = [
     ("NULL::text", "null"),

@@ -2,13 +2,13 @@
 
 import pytest
 
-from engine_cases import CASES
-from tidegate.errors import Code, GateError
-from tidegate.statements import Effect, Statement
+from support.engine_cases import CASES
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect, Statement
 
 
 async def refusal(case, engine, text, params=None, **options):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await case.ask(engine, text, params, **options)
     return caught.value
 
@@ -80,7 +80,7 @@ async def test_what_nobody_may_do_is_refused_under_every_permit(name, text, tmp_
     async with case.opened() as engine:
         await case.ask(engine, case.spelling.one)
         before = case.digest(engine)
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await case.ask(engine, text, effect=Effect.ADMIN)
         assert case.digest(engine) == before
 
@@ -117,9 +117,9 @@ async def test_inspection_has_no_opinion_on_nonsense(case):
 
 async def test_metadata_cannot_be_run(case):
     async with case.opened() as engine:
-        from tidegate.calls import Browse
-        from tidegate.cancellation import NEVER
+        from tidegate.model.cancellation import NEVER
+        from tidegate.model.requests import Browse
 
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await engine.run(case.permit(Browse("catalog")), NEVER)
     assert caught.value.code is Code.UNSUPPORTED

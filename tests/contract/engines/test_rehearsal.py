@@ -7,21 +7,21 @@ import duckdb
 import psycopg
 import pytest
 
-import mysql_server
-from engine_cases import CASES
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
-from tidegate.engines.rehearsal import MOST_TOUCHED
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.statements import Effect, Statement
+import support.mysql_server as mysql_server
+from support.engine_cases import CASES
+from tidegate.engines.common.dry_run import MOST_TOUCHED
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
 
 REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
 
 
 async def rehearse(case, engine, text, params=None):
     request = Query(Statement(text, params), REHEARSAL)
-    return await engine.rehearse(case.permit(request, Effect.WRITE), NEVER)
+    return await engine.dry_run(case.permit(request, Effect.WRITE), NEVER)
 
 
 def change(case, script):
@@ -54,7 +54,7 @@ async def test_who_cannot_rehearse_says_so_and_changes_nothing(case):
             rehearsal = await rehearse(case, engine, "DELETE FROM parts")
             assert rehearsal.affected == 20
         else:
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await rehearse(case, engine, "DELETE FROM parts")
             assert caught.value.code is Code.UNSUPPORTED
         assert case.digest(engine) == before
@@ -126,7 +126,7 @@ async def test_what_is_not_plain_is_not_tried(able, text, params):
         before = able.digest(engine)
         try:
             shown = await rehearse(able, engine, text, params)
-        except GateError as error:
+        except TidegateError as error:
             assert error.code is Code.SQL_FAILED
         else:
             assert shown.affected is None and shown.reason
@@ -217,7 +217,7 @@ async def test_an_insert_of_very_many_rows_is_not_tried(able):
 async def test_a_failure_is_told_and_leaves_nothing(able):
     async with able.opened() as engine:
         before = able.digest(engine)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await rehearse(able, engine, "UPDATE parts SET item_id = NULL")
         assert caught.value.code is Code.SQL_FAILED
         assert able.digest(engine) == before
@@ -275,7 +275,7 @@ async def test_a_word_before_the_table_is_not_taken_for_one(able):
         ):
             try:
                 shown = await rehearse(able, engine, text)
-            except GateError as error:
+            except TidegateError as error:
                 assert error.details["rule"] != "read"
             else:
                 assert shown.affected is None and "plain" in shown.reason
@@ -297,7 +297,7 @@ async def test_no_other_row_is_shown_for_one_whose_key_changes(able):
     async with able.opened() as engine:
         try:
             shown = await rehearse(able, engine, text)
-        except GateError as error:
+        except TidegateError as error:
             assert error.code is Code.SQL_FAILED  # it looks at uniqueness row by row
         else:
             assert (shown.affected, shown.before, shown.after) == (2, (), ())
@@ -467,7 +467,7 @@ async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
         before = postgres.digest(engine)
         try:
             shown = await rehearse(postgres, engine, text)
-        except GateError as error:
+        except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED, Code.POLICY_READ_ONLY)
         else:
             assert shown.affected is None and shown.reason
@@ -496,7 +496,7 @@ async def test_it_does_not_wait_long_for_who_holds_a_row(postgres):
     with psycopg.connect(postgres.url) as other:
         other.execute("UPDATE items SET name = 'held' WHERE id = 1")
         async with postgres.opened() as engine:
-            with pytest.raises(GateError):
+            with pytest.raises(TidegateError):
                 await rehearse(postgres, engine, "DELETE FROM items WHERE id = 1")
             assert (
                 await rehearse(postgres, engine, "DELETE FROM parts WHERE id = 1")
@@ -558,7 +558,7 @@ async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
         before = case.digest(engine)
         try:
             shown = await rehearse(case, engine, text.format(database=database))
-        except GateError as error:
+        except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
         else:
             assert shown.affected is None and shown.reason
@@ -599,7 +599,7 @@ async def test_a_number_of_a_duckdb_sequence_is_never_taken(tmp_path, hazard):
         before = case.digest(engine)
         try:
             shown = await rehearse(case, engine, text)
-        except GateError as error:
+        except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
         else:
             assert shown.affected is None and shown.reason

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
 from tidegate.results.page import PageBuilder
 
 
@@ -85,7 +85,7 @@ async def test_a_page_of_exactly_n_rows_is_not_truncated(case, count):
     async with case.opened() as engine:
         cursor = await case.start(engine, text, limits=limits)
         builder = PageBuilder(cursor.columns, limits)
-        await cursor.pour(builder)
+        await cursor.fetch_into(builder)
         await cursor.close()
     page = builder.page()
     assert (page.row_count, page.truncations) == (count, ())
@@ -97,7 +97,7 @@ async def test_one_row_too_many_is_told(case, most):
     async with case.opened() as engine:
         cursor = await case.start(engine, case.spelling.rows.format(n=most + 1), limits=limits)
         builder = PageBuilder(cursor.columns, limits)
-        await cursor.pour(builder)
+        await cursor.fetch_into(builder)
         await cursor.close()
     page = builder.page()
     assert page.row_count == most
@@ -109,12 +109,12 @@ async def test_pour_and_fetch_build_the_same_page(case):
     async with case.opened() as engine:
         cursor = await case.start(engine, text, limits=limits)
         poured = PageBuilder(cursor.columns, limits)
-        await cursor.pour(poured)
+        await cursor.fetch_into(poured)
         await cursor.close()
         cursor = await case.start(engine, text, limits=limits)
         fetched = PageBuilder(cursor.columns, limits)
-        while wanted := fetched.wanted:
-            fetched.add(await cursor.fetch(wanted))
+        while wanted := fetched.remaining:
+            fetched.write(await cursor.fetch(wanted))
         await cursor.close()
     assert poured.page() == fetched.page()
 
@@ -124,7 +124,7 @@ async def test_what_is_left_behind_a_page_can_be_fetched(case):
     async with case.opened() as engine:
         cursor = await case.start(engine, case.spelling.rows.format(n=3000), limits=limits)
         builder = PageBuilder(cursor.columns, limits)
-        await cursor.pour(builder)
+        await cursor.fetch_into(builder)
         rest = [*builder.rest]
         while rows := await cursor.fetch(700):
             rest += rows
@@ -138,7 +138,7 @@ async def test_large_rows_are_cut_by_bytes_without_reading_them_all(case):
     async with case.opened() as engine:
         cursor = await case.start(engine, text, limits=limits)
         builder = PageBuilder(cursor.columns, limits)
-        await cursor.pour(builder)
+        await cursor.fetch_into(builder)
         await cursor.close()
     page = builder.page()
     assert page.row_count == 9
@@ -178,7 +178,7 @@ async def test_an_explanation_has_rows_and_runs_nothing(case):
         if engine.capabilities.explains_changes:
             await case.explain(engine, case.spelling.add)
         else:
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await case.explain(engine, case.spelling.add)
             assert caught.value.code is Code.UNSUPPORTED
         assert case.digest(engine) == before
@@ -186,6 +186,6 @@ async def test_an_explanation_has_rows_and_runs_nothing(case):
 
 async def test_metadata_is_no_statement(case):
     async with case.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.browse(engine, "ddl", table="no such table")
     assert caught.value.code is Code.TABLE_UNKNOWN

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-import mysql_server
-import postgres_server
-from engine_cases import CASES
-from patience import PATIENCE_S, wait_until
-from tidegate.statements import Effect
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from support.eventually import PATIENCE_S, wait_until
+from tidegate.model.statements import Effect
 
 COMMENTS = """
 COMMENT ON TABLE lines IS 'what was ordered';

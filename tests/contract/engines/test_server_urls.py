@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
-import mysql_server
-import postgres_server
-from engine_cases import CASES
-from tidegate.engines.postgres.target import parse_target
-from tidegate.errors import Code, GateError
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
+from tidegate.engines.postgres.url import parse_conninfo
+from tidegate.errors import Code, TidegateError
 
 BY_NETWORK = [name for name in ("postgres", "mysql") if name in CASES]
 
@@ -61,7 +61,7 @@ async def test_a_password_is_taken_from_the_environment_or_a_file(case, monkeypa
 
 async def test_a_password_that_is_not_there_is_told_by_the_name_of_its_place(case, tmp_path):
     for reference in ("ENV:NO_SUCH_VARIABLE", f"FILE:{tmp_path}/nothing"):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await count(led(case, f"${{{reference}}}"))
         assert caught.value.code is Code.SOURCE_URL
         assert reference.partition(":")[2] in caught.value.message
@@ -102,7 +102,7 @@ async def test_an_ipv6_address_stands_in_brackets(case, monkeypatch):
 
 def test_a_postgres_url_is_read_in_all_its_parts(monkeypatch):
     monkeypatch.setenv("URL_PASSWORD", "a/b@c")
-    target = parse_target(
+    target = parse_conninfo(
         "postgresql://u%40x:${ENV:URL_PASSWORD}@[::1]:5433,two/my%20db?sslmode=require&pool=3"
     )
     parameters = target.parameters

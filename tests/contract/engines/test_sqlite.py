@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine_cases import CASES
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+from support.engine_cases import CASES
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tidegate.statements import Effect, Statement
 )
 async def test_giant_values_are_refused_before_they_are_made(shop, text):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text)
         assert caught.value.code is Code.LIMIT_BYTES
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
@@ -32,10 +32,10 @@ async def test_ordinary_text_functions_work_on_large_values(shop, change):
     change("INSERT INTO void VALUES (1, printf('%.*c', 8000000, 'x'))")
     async with shop.opened() as engine:
         text = "SELECT length(replace(name, 'x', 'yy')), instr(name, 'z'), name LIKE '%x' FROM void"
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await shop.ask(engine, text)
         text = "SELECT instr(name, 'z'), name LIKE '%x' FROM void"
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text)
         assert "7000000" in caught.value.message
         assert await shop.ask(engine, "SELECT instr(name, 'z') FROM void") == [(0,)]
@@ -90,7 +90,7 @@ async def test_replacements_begin_in_the_middle_of_a_result(shop, change):
 async def test_a_change_whose_rows_cannot_be_read_is_told_and_undone(shop):
     async with shop.opened() as engine:
         before = shop.digest(engine)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             text = "INSERT INTO void VALUES (1, CAST(x'ff' AS TEXT)) RETURNING name"
             await shop.ask(engine, text, effect=Effect.WRITE)
         assert "CAST" in caught.value.hint
@@ -109,7 +109,7 @@ async def test_a_change_whose_rows_cannot_be_read_is_told_and_undone(shop):
 )
 async def test_parameters_that_do_not_fit_are_told(shop, params, code):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "SELECT ?", params)
     assert caught.value.code is code
 
@@ -117,7 +117,7 @@ async def test_parameters_that_do_not_fit_are_told(shop, params, code):
 @pytest.mark.parametrize("text", ["SELECT 1 \0", "SELECT '\ud800'"])
 async def test_text_that_sqlite_cannot_read_is_told(shop, text):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text)
     assert caught.value.code is Code.SQL_UNREADABLE
 
@@ -132,7 +132,7 @@ async def test_text_that_sqlite_cannot_read_is_told(shop, text):
 )
 async def test_an_unknown_name_hints_where_to_look(shop, text, hint):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text)
     assert caught.value.code is Code.SQL_FAILED
     assert caught.value.details["sqlite"] == "SQLITE_ERROR"
@@ -186,7 +186,7 @@ async def test_an_explained_write_changes_nothing(shop):
 
 async def test_a_permit_to_write_does_not_destroy(shop):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "DROP TABLE void", effect=Effect.WRITE)
         assert caught.value.code is Code.POLICY_DENIED
         await shop.ask(engine, "DROP TABLE void", effect=Effect.DESTRUCTIVE)
@@ -197,14 +197,14 @@ async def test_a_permit_to_write_does_not_destroy(shop):
 async def test_a_source_opened_read_only_is_never_written(shop):
     shop.source = Source("s1", "shop", f"{shop.url}?mode=ro", "sqlite", "sqlite")
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "DELETE FROM items", effect=Effect.WRITE)
     assert caught.value.code is Code.POLICY_READ_ONLY
 
 
 async def test_writes_keep_foreign_keys(shop):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "INSERT INTO parts VALUES (99, 99)", effect=Effect.WRITE)
         assert "FOREIGN KEY" in caught.value.message
         assert await shop.ask(engine, "SELECT count(*) FROM parts") == [(20,)]
@@ -236,9 +236,9 @@ async def test_a_database_in_memory_is_one_for_all_its_connections():
         await scratch.ask(engine, "INSERT INTO t VALUES (5)", effect=Effect.WRITE)
         assert await scratch.ask(engine, "SELECT a FROM t") == [(5,)]
         assert await scratch.ask(engine, "SELECT count(*) FROM t") == [(1,)]
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await scratch.ask(engine, "DELETE FROM t")
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await scratch.ask(other, "SELECT a FROM t")
 
 
@@ -248,7 +248,7 @@ async def test_a_statement_that_waits_for_a_worker_has_its_time_limit(shop):
         text = shop.spelling.rows.format(n=100_000)
         cursor = await shop.start(engine, text)
         text = shop.spelling.count.format(name="items")
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text, limits=Limits(timeout_s=0.02))
         assert caught.value.code is Code.SOURCE_BUSY
         await cursor.close()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.cancellation import Cancellation
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
+from tidegate.model.cancellation import Cancellation
 
 
 class Watched(Cancellation):
@@ -17,7 +17,7 @@ class Watched(Cancellation):
         self._seen.append(self)
 
 
-async def lane_of(case, engine, text, params=None, **options):
+async def inline_of(case, engine, text, params=None, **options):
     cursor = await case.start(engine, text, params, **options)
     await cursor.close()
     return type(cursor)
@@ -29,7 +29,7 @@ POINT = "SELECT * FROM items WHERE id = 3"
 @pytest.fixture
 def unhurried(monkeypatch):
     """What is quick is so on a slow machine too: here it is about what may be tried at all."""
-    monkeypatch.setattr("tidegate.engines.sqlite.session.LANE_SECONDS", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.connection.LANE_SECONDS", 60.0)
     for name in ("QUICK_S", "SLOW_S"):
         monkeypatch.setattr(f"tidegate.engines.sqlite.engine.{name}", 60.0)
 
@@ -37,9 +37,9 @@ def unhurried(monkeypatch):
 @pytest.mark.usefixtures("unhurried")
 async def test_a_point_query_runs_on_the_event_loop(shop):
     async with shop.opened() as engine:
-        assert await lane_of(shop, engine, POINT) is ReadyCursor
+        assert await inline_of(shop, engine, POINT) is ReadyCursor
         text = "SELECT * FROM items WHERE id = ?"
-        assert await lane_of(shop, engine, text, (3,)) is ReadyCursor
+        assert await inline_of(shop, engine, text, (3,)) is ReadyCursor
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ async def test_a_point_query_runs_on_the_event_loop(shop):
 )
 async def test_what_one_opcode_could_make_long_starts_on_a_worker(shop, text):
     async with shop.opened() as engine:
-        assert await lane_of(shop, engine, text) is StreamCursor
+        assert await inline_of(shop, engine, text) is StreamCursor
 
 
 @pytest.mark.usefixtures("unhurried")
 async def test_what_a_worker_measured_as_quick_comes_to_the_event_loop(shop):
     async with shop.opened() as engine:
         text = "SELECT count(*) FROM items"
-        lanes = [await lane_of(shop, engine, text) for _ in range(2)]
+        lanes = [await inline_of(shop, engine, text) for _ in range(2)]
     assert lanes == [StreamCursor, ReadyCursor]
 
 
@@ -77,7 +77,7 @@ async def test_what_a_worker_measured_as_quick_comes_to_the_event_loop(shop):
 )
 async def test_what_may_cost_more_next_time_stays_on_workers(shop, text, params):
     async with shop.opened() as engine:
-        lanes = {await lane_of(shop, engine, text, params) for _ in range(20)}
+        lanes = {await inline_of(shop, engine, text, params) for _ in range(20)}
     assert lanes == {StreamCursor}
 
 
@@ -88,7 +88,7 @@ async def test_a_long_scan_leaves_the_event_loop_and_is_remembered(shop, change)
     )
     async with shop.opened() as engine:
         text = "SELECT sum(i) FROM big WHERE i % 2 = 0"
-        assert await lane_of(shop, engine, text) is StreamCursor
+        assert await inline_of(shop, engine, text) is StreamCursor
         assert not engine._plans.get(text).inline
         assert await shop.ask(engine, text) == [(625025000,)]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.errors import GateError
-from tidegate.statements import Effect, Statement
+from tidegate.errors import TidegateError
+from tidegate.model.statements import Effect, Statement
 
 POINT = "SELECT * FROM items WHERE id = 3"
 
@@ -37,12 +37,12 @@ async def test_what_others_write_is_seen_at_once(shop, change):
 
 async def test_the_stamp_changes_with_the_schema(shop, change):
     async with shop.opened() as engine:
-        before = await engine.stamp()
+        before = await engine.schema_version()
         change("CREATE TABLE more (a)")
-        assert await engine.stamp() != before
+        assert await engine.schema_version() != before
         catalog = await shop.browse(engine, "catalog")
         assert "more" in [table.name for table in catalog.tables]
-        assert catalog.stamp == await engine.stamp()
+        assert catalog.version == await engine.schema_version()
 
 
 EXTRAS = """
@@ -96,7 +96,7 @@ async def test_virtual_tables_are_not_written_by_a_read(shop, change, text):
     change(EXTRAS)
     async with shop.opened() as engine:
         before = shop.digest(engine)
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await shop.ask(engine, text)
         assert shop.digest(engine) == before
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tidegate.actors import Actor, Scope
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.pages import Limits
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import NEVER
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 
 def _large(path: Path) -> apsw.Connection:
@@ -33,7 +33,7 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # To read from it is quick enough on a slow machine, too.
-    monkeypatch.setattr("tidegate.engines.sqlite.session.LANE_SECONDS", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.connection.LANE_SECONDS", 60.0)
     monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", 60.0)
     monkeypatch.setattr("tidegate.engines.sqlite.engine.QUICK_S", 60.0)
     made = _large(tmp_path / "large.db")

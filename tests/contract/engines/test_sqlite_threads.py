@@ -5,17 +5,15 @@ import threading
 
 import pytest
 
-from engine_cases import CASES
-from patience import HANG_S, PATIENCE_S
-from tidegate.cancellation import NEVER, Cancellation
-from tidegate.engines.sqlite import errand as errands
-from tidegate.engines.sqlite.brake import Brake
-from tidegate.engines.sqlite.errand import Errand
-from tidegate.engines.sqlite.program import MAX_VALUE_BYTES, Program
-from tidegate.engines.sqlite.session import Session
-from tidegate.engines.sqlite.worker import Pool
-from tidegate.engines.url import FileUrl
-from tidegate.errors import Code, GateError
+from support.engine_cases import CASES
+from support.eventually import HANG_S, PATIENCE_S
+from tidegate.engines.common.url import FileUrl
+from tidegate.engines.sqlite import threads as errands
+from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
+from tidegate.engines.sqlite.threads import Pool, ThreadStatement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
 
 
 @pytest.fixture
@@ -36,15 +34,15 @@ async def test_a_stuck_thread_is_written_off_and_its_caller_answered(file, stuck
     monkeypatch.setattr(errands, "GRACE_S", 0.02)
     pool = Pool(lambda: Session(file), 1, "test")
     worker = await pool.take(1)
-    errand = Errand(pool, worker, Brake(0.02), NEVER, set())
-    with pytest.raises(GateError) as caught:
-        await errand.do(stuck)
+    running = ThreadStatement(pool, worker, ProgressHandler(0.02), NEVER, set())
+    with pytest.raises(TidegateError) as caught:
+        await running.do(stuck)
     assert caught.value.code is Code.LIMIT_TIME
     other = await pool.take(1)
     assert other is not worker
     assert await other.submit(lambda session: session.connection.total_changes()) == 0
     pool.give(other)
-    monkeypatch.setattr("tidegate.engines.sqlite.worker.JOIN_S", 0.02)
+    monkeypatch.setattr("tidegate.engines.sqlite.threads.JOIN_S", 0.02)
     await pool.close()
 
 
@@ -52,10 +50,10 @@ async def test_cancelling_a_stuck_thread_answers_its_caller(file, stuck, monkeyp
     monkeypatch.setattr(errands, "GRACE_S", 0.02)
     cancellation = Cancellation()
     pool = Pool(lambda: Session(file), 1, "test")
-    errand = Errand(pool, await pool.take(1), Brake(60), cancellation, set())
+    running = ThreadStatement(pool, await pool.take(1), ProgressHandler(60), cancellation, set())
     asyncio.get_running_loop().call_soon(cancellation.cancel)
-    with pytest.raises(GateError) as caught:
-        await errand.do(stuck)
+    with pytest.raises(TidegateError) as caught:
+        await running.do(stuck)
     assert caught.value.code is Code.CALL_CANCELLED
     await pool.close()
 
@@ -80,7 +78,7 @@ async def test_a_worker_that_cannot_open_its_file_says_so_each_time(tmp_path):
     pool = Pool(lambda: Session(FileUrl(str(tmp_path / "nowhere.db"))), 1, "test")
     worker = await pool.take(1)
     for _ in range(2):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await worker.submit(lambda session: session)
         assert caught.value.code is Code.SOURCE_UNREACHABLE
     await pool.close()
@@ -89,7 +87,7 @@ async def test_a_worker_that_cannot_open_its_file_says_so_each_time(tmp_path):
 def program(file, text):
     session = Session(file)
     try:
-        return Program(session.connection.execute(text, explain=1).fetchall())
+        return CostEstimate(session.connection.execute(text, explain=1).fetchall())
     finally:
         session.close()
 
@@ -117,4 +115,4 @@ def test_the_limit_on_values_follows_from_the_program(file, text, most):
     nulls = (None,) * text.count("?")
     rows = session.connection.execute(text, nulls, explain=1).fetchall()
     session.close()
-    assert Program(rows).max_value_bytes == most
+    assert CostEstimate(rows).max_value_bytes == most

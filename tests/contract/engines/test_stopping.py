@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from tidegate.cancellation import NEVER, Cancellation
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.results import Limits
 
 MANY = 40
 
 
 async def stopped(task):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await task
     return caught.value.code
 
@@ -53,7 +53,7 @@ async def test_cancelling_between_two_fetches_ends_the_statement(case):
         cursor = await case.start(engine, text, cancellation=cancellation)
         assert await cursor.fetch(5)
         cancellation.cancel()
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             while await cursor.fetch(10_000):
                 pass
         assert caught.value.code is Code.CALL_CANCELLED
@@ -127,7 +127,7 @@ async def test_a_closed_engine_says_so(case):
         await engine.close()
         await engine.close()
         assert await stopped(case.ask(engine, case.spelling.one)) is Code.SOURCE_NOT_CONNECTED
-        assert await stopped(engine.stamp()) is Code.SOURCE_NOT_CONNECTED
+        assert await stopped(engine.schema_version()) is Code.SOURCE_NOT_CONNECTED
         described = engine.describe(case.permit(_catalog()), NEVER)
         assert await stopped(described) is Code.SOURCE_NOT_CONNECTED
 
@@ -145,6 +145,6 @@ async def test_a_cursor_that_nobody_closed_does_not_hold_up_close(case):
 
 
 def _catalog():
-    from tidegate.calls import Browse
+    from tidegate.model.requests import Browse
 
     return Browse("catalog")

@@ -6,19 +6,19 @@ import sys
 
 import pytest
 
-from engine_cases import CASES
-from patience import HANG_S
+from support.engine_cases import CASES
+from support.eventually import HANG_S
 
 READ_ALL = """
 import asyncio, json, resource, sys
-from tidegate.actors import Actor, Scope
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Query
+from tidegate.model.cancellation import NEVER
 from tidegate.engines.registry import open_engine
-from tidegate.pages import Limits
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+from tidegate.model.results import Limits
+from tidegate.model.decisions import Permit
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 def peak(who):
     return resource.getrusage(who).ru_maxrss

@@ -5,14 +5,14 @@ import shutil
 
 import pytest
 
-import mysql_server
-import postgres_server
-import ssh_server
-from certificates import Authority
-from engine_cases import CASES
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+import support.ssh_server as ssh_server
+from support.certificates import Authority
+from support.engine_cases import CASES
 from tidegate.engines.registry import engine_of, open_engine
-from tidegate.errors import Code, GateError
-from tidegate.sources import Source
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
 
 PASSWORD = postgres_server.PASSWORD
 
@@ -89,7 +89,7 @@ async def opened(url):
 
 
 async def refused(url):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         engine = await opened(url)
         await engine.close()
     error = caught.value
@@ -244,7 +244,7 @@ async def test_large_values_come_whole_from_postgres_by_an_encrypted_line(postgr
         assert [(len(value), value[-1], word) for value, word in rows] == [
             (i * 1_700_001, chr(65 + i), "behind") for i in range(1, 10)
         ]
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, "SELECT repeat('x', 150000000)")
         assert caught.value.code is Code.LIMIT_BYTES
         assert await case.ask(engine, "SELECT 1") == [(1,)]

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-import mysql_server
-import postgres_server
-import ssh_server
-from engine_cases import CASES
-from patience import PATIENCE_S, until
-from tidegate.cancellation import Cancellation
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+import support.ssh_server as ssh_server
+from support.engine_cases import CASES
+from support.eventually import PATIENCE_S, until
 from tidegate.engines.registry import engine_of
-from tidegate.engines.relay import Relay, is_ours
-from tidegate.engines.route import parse_route
-from tidegate.engines.tunnel import Tunnel
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
+from tidegate.engines.ssh.port_forwarder import PortForwarder, is_ours
+from tidegate.engines.ssh.tunnel import Tunnel
+from tidegate.engines.ssh.url import parse_route
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Limits
 
 pytestmark = pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
 
@@ -96,7 +96,7 @@ def doing(case):
 
 
 async def failing(case):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         async with case.opened():
             pass
     return caught.value
@@ -112,7 +112,7 @@ async def test_a_database_behind_an_ssh_server_is_used_like_any_other(sshd, case
         wide = await case.start(engine, spelling.wide_rows.format(n=50_000, width=1000))
         assert len(await wide.fetch(10)) == 10
         await wide.close()
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, spelling.runaway, limits=Limits(timeout_s=1))
         assert caught.value.code is Code.LIMIT_TIME
         cancellation = Cancellation()
@@ -120,7 +120,7 @@ async def test_a_database_behind_an_ssh_server_is_used_like_any_other(sshd, case
         work = asyncio.ensure_future(case.ask(engine, spelling.runaway, cancellation=cancellation))
         await until(lambda: doing(case) or work.done(), "the statement in the server")
         cancellation.cancel()
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await work
         assert caught.value.code is Code.CALL_CANCELLED
         counts = [case.ask(engine, spelling.count.format(name="parts")) for _ in range(12)]
@@ -134,7 +134,7 @@ async def test_a_tunnel_that_was_cut_is_opened_anew_for_the_next_call(sshd, case
             sshd.cut()
             try:
                 answer = await case.ask(engine, count)
-            except GateError as error:  # the end of the line was not yet seen
+            except TidegateError as error:  # the end of the line was not yet seen
                 assert error.code is Code.SOURCE_UNREACHABLE
                 answer = await case.ask(engine, count)
             assert answer == [(10,)]
@@ -145,7 +145,7 @@ async def test_a_statement_whose_tunnel_is_cut_ends_in_a_coded_error_and_ran_onc
         work = asyncio.ensure_future(case.ask(engine, case.spelling.runaway))
         await until(lambda: doing(case) or work.done(), "the statement in the server")
         sshd.cut()
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await work
         assert caught.value.code is Code.SOURCE_UNREACHABLE
         assert await case.ask(engine, case.spelling.count.format(name="items")) == [(10,)]
@@ -157,7 +157,7 @@ async def test_a_tunnel_that_stalls_ends_by_the_time_limit(sshd, case):
         await case.ask(engine, count)
         sshd.freeze()
         try:
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await case.ask(engine, count, limits=Limits(timeout_s=0.5))
         finally:
             sshd.thaw()
@@ -171,7 +171,7 @@ async def test_an_ssh_server_that_went_away_is_told_until_it_is_back(sshd, case)
         sshd.stop()
         try:
             for _ in range(3):
-                with pytest.raises(GateError) as caught:
+                with pytest.raises(TidegateError) as caught:
                     await case.ask(engine, count)
                 assert caught.value.code is Code.SOURCE_UNREACHABLE
             assert caught.value.message == "The SSH server cannot be reached."
@@ -275,8 +275,8 @@ async def test_a_key_that_is_not_there_is_named(sshd, case):
 
 _GATE = """
 import asyncio, sys
-from tidegate.engines.route import parse_route
-from tidegate.engines.tunnel import Tunnel
+from tidegate.engines.ssh.url import parse_route
+from tidegate.engines.ssh.tunnel import Tunnel
 async def main():
     tunnel = await Tunnel.open(parse_route(sys.argv[1], 1))
     print(tunnel._process.pid, tunnel._directory, flush=True)
@@ -334,7 +334,7 @@ async def test_what_was_sent_before_the_line_ended_still_comes_through():
 
     far = await asyncio.start_server(speak, "127.0.0.1", 0)
     port = far.sockets[0].getsockname()[1]
-    relay = Relay(lambda: asyncio.open_connection("127.0.0.1", port))
+    relay = PortForwarder(lambda: asyncio.open_connection("127.0.0.1", port))
     await relay.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
     assert len(await reader.read()) == 3_000_000
@@ -364,7 +364,7 @@ async def test_what_was_sent_before_the_line_ended_still_comes_through():
 )
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
 def test_a_way_that_cannot_be_gone_is_refused_when_the_source_is_named(scheme, options, part):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         engine_of(f"{scheme}://u@db/shop?{options}")
     assert caught.value.code is Code.SOURCE_URL
     assert part in caught.value.message
@@ -373,7 +373,7 @@ def test_a_way_that_cannot_be_gone_is_refused_when_the_source_is_named(scheme, o
 
 @pytest.mark.parametrize("place", ["", "u@", "u@one,two", "u@db:0", "u@db:70000"])
 def test_a_tunnel_leads_to_one_host_and_port(place):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         engine_of(f"postgresql://{place}/shop?ssh=bastion")
     assert caught.value.code is Code.SOURCE_URL
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from documents import ROOT
-from engine_cases import CASES
-from tidegate.results.types import encode_rows
+from support.documents import ROOT
+from support.engine_cases import CASES
+from tidegate.results.json_values import encode_rows
 
 DOCUMENT = ROOT / "docs" / "explanation" / "values.md"
 ENGINES = {"PostgreSQL": "postgres", "MariaDB": "mysql", "DuckDB": "duckdb", "SQLite": "sqlite"}

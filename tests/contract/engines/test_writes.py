@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect
 
 
 async def count(case, engine, name="void"):
@@ -13,7 +13,7 @@ async def count(case, engine, name="void"):
 async def test_a_write_is_there_for_everyone_afterwards(case):
     async with case.opened() as engine:
         if not engine.capabilities.writes:
-            with pytest.raises(GateError):
+            with pytest.raises(TidegateError):
                 await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
             return
         await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
@@ -50,7 +50,7 @@ async def test_a_write_whose_rows_were_not_fetched_is_undone(case):
 async def test_a_failed_write_changes_nothing(case):
     async with case.opened() as engine:
         before = case.digest(engine)
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             await case.ask(engine, case.spelling.broken, effect=Effect.WRITE)
         assert case.digest(engine) == before
         await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
@@ -59,7 +59,7 @@ async def test_a_failed_write_changes_nothing(case):
 async def test_a_permit_to_read_does_not_write_even_after_a_write(case):
     async with case.opened() as engine:
         await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, case.spelling.add, (2, "two"))
         assert caught.value.code is Code.POLICY_READ_ONLY
         assert await count(case, engine) == 1

@@ -7,26 +7,26 @@ import sys
 import apsw
 import pytest
 
-from patience import PATIENCE_S
-from tidegate.errors import Code, GateError
-from tidegate.sources import Source
-from tidegate.store import database
-from tidegate.store.sqlite import SqliteStore
+from support.eventually import PATIENCE_S
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
+from tidegate.store.sqlite import connection as database
+from tidegate.store.sqlite.state import SqliteState
 
 
 def refusal(path):
-    with pytest.raises(GateError) as caught:
-        SqliteStore(path)
+    with pytest.raises(TidegateError) as caught:
+        SqliteState(path)
     assert caught.value.code is Code.STATE_FAILED
     return caught.value
 
 
 def test_the_files_are_for_their_owner_alone(tmp_path):
-    store = SqliteStore(tmp_path / "state.db")
-    store.add_source(Source(id="1", name="a", url="x", engine="e", dialect="d"))
+    state = SqliteState(tmp_path / "state.db")
+    state.sources.add(Source(id="1", name="a", url="x", engine="e", dialect="d"))
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
-    store.close()
+    state.close()
 
 
 def test_the_number_of_the_newest_script_is_known():
@@ -36,7 +36,7 @@ def test_the_number_of_the_newest_script_is_known():
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "state.db"
-    SqliteStore(path).close()
+    SqliteState(path).close()
     connection = apsw.Connection(str(path))
     connection.execute(f"PRAGMA user_version = {database.NEWEST + 1}")
     connection.close()
@@ -68,12 +68,12 @@ def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path):
 def test_processes_that_start_at_once_make_one_state(tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
-        "from tidegate.store.sqlite import SqliteStore\n"
-        "from tidegate.sources import Source\n"
+        "from tidegate.store.sqlite.state import SqliteState\n"
+        "from tidegate.model.sources import Source\n"
         "sys.stdin.read()\n"
         "name = sys.argv[2]\n"
-        "store = SqliteStore(Path(sys.argv[1]))\n"
-        "store.add_source(Source(id=name, name=name, url='x', engine='e', dialect='d'))\n"
+        "state = SqliteState(Path(sys.argv[1]))\n"
+        "state.sources.add(Source(id=name, name=name, url='x', engine='e', dialect='d'))\n"
     )
     path = tmp_path / "state.db"
     children = [
@@ -83,9 +83,9 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
     for child in children:
         child.stdin.close()
     assert [child.wait(PATIENCE_S) for child in children] == [0] * 4
-    store = SqliteStore(path)
-    assert [source.name for source in store.sources()] == ["s0", "s1", "s2", "s3"]
-    store.close()
+    state = SqliteState(path)
+    assert [source.name for source in state.sources.list()] == ["s0", "s1", "s2", "s3"]
+    state.close()
 
 
 def test_a_state_that_another_process_makes_while_we_look_is_ours(tmp_path, monkeypatch):
@@ -109,27 +109,27 @@ def test_a_state_that_another_process_makes_while_we_look_is_ours(tmp_path, monk
     monkeypatch.setattr(database, "connect", connect_beside_another)
     database.prepare(path)
     assert others
-    SqliteStore(path).close()
+    SqliteState(path).close()
 
 
 def test_a_state_that_another_process_holds_says_so_and_when_to_retry(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidegate.store.database._BUSY_MS", 1)
+    monkeypatch.setattr("tidegate.store.sqlite.connection._BUSY_MS", 1)
     path = tmp_path / "state.db"
-    store = SqliteStore(path)
+    state = SqliteState(path)
     holder = apsw.Connection(str(path))
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(GateError) as caught:
-        store.remove_source("a")
+    with pytest.raises(TidegateError) as caught:
+        state.sources.remove("a")
     assert caught.value.code is Code.STATE_FAILED
     assert caught.value.retry_after_s == 1.0
     holder.close()
-    assert not store.remove_source("a")
-    store.close()
+    assert not state.sources.remove("a")
+    state.close()
 
 
 def test_a_revoked_token_cannot_be_revived_even_in_sql(tmp_path):
     path = tmp_path / "state.db"
-    SqliteStore(path).close()
+    SqliteState(path).close()
     connection = apsw.Connection(str(path))
     connection.execute(
         "INSERT INTO tokens (id, name, prefix, digest, scope, created_at, revoked_at)"
@@ -138,3 +138,34 @@ def test_a_revoked_token_cannot_be_revived_even_in_sql(tmp_path):
     with pytest.raises(apsw.ConstraintError):
         connection.execute("UPDATE tokens SET revoked_at = NULL")
     connection.close()
+
+
+OLD_POLICIES = [
+    (("blocked", "alwaysAllow", "silent"), ("none", "allow", "nothing", "allow")),
+    (("readOnly", "askEachTime", "alert"), ("read", "ask", "writes", "allow")),
+    (("readWrite", "never", "safeMode"), ("write", "deny", "writes", "allow")),
+    (("readWrite", "alwaysAllow", "alertFull"), ("write", "allow", "everything", "allow")),
+    (("readWrite", "alwaysAllow", "safeModeFull"), ("write", "allow", "everything", "allow")),
+    (("readWrite", "alwaysAllow", "readOnly"), ("write", "allow", "nothing", "deny")),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_POLICIES)
+def test_a_saved_policy_of_an_older_version_is_taken_over_as_strict_as_it_was(tmp_path, old, new):
+    path = tmp_path / "state.db"
+    connection = apsw.Connection(str(path))
+    for script in database.scripts()[:4]:
+        connection.execute(script.read_text(encoding="utf-8"))
+    connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+    connection.execute("PRAGMA user_version = 4")
+    connection.execute(
+        "INSERT INTO sources VALUES ('a', '1', 'sqlite:///a', 'sqlite', 'sqlite', ?, ?, ?, '[]',"
+        """ '{"unqualified":"deny"}')""",
+        old,
+    )
+    connection.close()
+    state = SqliteState(path)
+    source = state.sources.find("a")
+    state.close()
+    assert (source.access, source.agents, source.approval_for, source.changes) == new
+    assert source.unqualified == "deny"

@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import mysql_server
-import postgres_server
-from surface_gate import SHOP_ID, SqliteGate
-from surface_peer import WRITER, Peer
-from tidegate.actors import Actor
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.surface_client import WRITER, Peer
+from support.surface_gateway import SHOP_ID, SqliteGate
 from tidegate.config.model import Config
 from tidegate.engines.registry import engine_of
-from tidegate.sources import Source
-from tidegate.surfaces import workbench
+from tidegate.model.actors import Actor
+from tidegate.model.sources import Source
+from tidegate.surfaces.registry import open_surface
 
 ResultT = TypeVar("ResultT")
 
@@ -83,7 +83,7 @@ class House:
 
     def source(self, **settings: Any) -> Source:
         engine, dialect = engine_of(self.url)
-        given = {"external_access": "readWrite"} | settings
+        given = {"access": "write"} | settings
         return Source(given.pop("id", SHOP_ID), given.pop("name", "shop"), self.url, engine,
                       dialect, **given)  # fmt: skip
 
@@ -106,7 +106,7 @@ class House:
 
         async def whole() -> ResultT:
             async with gate.opened():
-                peer = Peer(workbench.surface(gate, config=config or Config()), actor, revision)
+                peer = Peer(open_surface("workbench", gate, config or Config()), actor, revision)
                 await peer.open()
                 return await talk(peer)
 

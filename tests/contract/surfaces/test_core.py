@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from surface_gate import SqliteGate, sqlite_source
-from surface_peer import Peer
-from surface_shop import build_shop
+from support.surface_client import Peer
+from support.surface_gateway import SqliteGate, sqlite_source
+from support.surface_shop import build_shop
 from tidegate.config.model import Config
 from tidegate.surfaces import core, workbench
 from tidegate.surfaces.surface import Surface
@@ -66,7 +66,7 @@ def complaint(gate: SqliteGate, tool: str, **arguments: Any) -> str:
 
 
 def test_sources_are_listed_with_dialect_and_access(two_sources: SqliteGate) -> None:
-    assert read(two_sources, "sources") == "crm: sqlite readOnly\nshop: sqlite readOnly"
+    assert read(two_sources, "sources") == "crm: sqlite read\nshop: sqlite read"
 
 
 def test_detail_grows_from_names_to_columns_to_keys(gate: SqliteGate) -> None:

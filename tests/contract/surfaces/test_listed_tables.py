@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from contract.surfaces.houses import HOUSES, House
-from surface_gate import SHOP_ID
-from surface_peer import WRITER, Peer
-from tidegate.actors import Actor, Scope
+from support.surface_client import WRITER, Peer
+from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
+from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces import core
 
 LISTED = Actor(
     "tok_listed", "listed", Scope.READ_WRITE, tables=frozenset({"orders", "shop:big_orders"})
 )
 OTHERS = re.compile(r"customers|email|\bvoid\b|totals|visits|reporting|\bAda\b", re.IGNORECASE)
-EXTENDED = Config(extended=True)
+EXTENDED = Config(surface={"workbench": {"extended": True}})
 
 METADATA: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_databases", {}),

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from patience import PATIENCE_S, until
-from surface_gate import SHOP_ID, SqliteGate, sqlite_source
-from surface_peer import READER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor, Scope
-from tidegate.calls import Query
+from support.eventually import PATIENCE_S, until
+from support.surface_client import READER, Peer
+from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
+from support.surface_shop import build_shop
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Query
 from tidegate.surfaces import workbench
 
 ResultT = TypeVar("ResultT")

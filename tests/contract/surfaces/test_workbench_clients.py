@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command_line import serving, tidegate
+from support.command_line import serving, tidegate
 from wire.conversations import python_sdk
 
 CLIENTS = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from contract.surfaces.houses import HOUSES, House
-from surface_gate import SHOP_ID, sqlite_source
-from surface_peer import READER, WRITER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor, Scope
+from support.surface_client import READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID, sqlite_source
+from support.surface_shop import build_shop
+from tidegate.model.actors import Actor, Scope
 
 OTHER_ID = SHOP_ID.replace("9", "8")
 NARROW = Actor("tok_narrow", "narrow", Scope.FULL_ACCESS, frozenset({"shop"}))
@@ -92,7 +92,7 @@ def test_a_closed_or_unknown_tab_is_not_found(shop: House) -> None:
 
     async def talk(peer: Peer) -> None:
         tab = await ask(peer, "open_table_tab", table_name="orders")
-        gate.desk.close_tab(tab["tab_id"])
+        gate.workspace.close_tab(tab["tab_id"])
         for tab_id in (tab["tab_id"], "no such tab", ""):
             error = await peer.error("focus_query_tab", tab_id=tab_id)
             assert (error["code"], error["message"]) == (-32602, "Invalid params: tab not found")
@@ -109,7 +109,7 @@ def test_tabs_outlast_the_server(shop: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"external_access": "blocked"}, {"ai_policy": "never"}], ids=["blocked", "never"]
+    "settings", [{"access": "none"}, {"agents": "deny"}], ids=["blocked", "never"]
 )
 def test_tabs_of_a_closed_source_are_hidden(shop: House, settings: dict[str, Any]) -> None:
     tab = shop.converse(lambda peer: ask(peer, "open_table_tab", table_name="orders"))
@@ -159,9 +159,9 @@ def test_a_page_that_shows_the_window_makes_it_delivered(shop: House) -> None:
 
     async def talk(peer: Peer) -> list[bool]:
         window = await ask(peer, "open_connection_window")
-        gate.desk.show(window["window_id"], time.time())
+        gate.workspace.show(window["window_id"], time.time())
         seen = await ask(peer, "open_connection_window")
-        gate.desk.show(window["window_id"], time.time() - 60)
+        gate.workspace.show(window["window_id"], time.time() - 60)
         gone = await ask(peer, "open_connection_window")
         return [window["is_delivered"], seen["is_delivered"], gone["is_delivered"]]
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from contract.surfaces.houses import HOUSES, House
-from surface_gate import SHOP_ID
-from surface_peer import READER
+from support.surface_client import READER
+from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.workbench.downloads import Downloads, NewFile
 
 OUTSIDE = "output_path must be inside the Downloads directory (Downloads)"
@@ -39,7 +39,7 @@ def shop(tmp_path: Path) -> House:
 
 def call(house: House, downloads: Path, path: str, **arguments: Any) -> dict[str, Any]:
     """The whole reply to an export into a file."""
-    config = Config(export_directory=str(downloads))
+    config = Config(surface={"workbench": {"export_directory": str(downloads)}})
     given = {"connection_id": SHOP_ID, "format": "csv", "tables": ["customers"]} | arguments
     return house.converse(
         lambda peer: peer.call("export_data", output_path=path, **given), READER, config=config
@@ -238,7 +238,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_half_file(downloads: Path) -> 
     file = new_file(downloads, "out.csv")
     with small_disk(100):
         file.put(b"x" * 200)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             file.finish()
         file.discard()
     assert caught.value.code is Code.STATE_FAILED
@@ -252,7 +252,7 @@ def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(downloads: Path) ->
     file = new_file(downloads, "deep/out.csv")
     (downloads / "deep").rename(downloads / "moved")
     (downloads / "deep").symlink_to(outside)
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         file.put(b"x")
     assert everything_under(outside) == set()
 
@@ -283,6 +283,6 @@ def test_another_file_of_its_name_is_not_taken_back(downloads: Path) -> None:
 def test_rows_that_come_after_the_end_make_no_file(downloads: Path) -> None:
     file = new_file(downloads, "out.csv")
     file.discard()
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         file.put(b"late")
     assert everything_under(downloads) == set()

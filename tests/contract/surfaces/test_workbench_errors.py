@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from surface_gate import SHOP_ID, SqliteGate, sqlite_source
-from surface_peer import READER, WRITER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor
+from support.surface_client import READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
+from support.surface_shop import build_shop
 from tidegate.approvals.approvals import ApprovalNeeded
-from tidegate.calls import Call
-from tidegate.config.model import Config
-from tidegate.errors import FATES, Code, GateError
-from tidegate.replies import Reply
+from tidegate.errors import FATES, Code, TidegateError
+from tidegate.model.actors import Actor
+from tidegate.model.replies import Reply
+from tidegate.model.requests import Call
 from tidegate.surfaces import workbench
+from tidegate.surfaces.workbench.settings import WorkbenchSettings
 
 SEED_STATUS = {
     -32601: 200,
@@ -40,7 +40,7 @@ class FailingGate:
     """Refuses every call with one error."""
 
     def __init__(self, code: Code, message: str = "It failed") -> None:
-        self._error = GateError(code, message)
+        self._error = TidegateError(code, message)
 
     async def handle(self, call: Call) -> Reply:
         raise self._error
@@ -69,9 +69,9 @@ def refuse(
     """The error of a call, and its HTTP status."""
 
     async def whole() -> tuple[dict[str, Any], int]:
-        config = Config(http_error_status=mode)  # pyright: ignore[reportArgumentType]
+        settings = WorkbenchSettings(http_error_status=mode)  # pyright: ignore[reportArgumentType]
         async with gate.opened():
-            peer = Peer(workbench.surface(gate, config=config), actor, client=client)
+            peer = Peer(workbench.surface(gate, settings=settings), actor, client=client)
             await peer.open()
             return await peer.error(tool, **arguments), peer.status
 
@@ -173,7 +173,7 @@ def test_what_is_not_there_is_invalid_params(
 
 def test_closing_a_closed_connection_is_an_error(tmp_path: Path) -> None:
     shop = build_shop(tmp_path / "shop.db")
-    gate = SqliteGate(tmp_path, sqlite_source(shop, access="readWrite"))
+    gate = SqliteGate(tmp_path, sqlite_source(shop, access="write"))
     error, status = refuse(gate, "disconnect", {"connection_id": SHOP_ID}, actor=WRITER)
     assert (error["code"], status) == (-32602, 200)
     assert error["message"] == "Invalid params: Connection is not open"
@@ -214,8 +214,8 @@ def test_a_tool_that_the_scope_does_not_cover_says_so() -> None:
 
 def test_an_unknown_resource_is_404_by_the_table_and_200_in_compat(gate: SqliteGate) -> None:
     async def status(mode: str) -> int:
-        config = Config(http_error_status=mode)  # pyright: ignore[reportArgumentType]
-        peer = Peer(workbench.surface(gate, config=config))
+        settings = WorkbenchSettings(http_error_status=mode)  # pyright: ignore[reportArgumentType]
+        peer = Peer(workbench.surface(gate, settings=settings))
         await peer.open()
         reply = await peer.request("resources/read", uri="tablepro://nowhere")
         assert reply["error"]["code"] == -32601

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from contract.surfaces.houses import House
-from surface_gate import SHOP_ID
-from surface_peer import READER, WRITER, Peer
+from support.surface_client import READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config, LimitSettings
-from tidegate.sources import Mask
+from tidegate.model.sources import Mask
 
 AWKWARD = ("", "NULL", "it's", 'say "so"', "back\\slash\\", "a,b;c", "two\nlines\r\nhere", "x\ty",
            "naïve – 海 🌊", "'; DROP TABLE void; --", "$1 ? %s", "E'\\'", "-- no comment",
@@ -384,9 +384,9 @@ def test_the_limit_of_an_answer_holds_for_all_its_tables_together(house: House) 
 
 
 @pytest.mark.parametrize(
-    ("tables", "shares"), [(["orders"], [0.0, 0.2, 0.8, 1.0]), (["orders", "customers"], [])]
+    ("tables", "limiter"), [(["orders"], [0.0, 0.2, 0.8, 1.0]), (["orders", "customers"], [])]
 )
-def test_progress_never_goes_back(house: House, tables: list[str], shares: list[float]) -> None:
+def test_progress_never_goes_back(house: House, tables: list[str], limiter: list[float]) -> None:
     async def talk(peer: Peer) -> list[float]:
         await peer.request(
             "tools/call",
@@ -396,4 +396,4 @@ def test_progress_never_goes_back(house: House, tables: list[str], shares: list[
         )
         return [note["params"]["progress"] for note in peer.notes.messages]
 
-    assert house.converse(talk) == shares
+    assert house.converse(talk) == limiter

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from contract.surfaces.houses import House
-from surface_gate import SHOP_ID
-from surface_peer import READER, WRITER, Peer
-from tidegate.actors import Actor
+from support.surface_client import READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
+from tidegate.model.actors import Actor
 
-EXTENDED = Config(extended=True)
+EXTENDED = Config(surface={"workbench": {"extended": True}})
 NAMES = ["search_schema", "list_indexes", "list_foreign_keys", "browse_table", "count_rows",
          "explain_query", "get_server_dashboard", "insert_rows"]  # fmt: skip
 
@@ -197,9 +197,7 @@ def test_a_thousand_rows_go_in_at_once_and_no_more(house: House) -> None:
     assert more["error"]["message"] == "Invalid params: Parameter rows must hold 1 to 1000 rows"
 
 
-@pytest.mark.parametrize(
-    ("actor", "settings"), [(READER, {}), (WRITER, {"external_access": "readOnly"})]
-)
+@pytest.mark.parametrize(("actor", "settings"), [(READER, {}), (WRITER, {"access": "read"})])
 def test_who_may_not_write_inserts_nothing(
     house: House, actor: Actor, settings: dict[str, Any]
 ) -> None:

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from contract.surfaces.houses import HOUSES, House
-from surface_gate import SHOP_ID, sqlite_source
-from surface_peer import READER, WRITER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor, Scope
+from support.surface_client import READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID, sqlite_source
+from support.surface_shop import build_shop
+from tidegate.model.actors import Actor, Scope
 
 OTHER_ID = SHOP_ID.replace("9", "8")
 NARROW = Actor("tok_narrow", "narrow", Scope.READ_ONLY, frozenset({"shop"}))
@@ -126,7 +126,7 @@ def test_only_what_the_caller_may_see_is_found(shop: House, tmp_path: Path) -> N
         assert reply["error"]["code"] == -32007
 
     shop.converse(talk, NARROW, gate=gate)
-    blocked = shop.gate(other, external_access="blocked")
+    blocked = shop.gate(other, access="none")
     assert shop.converse(found, gate=blocked) != []
     entries = shop.converse(found, gate=blocked)
     assert {entry["connection_id"] for entry in entries} == {OTHER_ID}

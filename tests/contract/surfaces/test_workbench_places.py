@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from contract.surfaces.houses import House
-from surface_gate import SHOP_ID
-from surface_peer import READER, Peer
-from tidegate.actors import Actor, Scope
+from support.surface_client import READER, Peer
+from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
+from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces import workbench
 
 OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)
-EXTENDED = Config(extended=True)
+EXTENDED = Config(surface={"workbench": {"extended": True}})
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_on_a_read_only_source_a_writers_schema_holds_for_one_call(schemas: Hous
         assert error["code"] == -32007
         assert "orders" in await tables(peer)
 
-    schemas.converse(talk, gate=schemas.gate(external_access="readOnly"))
+    schemas.converse(talk, gate=schemas.gate(access="read"))
 
 
 def test_a_write_goes_where_the_call_says(schemas: House) -> None:

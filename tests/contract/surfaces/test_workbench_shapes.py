@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from surface_gate import SHOP_ID, SqliteGate, sqlite_source
-from surface_peer import WRITER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor
+from support.surface_client import WRITER, Peer
+from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
+from support.surface_shop import build_shop
+from tidegate.model.actors import Actor
 from tidegate.surfaces import workbench
 
 ResultT = TypeVar("ResultT")
@@ -23,7 +23,7 @@ ResultT = TypeVar("ResultT")
 @pytest.fixture
 def gate(tmp_path: Path) -> SqliteGate:
     shop = build_shop(tmp_path / "shop.db")
-    return SqliteGate(tmp_path, sqlite_source(shop, access="readWrite"))
+    return SqliteGate(tmp_path, sqlite_source(shop, access="write"))
 
 
 def converse(
@@ -154,7 +154,9 @@ def test_list_connections_shows_every_field_in_order(gate: SqliteGate) -> None:
 
 def test_a_server_address_is_taken_apart_and_no_password_is_shown(tmp_path: Path) -> None:
     url = "postgresql://app:${env:PW}@db.example.com:6432/app?sslmode=require"
-    source = msgspec.structs.replace(sqlite_source(tmp_path), url=url, engine="postgres")
+    source = msgspec.structs.replace(
+        sqlite_source(tmp_path), url=url, engine="postgres", dialect="postgres"
+    )
     (connection,) = structured(SqliteGate(tmp_path, source), "list_connections")["connections"]
     assert connection["type"] == "PostgreSQL"
     assert (connection["host"], connection["port"]) == ("db.example.com", 6432)

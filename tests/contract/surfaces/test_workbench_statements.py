@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from contract.surfaces.houses import House
-from surface_gate import SHOP_ID
-from surface_peer import OWNER, READER, WRITER, Peer
-from tidegate.actors import Actor
+from support.surface_client import OWNER, READER, WRITER, Peer
+from support.surface_gateway import SHOP_ID
+from tidegate.model.actors import Actor
 from tidegate.surfaces.confirmation import PHRASE
 
 KEYS = ["columns", "rows", "row_count", "rows_affected", "execution_time_ms", "is_truncated"]
@@ -78,11 +78,11 @@ def test_a_change_that_returns_more_rows_than_wanted_is_made_whole(house: House)
     [
         ("DELETE FROM orders WHERE id = 1", READER, {}, -32007, LACKS),
         ("INSERT INTO void VALUES (1, 'a') RETURNING id", READER, {}, -32007, LACKS),
-        ("DELETE FROM orders WHERE id = 1", WRITER, {"external_access": "readOnly"}, -32007,
+        ("DELETE FROM orders WHERE id = 1", WRITER, {"access": "read"}, -32007,
          READ_ONLY),
-        ("UPDATE orders SET total = 0 WHERE id = 1", OWNER, {"external_access": "readOnly"},
+        ("UPDATE orders SET total = 0 WHERE id = 1", OWNER, {"access": "read"},
          -32007, READ_ONLY),
-        ("DELETE FROM orders WHERE id = 1", OWNER, {"safe_mode": "readOnly"}, -32007, SAFE),
+        ("DELETE FROM orders WHERE id = 1", OWNER, {"changes": "deny"}, -32007, SAFE),
         ("DROP TABLE orders", WRITER, {}, -32007, DESTRUCTIVE),
         ("/* x */ drop\ttable orders", OWNER, {}, -32007, DESTRUCTIVE),
         ("TRUNCATE TABLE orders", WRITER, {}, -32007, DESTRUCTIVE),
@@ -92,9 +92,9 @@ def test_a_change_that_returns_more_rows_than_wanted_is_made_whole(house: House)
         ("SELECT 1; DELETE FROM orders WHERE id = 1", WRITER, {}, -32602, MULTIPLE),
         ("DELETE FROM orders WHERE id = 1 -- " + "x" * 102_400, WRITER, {}, -32602,
          "Invalid params: Query exceeds 100KB limit"),
-        ("SELECT 1", WRITER, {"external_access": "blocked"}, -32007,
+        ("SELECT 1", WRITER, {"access": "none"}, -32007,
          "Forbidden: External access is disabled for this connection"),
-        ("SELECT 1", WRITER, {"ai_policy": "never"}, -32007,
+        ("SELECT 1", WRITER, {"agents": "deny"}, -32007,
          "Forbidden: AI access is disabled for this connection"),
     ],
 )  # fmt: skip
@@ -185,15 +185,15 @@ def test_another_phrase_is_an_invalid_confirmation(house: House, phrase: str) ->
     [
         (READER, {}, "DROP TABLE orders", -32007,
          "Forbidden: Tool 'confirm_destructive_operation' requires additional scopes"),
-        (OWNER, {"external_access": "readOnly"}, "DROP TABLE orders", -32007, READ_ONLY),
-        (OWNER, {"safe_mode": "readOnly"}, "DROP TABLE orders", -32007, SAFE),
+        (OWNER, {"access": "read"}, "DROP TABLE orders", -32007, READ_ONLY),
+        (OWNER, {"changes": "deny"}, "DROP TABLE orders", -32007, SAFE),
         (WRITER, {"destructive_scope": "fullAccess"}, "DROP TABLE orders", -32007,
-         "Forbidden: Destructive queries on this connection need the scope fullAccess; the caller"
+         "Forbidden: Destructive statements on this source need the scope fullAccess; the caller"
          " has readWrite"),
         (WRITER, {}, "SELECT 1", -32602, NEEDLESS),
         (WRITER, {}, "DELETE FROM orders WHERE id = 1", -32602, NEEDLESS),
         (WRITER, {"unqualified": "deny"}, "DELETE FROM orders", -32007,
-         "Forbidden: This connection admits no UPDATE or DELETE without WHERE"),
+         "Forbidden: The source does not admit UPDATE or DELETE without WHERE"),
         (WRITER, {}, "DROP TABLE orders; DROP TABLE void", -32602, MULTIPLE),
     ],
 )  # fmt: skip

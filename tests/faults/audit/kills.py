@@ -31,14 +31,14 @@ from pathlib import Path
 
 import apsw
 
-from tidegate.actors import Actor, Scope
 from tidegate.app import App
 from tidegate.audit.verify import verify
-from tidegate.calls import Call, Query
 from tidegate.config.model import AuditSettings, Config
 from tidegate.config.sources import SourceSettings
-from tidegate.errors import Code, GateError
-from tidegate.statements import Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.statements import Statement
 
 BATCH = 25
 """So many kills share their files; to read more than theirs after each would take ever longer."""
@@ -82,7 +82,7 @@ def serve_until_killed(directory: Path, name: int, told: int) -> None:
             call = Call(ACTOR, "test", "talk", Query(Statement(text)), "shop", scope=scope)
             try:
                 await gate.gateway.handle(call)
-            except GateError as error:
+            except TidegateError as error:
                 if error.code is not Code.SOURCE_BUSY:
                     raise
                 continue  # SQLite has one writer at a time

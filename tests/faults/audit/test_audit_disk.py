@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from patience import HANG_S
+from support.eventually import HANG_S
 from tidegate.audit.verify import verify
 
 # The limit of a file's size stands for a full disk: the kernel writes as much as fits.
@@ -12,7 +12,7 @@ import resource, sys
 from pathlib import Path
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -21,10 +21,13 @@ def event(name):
     return Event(call_id=name, phase="outcome", actor="a", statement="SELECT 1")
 
 limit(10)
+log = AuditLog(Path(sys.argv[1]))
 try:
-    AuditLog(Path(sys.argv[1]))
-except GateError as error:
+    log.append(event("lost"))
+    assert False
+except TidegateError as error:
     assert error.code is Code.AUDIT_UNAVAILABLE
+log.close()
 limit(resource.RLIM_INFINITY)
 log = AuditLog(Path(sys.argv[1]))
 for size in (1_000, 1_003, 5_000):
@@ -33,7 +36,7 @@ for size in (1_000, 1_003, 5_000):
         while True:
             try:
                 log.append(event("kept"))
-            except GateError as error:
+            except TidegateError as error:
                 assert error.code is Code.AUDIT_UNAVAILABLE
                 assert log.path.read_bytes().endswith(b"\\n")
                 break

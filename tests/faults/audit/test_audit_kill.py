@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify

@@ -6,24 +6,26 @@
 import asyncio
 import json
 import os
+import time
 from contextlib import contextmanager
 
 import apsw
 import pytest
 
-from patience import wait_until
-from tidegate.actors import Actor, Scope
+from support.eventually import wait_until
 from tidegate.app import App
 from tidegate.audit import log as log_module
 from tidegate.audit.event import Event
-from tidegate.audit.happening import Happening
 from tidegate.audit.log import AuditLog
+from tidegate.audit.server_event import ServerEvent
 from tidegate.audit.verify import verify
-from tidegate.calls import Call, Query
 from tidegate.config.model import AuditSettings, Config
 from tidegate.config.sources import SourceSettings
-from tidegate.errors import Code, GateError
-from tidegate.statements import Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.statements import Statement
+from tidegate.store.api import ApprovalBounds, PendingApproval, Subject
 
 WRITER = Actor("tok_1", "writer", Scope.FULL_ACCESS)
 INSERT = "INSERT INTO t(n) VALUES (1)"
@@ -40,7 +42,7 @@ class House:
         self.app = App.open(
             Config(
                 state=str(directory / "state"),
-                sources=(SourceSettings("shop", f"sqlite:///{self.file}", "readWrite"),),
+                sources=(SourceSettings("shop", f"sqlite:///{self.file}", access="write"),),
                 allow_writes=True,
                 audit=AuditSettings(failure_mode=mode),
             )
@@ -53,7 +55,7 @@ class House:
         return self.app.gateway.handle(call)
 
     async def refusal(self, text, scope=Scope.READ_ONLY):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await self.ask(text, scope)
         return caught.value.code
 
@@ -146,7 +148,7 @@ def test_the_gap_stands_before_what_was_recorded_after_it(tmp_path):
 
 
 def test_after_a_failed_sync_another_segment_is_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_module, "MEND_S", 0.01)
+    monkeypatch.setattr(log_module, "RECOVER_S", 0.01)
     log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys")
     log.append(Event(call_id="before", phase="outcome", actor="a"))
     first = log.path
@@ -157,17 +159,17 @@ def test_after_a_failed_sync_another_segment_is_begun(tmp_path, monkeypatch):
     async def wait():
         await log.durable(number)
 
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         asyncio.run(wait())
 
     def noted():
         try:
-            return log.note(Happening(name="back"))
-        except GateError:
+            return log.record_event(ServerEvent(name="back"))
+        except TidegateError:
             return None
 
     after = wait_until(noted, "another segment")
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         asyncio.run(wait())
 
     async def wait_for_the_new_one():
@@ -180,3 +182,129 @@ def test_after_a_failed_sync_another_segment_is_begun(tmp_path, monkeypatch):
     os.close(writing)
     assert verify(tmp_path / "audit", tmp_path / "keys").intact
     assert b'"back"' in log.path.read_bytes()
+
+
+def test_b2_a_change_whose_outcome_cannot_be_recorded_says_that_it_ran(tmp_path):
+    async def play(house):
+        filled = full_disk_after_the_intent(house.app.audit)
+        with filled, pytest.raises(TidegateError) as caught:
+            await house.ask(INSERT, Scope.FULL_ACCESS)
+        assert caught.value.code is Code.AUDIT_OUTCOME
+        assert "The call ran" in caught.value.message
+        assert "before you send it again" in caught.value.hint
+        assert "retry" not in caught.value.hint
+
+    async def whole():
+        house = House(tmp_path, "strict")
+        try:
+            await play(house)
+            await house.ask(SELECT)
+        finally:
+            await house.app.close()
+        return house
+
+    house = asyncio.run(whole())
+    assert house.rows() == 1
+    calls = [(line["call_id"], line["phase"]) for line in house.lines() if "call_id" in line]
+    intent = next(id for id, phase in calls if phase == "intent")
+    assert (intent, "outcome") in calls
+    assert verify(house.audit, house.keys).intact
+
+
+@contextmanager
+def full_disk_after_the_intent(log):
+    """The disk is full from the moment on that the intent of the next change is durable."""
+    durable, filled = log.durable, []
+
+    async def durable_then_full(number):
+        await durable(number)
+        if not filled:
+            filled.append(full_disk(log))
+            filled[0].__enter__()
+
+    log.durable = durable_then_full
+    try:
+        yield
+    finally:
+        log.durable = durable
+        filled[0].__exit__(None, None, None)
+
+
+def test_b7_taking_a_right_away_works_while_the_audit_disk_is_full(tmp_path):
+    house = House(tmp_path, "strict")
+    app = house.app
+    plaintext, _ = app.tokens.create("claude", Scope.READ_ONLY)
+    with full_disk(app.audit):
+        with pytest.raises(TidegateError) as caught:
+            app.tokens.create("another", Scope.READ_ONLY)
+        assert caught.value.code is Code.AUDIT_UNAVAILABLE
+        app.tokens.revoke("claude")
+        with pytest.raises(TidegateError) as caught:
+            app.tokens.verify(plaintext)
+        assert caught.value.code is Code.AUTH_INVALID
+    asyncio.run(app.close())
+    later = App.open(app.config)
+    later.note("settings.read", {})
+    asyncio.run(later.close())
+    events = [line for line in house.lines() if line["phase"] == "event"]
+    (revoked,) = [line for line in events if line["name"] == "token.revoked"]
+    assert revoked["details"]["name"] == "claude"
+    assert "happened_at" in revoked["details"]
+    assert verify(house.audit, house.keys).faults == ()
+
+
+def test_b7_an_approval_is_denied_while_the_audit_disk_is_full_and_none_is_given(tmp_path):
+    house = House(tmp_path, "strict")
+    bounds = ApprovalBounds(0.0, 0.0, 9, 9)
+    subject = Subject("writer", "", "test", "tool", "shop", "id", INSERT, "write", "r", "why")
+    for id in ("a1", "b2"):
+        house.app.state.approvals.admit(
+            PendingApproval(id, id, "pending", "tok_1", subject, time.time()), bounds
+        )
+    with full_disk(house.app.audit):
+        assert house.app.approvals.decide("a1", "denied", "cli:ann").state == "denied"
+        with pytest.raises(TidegateError) as caught:
+            house.app.approvals.decide("b2", "allowed", "cli:ann")
+        assert caught.value.code is Code.AUDIT_UNAVAILABLE
+        assert house.app.approvals.find("b2").state == "pending"
+    house.app.note("settings.read", {})
+    asyncio.run(house.app.close())
+    names = [line["name"] for line in house.lines() if line["phase"] == "event"]
+    assert names == ["settings.read", "approval.denied"]
+
+
+def test_b7_a_token_is_revoked_even_where_the_log_cannot_be_opened(tmp_path):
+    house = House(tmp_path, "strict")
+    house.app.tokens.create("claude", Scope.READ_ONLY)
+    asyncio.run(house.app.close())
+    house.audit.rename(tmp_path / "aside")
+    house.audit.write_text("a file in the place of the directory")
+    without = App.open(house.app.config)
+    assert without.tokens.revoke("claude").revoked_at
+    with pytest.raises(TidegateError) as caught:
+        without.tokens.create("another", Scope.READ_ONLY)
+    assert caught.value.code is Code.AUDIT_UNAVAILABLE
+    asyncio.run(without.close())
+    house.audit.unlink()
+    (tmp_path / "aside").rename(house.audit)
+    later = App.open(house.app.config)
+    later.note("settings.read", {})
+    asyncio.run(later.close())
+    assert [line["name"] for line in house.lines() if line["phase"] == "event"][-2:] == [
+        "settings.read",
+        "token.revoked",
+    ]
+
+
+def test_b13_calls_of_two_servers_on_one_state_never_share_an_id(tmp_path):
+    async def both():
+        first = House(tmp_path, "strict")
+        second = App.open(first.app.config)
+        call = Call(WRITER, "test", "tool", Query(Statement(SELECT)), "shop")
+        ids = [(await app.gateway.handle(call)).call_id for app in (first.app, second) * 3]
+        await second.close()
+        await first.app.close()
+        return ids
+
+    ids = asyncio.run(both())
+    assert len(set(ids)) == 6

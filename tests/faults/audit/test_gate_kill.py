@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from patience import HANG_S
+from support.eventually import HANG_S
 
 KILLS = int(os.environ.get("TIDEGATE_KILLS", "500"))
 SCRIPT = Path(__file__).with_name("kills.py")

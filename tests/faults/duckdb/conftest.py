@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine_cases import CASES
-from tidegate.sources import Source
+from support.engine_cases import CASES
+from tidegate.model.sources import Source
 
 
 @pytest.fixture

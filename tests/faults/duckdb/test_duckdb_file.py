@@ -8,13 +8,13 @@ import sys
 import duckdb
 import pytest
 
-from patience import HANG_S
-from tidegate.cancellation import Cancellation
+from support.eventually import HANG_S
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"
@@ -22,7 +22,7 @@ ADD = "INSERT INTO void VALUES (1, 'one')"
 
 
 async def error_of(awaitable):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await awaitable
     return caught.value
 
@@ -77,13 +77,13 @@ async def test_an_idle_source_lets_others_write_and_sees_what_they_wrote(shop):
         "c.execute('CREATE TABLE new (a INTEGER)')\n"
     )
     async with shop.opened() as engine:
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         assert await shop.ask(engine, POINT) == [("item 3",)]
         await asyncio.to_thread(
             subprocess.run, [sys.executable, "-c", write], check=True, timeout=HANG_S
         )
         assert await shop.ask(engine, POINT) == [("theirs",)]
-        assert await engine.stamp() != stamp
+        assert await engine.schema_version() != stamp
 
 
 async def test_a_change_waits_for_those_who_read_and_later_ones_see_it(shop):
@@ -122,11 +122,11 @@ async def test_a_replaced_file_is_read_anew(shop, tmp_path):
         connection.execute("UPDATE items SET name = 'replaced' WHERE id = 3")
         connection.execute("CREATE VIEW seen AS SELECT 1 AS a")
     async with shop.opened() as engine:
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         assert await shop.ask(engine, POINT) == [("item 3",)]
         copy.replace(shop.path)
         assert await shop.ask(engine, POINT) == [("replaced",)]
-        assert await engine.stamp() != stamp
+        assert await engine.schema_version() != stamp
 
 
 async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from patience import HANG_S, until
-from tidegate.cancellation import Cancellation
+from support.eventually import HANG_S, until
 from tidegate.engines.worker.process import WorkerProcess
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 DEAF = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"
@@ -23,7 +23,7 @@ DEAF = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"
 
 
 async def code_of(awaitable):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await awaitable
     return caught.value.code
 
@@ -181,7 +181,7 @@ async def test_no_process_is_left_after_close(shop):
 ORPHAN = """
 import asyncio, os, sys
 sys.path.insert(0, sys.argv[1])
-from engine_cases import CASES
+from support.engine_cases import CASES
 from pathlib import Path
 
 async def main():
@@ -223,11 +223,11 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
     script = (
         "import asyncio, sys\n"
         "from tidegate.engines.registry import open_engine\n"
-        "from tidegate.sources import Source\n"
+        "from tidegate.model.sources import Source\n"
         "async def main():\n"
         "    source = Source('s', 's', 'duckdb:///:memory:', 'duckdb', 'duckdb')\n"
         "    engine = await open_engine(source)\n"
-        "    await engine.stamp()\n"
+        "    await engine.schema_version()\n"
         "    await engine.close()\n"
         "asyncio.run(main())\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('duckdb', 'pytz')])\n"

@@ -1,16 +1,16 @@
 """What is no read, DuckDB itself refuses where it may only read, with neither judge nor permit
-before it. What is called a read, `tests/untouched` runs."""
+before it. What is called a read, `tests/read_only_fuzz` runs."""
 
 import duckdb
 import pytest
 
-from judge_cases import load
+from support.judge_cases import load
+from tidegate.engines.duckdb.connection import Session
 from tidegate.engines.duckdb.messages import Setup
-from tidegate.engines.duckdb.session import Session
-from tidegate.errors import GateError
-from tidegate.pages import Limits
+from tidegate.errors import TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
 from tidegate.sql.judge import judge
-from tidegate.statements import Effect, Statement
 
 SCHEMA = """
 CREATE TABLE users (id INTEGER PRIMARY KEY, name VARCHAR, email VARCHAR, age INTEGER);
@@ -79,7 +79,7 @@ async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read
         for text in OTHERS:
             try:
                 await house.ask(engine, text, limits=Limits(max_rows=1000, timeout_s=0.2))
-            except GateError as error:
+            except TidegateError as error:
                 assert error.code.value != "internal.fault", text
             assert house.digest(engine) == before, text
 

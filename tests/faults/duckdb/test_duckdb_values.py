@@ -1,15 +1,15 @@
-"""How DuckDB's values come: exact, and as `results/types.py` writes them."""
+"""How DuckDB's values come: exact, and as `results/json_values.py` writes them."""
 
 import json
 
 import pytest
 
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
+from tidegate.results.json_values import encode_rows
 from tidegate.results.page import PageBuilder
-from tidegate.results.types import encode_rows
-from tidegate.sources import Source
-from tidegate.statements import Effect
 
 VALUES = [
     ("1.50::DECIMAL(10, 2)", '"1.50"'),
@@ -113,7 +113,7 @@ async def test_json_comes_alike_in_a_small_result_in_a_page_and_from_a_change(me
                 engine, text.replace("ROWS", str(count)), limits=Limits(max_rows=5000)
             )
             builder = PageBuilder(cursor.columns, Limits(max_rows=5000))
-            await cursor.pour(builder)
+            await cursor.fetch_into(builder)
             await cursor.close()
             rows = json.loads(builder.page().rows)
             assert len(rows) == count and rows[-1][1] == {"a": 1}
@@ -168,7 +168,7 @@ async def test_every_form_of_reading_can_be_asked(shop, text):
 async def test_a_change_does_not_return_what_would_come_wrong(shop):
     async with shop.opened() as engine:
         text = "INSERT INTO void VALUES (1, 'x') RETURNING INTERVAL '1 month'"
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text, effect=Effect.WRITE)
         assert caught.value.code is Code.SQL_FAILED
         assert "::VARCHAR" in caught.value.hint
@@ -181,7 +181,7 @@ async def test_a_change_does_not_return_what_would_come_wrong(shop):
 )
 async def test_parameters_that_do_not_fit_are_told(shop, text, params):
     async with shop.opened() as engine:
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text, params)
     assert caught.value.code is Code.ARGUMENT_INVALID
 
@@ -199,7 +199,7 @@ async def test_what_is_not_unicode_is_told(shop):
             ("SELECT 1\0", None),
             ("SELECT $1", ("\udfff",)),
         ):
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await shop.ask(engine, text, params)
             assert caught.value.code is Code.SQL_UNREADABLE
         assert await shop.ask(engine, "SELECT 1") == [(1,)]

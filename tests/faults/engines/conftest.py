@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine_cases import CASES
+from support.engine_cases import CASES
 
 
 @pytest.fixture

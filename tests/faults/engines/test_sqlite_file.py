@@ -9,12 +9,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from patience import HANG_S
+from support.eventually import HANG_S
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"
@@ -26,7 +26,7 @@ def path_of(case):
 
 
 async def code_of(awaitable):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await awaitable
     return caught.value.code
 
@@ -58,7 +58,7 @@ async def test_a_lock_of_another_process_is_told_and_passes(shop):
         with locked(path_of(shop), "EXCLUSIVE"):
             assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_BUSY
             assert await code_of(shop.ask(engine, ADD, effect=Effect.WRITE)) is Code.SOURCE_BUSY
-            assert await code_of(engine.stamp()) is Code.SOURCE_BUSY
+            assert await code_of(engine.schema_version()) is Code.SOURCE_BUSY
         assert await shop.ask(engine, POINT) == [("item 3",)]
         await shop.ask(engine, ADD, effect=Effect.WRITE)
 
@@ -96,12 +96,12 @@ async def test_a_replaced_file_is_read_anew(shop, tmp_path):
     )
     connection.close()
     async with shop.opened() as engine:
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         assert await shop.ask(engine, COUNT) == [(10,)]
         copy.replace(path_of(shop))
         assert await shop.ask(engine, POINT) == [("replaced",)]
         assert await shop.ask(engine, COUNT) == [(9,)]
-        assert await engine.stamp() != stamp
+        assert await engine.schema_version() != stamp
 
 
 async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):
@@ -183,9 +183,9 @@ FULL_DISK = """
 import asyncio, resource, signal, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from engine_cases import CASES
-from tidegate.errors import GateError
-from tidegate.statements import Effect
+from support.engine_cases import CASES
+from tidegate.errors import TidegateError
+from tidegate.model.statements import Effect
 
 async def main():
     case = CASES["sqlite"].prepare(Path(sys.argv[2]))
@@ -198,7 +198,7 @@ async def main():
         try:
             await case.ask(engine, fill, effect=Effect.WRITE)
             print("no error")
-        except GateError as error:
+        except TidegateError as error:
             print(error.code.value)
         print(await case.ask(engine, "SELECT count(*) FROM void"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

@@ -4,10 +4,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-import mysql_server
-from engine_cases import CASES
-from line_proxy import between
-from tidegate.sources import Source
+import support.mysql_server as mysql_server
+from support.engine_cases import CASES
+from support.tcp_proxy import between
+from tidegate.model.sources import Source
 
 
 @pytest.fixture

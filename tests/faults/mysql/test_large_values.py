@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 MIB = 2**20
 
@@ -27,7 +27,7 @@ async def test_a_value_in_several_packets_comes_whole(shop):
 async def test_a_value_that_is_too_large_is_given_up_and_the_next_call_works(shop, params):
     async with shop.opened() as engine:
         text = f"SELECT REPEAT('x', {300 * MIB}){', ?' if params else ''}"
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text, params)
         assert caught.value.code is Code.LIMIT_BYTES
         assert "left(" in caught.value.hint

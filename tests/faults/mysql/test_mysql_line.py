@@ -9,20 +9,20 @@ import socket
 
 import pytest
 
-from patience import HANG_S, until
-from tidegate.cancellation import Cancellation
+from support.eventually import HANG_S, until
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Source
-from tidegate.statements import Effect
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
 
 LONG = "SELECT SUM(a.seq ^ b.seq) FROM seq_1_to_10000000 AS a, seq_1_to_10000000 AS b"
 ROWS = "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_100000"
 
 
 async def failure(task):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await task
     return caught.value
 
@@ -84,7 +84,7 @@ async def test_a_change_on_a_cut_line_runs_once_at_most(shop, server, proxied):
 
 @pytest.mark.parametrize("how", ["time", "cancel"])
 async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how, monkeypatch):
-    monkeypatch.setattr("tidegate.engines.errand.GRACE_S", 0.2)
+    monkeypatch.setattr("tidegate.engines.common.running_statement.GRACE_S", 0.2)
     cancellation = Cancellation()
     async with proxied() as (engine, proxy):
         limits = Limits(timeout_s=HANG_S)
@@ -93,8 +93,8 @@ async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how,
         if how == "cancel":
             cancellation.cancel()
         else:  # as its alarm does when the time is over
-            (errand,) = engine._server.running
-            errand.stop("time")
+            (running,) = engine._server.running
+            running.stop("time")
         expected = Code.LIMIT_TIME if how == "time" else Code.CALL_CANCELLED
         assert (await failure(task)).code is expected
         proxy.flow()
@@ -107,7 +107,7 @@ async def test_a_corrupted_line_gives_nothing_but_coded_errors(shop, proxied, af
     async with proxied() as (engine, proxy):
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
         proxy.corrupt(after)
-        with contextlib.suppress(GateError):
+        with contextlib.suppress(TidegateError):
             await shop.ask(engine, ROWS.replace("100000", "100"), limits=Limits(timeout_s=0.5))
         proxy.corrupt(-1)
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
@@ -134,9 +134,9 @@ async def test_a_server_that_comes_back_is_used_again(shop, server, how):
         if how == "kill":
             assert (await failure(shop.ask(engine, "SELECT 1"))).code is Code.SOURCE_UNREACHABLE
             await asyncio.to_thread(server.start)
-        stamp = await engine.stamp()
+        stamp = await engine.schema_version()
         assert await shop.ask(engine, "SELECT COUNT(*) FROM items") == [(10,)]
-        assert await engine.stamp() == stamp
+        assert await engine.schema_version() == stamp
 
 
 async def test_a_pool_that_is_empty_says_so_and_heals(shop):
@@ -171,7 +171,7 @@ async def test_a_large_result_waits_in_the_server(shop):
         assert len(await cursor.fetch(5)) == 5
         for _ in range(50):
             await asyncio.sleep(0)
-        assert cursor._errand.session.line.unread < 4_000_000
+        assert cursor._running.session().line.unread < 4_000_000
         await cursor.close()
 
 

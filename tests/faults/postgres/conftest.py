@@ -2,8 +2,8 @@
 
 import pytest
 
-import postgres_server
-from engine_cases import CASES
+import support.postgres_server as postgres_server
+from support.engine_cases import CASES
 
 
 @pytest.fixture

@@ -7,24 +7,24 @@ import sys
 
 import pytest
 
-from line_proxy import between
-from patience import HANG_S, until
-from tidegate.cancellation import Cancellation
-from tidegate.errors import Code, GateError
+from support.eventually import HANG_S, until
+from support.tcp_proxy import between
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
 
 MIB = 2**20
 
 PEAK = """
 import asyncio, json, resource, sys
-from tidegate.actors import Actor, Scope
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Query
+from tidegate.model.cancellation import NEVER
 from tidegate.engines.registry import open_engine
-from tidegate.errors import GateError
-from tidegate.pages import Limits
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+from tidegate.errors import TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.decisions import Permit
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 async def main(url, text):
     source = Source("s", "s", url, "postgres", "postgres")
@@ -38,7 +38,7 @@ async def main(url, text):
             Permit("c", actor, source, query, Effect.READ, query.limits), NEVER
         )
         await cursor.fetch(10)
-    except GateError as error:
+    except TidegateError as error:
         code = error.code.value
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     await engine.close()
@@ -87,7 +87,7 @@ async def test_large_values_come_whole_and_the_next_call_works(case, by_tcp, way
 async def test_after_a_value_that_is_too_large_the_next_call_works(case, activity):
     async with case.opened() as engine:
         for _ in range(2):
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await case.ask(engine, f"SELECT repeat('x', {150 * MIB})")
             assert caught.value.code is Code.LIMIT_BYTES
             assert "left(" in caught.value.hint
@@ -99,11 +99,11 @@ async def test_after_a_value_that_is_too_large_the_next_call_works(case, activit
 
 
 async def test_a_change_that_returns_too_large_a_value_is_undone(case, server, database):
-    from tidegate.statements import Effect
+    from tidegate.model.statements import Effect
 
     async with case.opened() as engine:
         text = f"INSERT INTO void VALUES (1, 'x') RETURNING repeat('x', {150 * MIB})"
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, text, effect=Effect.WRITE)
         assert caught.value.code is Code.LIMIT_BYTES
         assert server.ask("SELECT count(*) FROM void", database) == [(0,)]
@@ -116,10 +116,10 @@ async def test_a_call_is_cancelled_in_the_middle_of_a_large_value(by_tcp, server
             cancellation = Cancellation()
             text = f"SELECT repeat('x', {100 * MIB})"
             task = asyncio.ensure_future(case.ask(engine, text, cancellation=cancellation))
-            while not any(errand.session.line.taking for errand in engine._server.running):
+            while not any(running.held.line.taking for running in engine._server.running):
                 await asyncio.sleep(0)  # a moment in between: looked for at every turn of the loop
             cancellation.cancel()
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await task
             assert caught.value.code is Code.CALL_CANCELLED
             assert await case.ask(engine, "SELECT 1") == [(1,)]
@@ -130,10 +130,10 @@ async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server)
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
             task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))
-            while not any(errand.session.line.taking for errand in engine._server.running):
+            while not any(running.held.line.taking for running in engine._server.running):
                 await asyncio.sleep(0)  # a moment in between: looked for at every turn of the loop
             proxy.cut()
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await task
             assert caught.value.code is Code.SOURCE_UNREACHABLE
             assert await case.ask(engine, "SELECT 1") == [(1,)]
@@ -143,12 +143,12 @@ async def test_a_line_that_is_given_up_just_when_more_has_come_is_told(case):
     """As happens when a cancelled statement's time to end is over."""
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))
-        while not any(errand.session.line.taking for errand in engine._server.running):
+        while not any(running.held.line.taking for running in engine._server.running):
             await asyncio.sleep(0)
-        (errand,) = engine._server.running
-        errand.session.line._readable()
-        errand.session.line.close()
-        with pytest.raises(GateError) as caught:
+        (running,) = engine._server.running
+        running.held.line._readable()
+        running.held.line.close()
+        with pytest.raises(TidegateError) as caught:
             await task
         assert caught.value.code is Code.SOURCE_UNREACHABLE
         assert await case.ask(engine, "SELECT 1") == [(1,)]

@@ -5,17 +5,17 @@ import asyncio
 
 import pytest
 
-from line_proxy import between
-from patience import until
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.statements import Effect
+from support.eventually import until
+from support.tcp_proxy import between
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect
 
 RUNAWAY = "SELECT count(*) FROM generate_series(1, 100000000000) AS i"
 
 
 async def failure(work):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         await work
     return caught.value
 
@@ -65,7 +65,7 @@ async def test_a_line_cut_in_the_middle_of_a_result_is_told(by_tcp, server):
             try:
                 while await cursor.fetch(1000):
                     pass
-            except GateError as caught:
+            except TidegateError as caught:
                 error = caught
             await cursor.close()
             assert error is not None
@@ -93,7 +93,7 @@ async def test_a_change_whose_line_was_cut_did_not_run_twice(by_tcp, server, dat
             text = "INSERT INTO void SELECT i, 'x' FROM generate_series(1, 5) AS i RETURNING id"
             cursor = await case.start(engine, text, effect=Effect.WRITE)
             proxy.cut()
-            with pytest.raises(GateError):
+            with pytest.raises(TidegateError):
                 while await cursor.fetch(1000):
                     pass
             await cursor.close()
@@ -126,7 +126,7 @@ async def test_a_corrupted_line_is_told_and_the_next_call_works(by_tcp, server, 
             text = "SELECT i, 'abcdefghijklmnopqrstuvwxyz' FROM generate_series(1, 3) AS i"
             try:
                 await case.ask(engine, text, limits=limits)
-            except GateError as error:
+            except TidegateError as error:
                 assert error.code in (Code.SOURCE_UNREACHABLE, Code.LIMIT_TIME, Code.SQL_FAILED)
             assert await case.ask(engine, "SELECT 2") == [(2,)]
 
@@ -177,7 +177,7 @@ async def test_a_server_that_refuses_is_told_with_no_address(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
         proxy.refusing = True
         case = by_tcp(proxy.port)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             async with case.opened():
                 pass
     assert caught.value.code is Code.SOURCE_UNREACHABLE
@@ -187,7 +187,7 @@ async def test_a_server_that_says_nothing_is_given_up(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
         proxy.stall()
         case = by_tcp(proxy.port, "?connect_timeout=1")
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             async with case.opened():
                 pass
     assert caught.value.code is Code.SOURCE_UNREACHABLE
@@ -196,7 +196,7 @@ async def test_a_server_that_says_nothing_is_given_up(by_tcp, server):
 
 async def test_a_wrong_password_is_told_without_it(by_tcp, monkeypatch):
     monkeypatch.setenv("PGTEST_PASSWORD", "battery staple")
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         async with by_tcp().opened():
             pass
     told = caught.value.message + caught.value.hint
@@ -209,7 +209,7 @@ async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(
     by_tcp, server, monkeypatch
 ):
     """Our own limit is longer than the patience of the test."""
-    monkeypatch.setattr("tidegate.engines.postgres.watch.FRESH_S", 0.0)
+    monkeypatch.setattr("tidegate.engines.postgres.inspect.FRESH_S", 0.0)
     monkeypatch.setattr("tidegate.engines.postgres.engine.OWN_S", 600.0)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port, "?connect_timeout=600&pool=1")
@@ -227,7 +227,7 @@ async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
     by_tcp, server, monkeypatch
 ):
     """Behind a change a connection is reset; if nobody answers, another takes its place."""
-    monkeypatch.setattr("tidegate.engines.pool.FREED_S", 0.05)
+    monkeypatch.setattr("tidegate.engines.common.pool.FREED_S", 0.05)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port, "?pool=1")
         async with case.opened() as engine:
@@ -237,3 +237,40 @@ async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
             assert error.code is Code.SOURCE_UNREACHABLE  # not SOURCE_BUSY: there is room
             proxy.flow()
             assert await case.ask(engine, "SELECT id FROM void") == [(1,)]
+
+
+SLOW_COMMIT = """
+CREATE TABLE kept (id int);
+CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON kept
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle();
+"""
+
+
+@pytest.mark.parametrize("fault", ["cut", "stall"])
+async def test_a_change_whose_line_breaks_during_the_commit_has_an_unknown_outcome(
+    by_tcp, server, database, fault, monkeypatch
+):
+    monkeypatch.setattr("tidegate.engines.common.running_statement.GRACE_S", 0.2)
+    server.ask(SLOW_COMMIT, database)
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        async with case.opened() as engine:
+            write = asyncio.create_task(
+                failure(
+                    case.ask(
+                        engine,
+                        "INSERT INTO kept VALUES (1)",
+                        effect=Effect.WRITE,
+                        limits=Limits(timeout_s=0.5),
+                    )
+                )
+            )
+            active = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = "
+            while server.ask(f"{active}'active' AND datname = '{database}'")[0][0] != 1:
+                await asyncio.sleep(0)
+            getattr(proxy, fault)()
+            error = await write
+            assert error.code is Code.SQL_OUTCOME
+            assert "before you send it again" in error.hint

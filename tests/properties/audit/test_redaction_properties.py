@@ -5,7 +5,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.secrets import redact
+from tidegate.sql.redaction import redact_statement as redact
 
 ORDINARY = settings(database=None, deadline=None)
 TEMPLATES = (

@@ -11,9 +11,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.pages import Limits
+from tidegate.model.results import Limits
+from tidegate.results.json_values import encode_rows
 from tidegate.results.page import PageBuilder
-from tidegate.results.types import encode_rows
 
 SAFE = 2**53 - 1
 
@@ -113,8 +113,8 @@ def test_text_cells_are_strings_or_null_where_the_value_is(rows):
 )
 def test_a_page_keeps_its_budgets_and_tells_what_is_missing(rows, most, size, cells, chunk):
     builder, first = PageBuilder((), Limits(max_rows=most, max_bytes=size), cells), 0
-    while wanted := min(builder.wanted, chunk):
-        builder.add(rows[first : first + wanted])
+    while wanted := min(builder.remaining, chunk):
+        builder.write(rows[first : first + wanted])
         first += wanted
     page = builder.page()
     shown = json.loads(page.rows)
@@ -131,7 +131,7 @@ def test_a_page_keeps_its_budgets_and_tells_what_is_missing(rows, most, size, ce
 @given(tables, st.integers(1, 40))
 def test_a_page_does_not_depend_on_how_its_rows_came(rows, chunk):
     whole, pieces = PageBuilder((), Limits()), PageBuilder((), Limits())
-    whole.add(rows)
+    whole.write(rows)
     for first in range(0, len(rows), chunk):
-        pieces.add(rows[first : first + chunk])
+        pieces.write(rows[first : first + chunk])
     assert whole.page().rows == pieces.page().rows

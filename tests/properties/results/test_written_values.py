@@ -10,7 +10,7 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tidegate.pages import Column
+from tidegate.model.results import Column
 from tidegate.results.formats import CsvWriter
 from tidegate.sql.quoting import identifier, literal
 

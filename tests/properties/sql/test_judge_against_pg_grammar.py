@@ -11,12 +11,12 @@ import random
 
 import pytest
 
-import pg_grammar
-from judge_cases import Case, load
-from judge_splices import splice
+import support.pg_grammar as pg_grammar
+from support.judge_cases import Case, load
+from support.judge_splices import splice
+from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects.model import words
-from tidegate.sql.judge import judge_anew
-from tidegate.statements import Effect, Judgement
+from tidegate.sql.judge import judge_uncached
 
 CASES = load()
 SPLICED = 4_000
@@ -31,7 +31,7 @@ VALUES = words("""
 
 def disagreement(text: str) -> str | None:
     """What the judge says too mildly, or else than the grammar does; None if nothing."""
-    judgement, grammar = judge_anew(text, "postgres"), pg_grammar.opinion(text)
+    judgement, grammar = judge_uncached(text, "postgres"), pg_grammar.opinion(text)
     if judgement.effect is not Effect.READ or grammar is None:
         return None
     if not grammar.reads:
@@ -86,5 +86,5 @@ def test_spliced_texts_are_not_judged_more_mildly_than_the_grammar_has_it() -> N
         assert disagreement(text) is None
         grammar = pg_grammar.opinion(text)
         parsed += grammar is not None
-        reads += grammar is not None and judge_anew(text, "postgres").effect is Effect.READ
+        reads += grammar is not None and judge_uncached(text, "postgres").effect is Effect.READ
     assert parsed > SPLICED / 10 and reads > SPLICED / 50, (parsed, reads)

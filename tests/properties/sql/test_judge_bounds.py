@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from judge_cases import load
+from support.judge_cases import load
 from tidegate.errors import Code
+from tidegate.model.statements import Effect
 from tidegate.sql import parse
-from tidegate.sql.judge import judge_anew
-from tidegate.statements import Effect
+from tidegate.sql.judge import judge_uncached
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "oracle")
 DEEP = {
@@ -48,41 +48,43 @@ DEEP = {
 def test_deep_and_long_statements_are_answered(shape: str, dialect: str) -> None:
     start, opening, middle, closing = DEEP[shape]
     for depth in (3, 30, 300, 5_000, 40_000):
-        judgement = judge_anew(start + opening * depth + middle + closing * depth, dialect)
+        judgement = judge_uncached(start + opening * depth + middle + closing * depth, dialect)
         assert judgement.effect is Effect.READ or Code(judgement.code)
 
 
 def test_five_thousand_brackets_are_too_deep() -> None:
-    judgement = judge_anew("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "postgres")
+    judgement = judge_uncached("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "postgres")
     assert judgement.code == Code.SQL_TOO_DEEP.value
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_long_lists_of_literals_are_read(dialect: str) -> None:
     numbers = ",".join("7" for _ in range(50_000))
-    assert judge_anew(f"SELECT * FROM t WHERE a IN ({numbers})", dialect).effect is Effect.READ
+    assert judge_uncached(f"SELECT * FROM t WHERE a IN ({numbers})", dialect).effect is Effect.READ
     words = ",".join("'it''s'" for _ in range(10_000))
-    assert judge_anew(f"SELECT * FROM t WHERE a IN ({words})", dialect).effect is Effect.READ
+    assert judge_uncached(f"SELECT * FROM t WHERE a IN ({words})", dialect).effect is Effect.READ
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_many_rows_of_literals_are_read(dialect: str) -> None:
     rows = ",".join(f"({n}, 'name {n}', NULL, -1.5)" for n in range(2_500))
-    assert judge_anew(f"INSERT INTO t (a, b, c, d) VALUES {rows}", dialect).effect is Effect.WRITE
-    assert judge_anew(f"VALUES {rows}", dialect).effect is Effect.READ
+    assert (
+        judge_uncached(f"INSERT INTO t (a, b, c, d) VALUES {rows}", dialect).effect is Effect.WRITE
+    )
+    assert judge_uncached(f"VALUES {rows}", dialect).effect is Effect.READ
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_call_behind_many_rows_is_seen(dialect: str) -> None:
     rows = ",".join("(7, 'x')" for _ in range(1_000))
-    judgement = judge_anew(f"VALUES {rows}, (7, no_such_function(1)), (7, 'x')", dialect)
+    judgement = judge_uncached(f"VALUES {rows}, (7, no_such_function(1)), (7, 'x')", dialect)
     assert judgement.code == Code.SQL_FUNCTION.value
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_table_behind_many_rows_is_told(dialect: str) -> None:
     rows = ",".join("(7, 'x')" for _ in range(1_000))
-    judgement = judge_anew(f"VALUES {rows}, (7, (SELECT a FROM hidden))", dialect)
+    judgement = judge_uncached(f"VALUES {rows}, (7, (SELECT a FROM hidden))", dialect)
     assert judgement.tables == ("hidden",)
 
 
@@ -93,7 +95,7 @@ def test_ordinary_reads_take_little_of_the_work_that_is_granted(
     monkeypatch.setattr(parse, "FUEL_PER_TOKEN", 2)
     for case in load():
         if case.expected == "allow":
-            assert judge_anew(case.sql, case.dialect).effect is Effect.READ, case
+            assert judge_uncached(case.sql, case.dialect).effect is Effect.READ, case
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -117,7 +119,7 @@ def test_ordinary_reads_take_little_of_the_work_that_is_granted(
     ids=range(13),
 )
 def test_what_is_no_text_of_sql_is_refused_with_a_code(text: str, dialect: str) -> None:
-    judgement = judge_anew(text, dialect)
+    judgement = judge_uncached(text, dialect)
     assert judgement.effect is Effect.UNKNOWN
     assert Code(judgement.code) and judgement.rule != "judge.failed"
 
@@ -126,22 +128,26 @@ def test_what_is_no_text_of_sql_is_refused_with_a_code(text: str, dialect: str) 
 def test_a_call_behind_a_long_list_is_seen(dialect: str) -> None:
     numbers = ",".join("7" for _ in range(40_000))
     text = f"SELECT * FROM t WHERE a IN ({numbers}, no_such_function(1))"
-    assert judge_anew(text, dialect).code == Code.SQL_FUNCTION.value
+    assert judge_uncached(text, dialect).code == Code.SQL_FUNCTION.value
 
 
 def test_a_list_of_a_hundred_thousand_items_is_too_long() -> None:
     text = f"SELECT * FROM t WHERE a IN ({','.join(str(n) for n in range(100_000))})"
-    assert judge_anew(text, "sqlite").code == Code.SQL_TOO_LONG.value
+    assert judge_uncached(text, "sqlite").code == Code.SQL_TOO_LONG.value
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_too_many_words_are_too_long(dialect: str) -> None:
     text = "SELECT " + ",".join("a" for _ in range(20_000))
-    assert judge_anew(text, dialect).code == Code.SQL_TOO_LONG.value
+    assert judge_uncached(text, dialect).code == Code.SQL_TOO_LONG.value
 
 
 def test_size_is_counted_in_bytes() -> None:
-    assert judge_anew("SELECT '" + "x" * 102_391 + "'", "sqlite").effect is Effect.READ
-    assert judge_anew("SELECT '" + "x" * 102_392 + "'", "sqlite").code == Code.SQL_TOO_LONG.value
-    assert judge_anew("SELECT '" + "語" * 34_130 + "'", "sqlite").effect is Effect.READ
-    assert judge_anew("SELECT '" + "語" * 34_131 + "'", "sqlite").code == Code.SQL_TOO_LONG.value
+    assert judge_uncached("SELECT '" + "x" * 102_391 + "'", "sqlite").effect is Effect.READ
+    assert (
+        judge_uncached("SELECT '" + "x" * 102_392 + "'", "sqlite").code == Code.SQL_TOO_LONG.value
+    )
+    assert judge_uncached("SELECT '" + "語" * 34_130 + "'", "sqlite").effect is Effect.READ
+    assert (
+        judge_uncached("SELECT '" + "語" * 34_131 + "'", "sqlite").code == Code.SQL_TOO_LONG.value
+    )

@@ -8,12 +8,12 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge_cases import load
-from judge_mutations import mutate
+from support.judge_cases import load
+from support.judge_mutations import mutate
 from tidegate.errors import Code
-from tidegate.sql.judge import judge, judge_anew
-from tidegate.sql.opinion import Refusal
-from tidegate.statements import Effect
+from tidegate.model.statements import Effect
+from tidegate.sql.finding import Refusal
+from tidegate.sql.judge import judge, judge_uncached
 
 CASES = load()
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "tsql")
@@ -24,12 +24,12 @@ WORDS = sorted({word for case in CASES for word in case.sql.split()})
 @settings(max_examples=500, deadline=None)
 def test_blanks_comments_and_case_never_lower_an_effect(case: object, seed: int) -> None:
     assert hasattr(case, "sql") and hasattr(case, "dialect")
-    plain = judge_anew(case.sql, case.dialect)
+    plain = judge_uncached(case.sql, case.dialect)
     try:
         written = mutate(case.sql, case.dialect, random.Random(seed))
     except Refusal:
         return
-    assert judge_anew(written, case.dialect).effect >= plain.effect, written
+    assert judge_uncached(written, case.dialect).effect >= plain.effect, written
 
 
 @given(st.sampled_from([case for case in CASES if case.expected == "allow"]), st.text(max_size=8))
@@ -45,7 +45,7 @@ def test_a_second_statement_is_never_overlooked(case: object, tail: str) -> None
 @given(st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join), st.sampled_from(DIALECTS))
 @settings(max_examples=500, deadline=None)
 def test_any_run_of_words_gets_a_judgement(text: str, dialect: str) -> None:
-    judgement = judge_anew(text, dialect)
+    judgement = judge_uncached(text, dialect)
     if judgement.effect is not Effect.READ:
         assert judgement.rule and judgement.reason and judgement.hint
         assert Code(judgement.code)
@@ -65,7 +65,7 @@ def test_a_statement_cut_off_anywhere_gets_a_judgement() -> None:
     for case in CASES:
         words = case.sql.split()
         for end in range(len(words)):
-            judge_anew(" ".join(words[:end]), case.dialect)
-            judge_anew(" ".join(words[end:]), case.dialect)
+            judge_uncached(" ".join(words[:end]), case.dialect)
+            judge_uncached(" ".join(words[end:]), case.dialect)
         for end in range(0, len(case.sql), 5):
-            judge_anew(case.sql[:end], case.dialect)
+            judge_uncached(case.sql[:end], case.dialect)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attacked import Target, target
+from support.attack_target import Target, target
 
 
 @pytest.fixture(scope="module")

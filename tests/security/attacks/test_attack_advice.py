@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from attacked import Target
-from tidegate.metadata import Catalog, ColumnInfo, Table
-from tidegate.surfaces.core import advice
+from support.attack_target import Target
+from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.surfaces.core import suggestions
 
 
 def large() -> Catalog:
@@ -24,15 +24,15 @@ def test_few_names_of_a_large_schema_are_compared(monkeypatch: pytest.MonkeyPatc
         compared.append(len(names))
         return names[:1]
 
-    monkeypatch.setattr(advice, "get_close_matches", compare)
-    assert advice.nearest_columns("c7_13", large()) == ["t0_orders.c0_0"]
-    assert advice.nearest_tables("t7_order", large())
+    monkeypatch.setattr(suggestions, "get_close_matches", compare)
+    assert suggestions.nearest_columns("c7_13", large()) == ["t0_orders.c0_0"]
+    assert suggestions.nearest_tables("t7_order", large())
     assert max(compared) <= 500
-    assert advice.nearest_columns("x" * 1_000_000, large()) == []
+    assert suggestions.nearest_columns("x" * 1_000_000, large()) == []
 
 
 def test_the_nearest_of_a_large_schema_are_still_found() -> None:
-    assert advice.nearest_tables("t77_order", large())[0] == "t77_orders"
+    assert suggestions.nearest_tables("t77_order", large())[0] == "t77_orders"
 
 
 def test_names_without_end_are_refused_in_few_words(server: Target) -> None:

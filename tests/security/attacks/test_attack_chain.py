@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
 from tidegate.config.model import AuditSettings
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 SMALL = AuditSettings(segment_bytes=1_500)
 
@@ -108,7 +108,7 @@ def test_a_link_in_the_place_of_a_torn_line_reaches_no_file_outside(state):
     newest.with_suffix(f".torn-{size}").symlink_to(key)
     try:
         AuditLog(state / "audit", keys=state / "keys").close()
-    except GateError as error:
+    except TidegateError as error:
         assert error.code is Code.AUDIT_UNAVAILABLE
     assert key.read_bytes() == held
     assert b"torn" not in b"".join(path.read_bytes() for path in (state / "keys").iterdir())

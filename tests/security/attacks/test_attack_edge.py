@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from attacked import Target, headers_of, target, tool_call
+from support.attack_target import Target, headers_of, target, tool_call
 
 BODY = json.dumps(tool_call("query", sql="SELECT 1")).encode()
 
@@ -33,7 +33,7 @@ def test_an_honest_request_is_answered(server: Target) -> None:
     ],
 )  # fmt: skip
 def test_a_host_that_only_looks_like_loopback_is_refused(server: Target, host: str) -> None:
-    assert ask(server, host=host) == 421
+    assert ask(server, host=host) == 403
 
 
 @pytest.mark.parametrize(

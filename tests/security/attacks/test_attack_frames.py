@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attacked import RUNAWAY, Target, headers_of, tool_call
-from tidegate.actors import Actor, Scope
+from support.attack_target import RUNAWAY, Target, headers_of, tool_call
+from tidegate.model.actors import Actor, Scope
 from tidegate.protocol.sessions import Sessions
 
 FRAME = json.dumps(tool_call("query", id="ID", sql="SELECT 'X'")).encode()

@@ -11,9 +11,9 @@ from contextlib import closing
 
 import pytest
 
-from attacked import Target
+from support.attack_target import Target
+from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
-from tidegate.statements import Effect
 
 SUM = "+".join(["id"] * 300)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from bridged import Asked, Scripted, bridged, replied, told, write
-from command_line import Ended, Serving, serving, tidegate
-from patience import HANG_S
+from support.bridge_host import Asked, Scripted, bridged, replied, told, write
+from support.command_line import Ended, Serving, serving, tidegate
+from support.eventually import HANG_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -165,14 +165,14 @@ def test_a_port_where_nobody_listens_is_refused(state: Path, tmp_path: Path) -> 
 
 def test_the_token_is_worth_nothing_from_another_address(state: Path, server: Serving) -> None:
     from tidegate.config.model import BridgeSettings
-    from tidegate.errors import Code, GateError
-    from tidegate.identity.bridge import BridgePass
+    from tidegate.errors import Code, TidegateError
+    from tidegate.identity.bridge_tokens import BridgeTokens
 
-    admission = BridgePass(BridgeSettings(), lambda name, details: None)
+    admission = BridgeTokens(BridgeSettings(), lambda name, details: None)
     token, _ = admission.renew()
     assert admission.verify(token, "127.0.0.1").id == "bridge"
     for address in ("192.0.2.7", "", "::ffff:127.0.0.1"):
-        with pytest.raises(GateError) as refused:
+        with pytest.raises(TidegateError) as refused:
             admission.verify(token, address)
         assert refused.value.code is Code.AUTH_INVALID
 
@@ -206,17 +206,17 @@ def test_no_secret_is_in_the_list_of_processes(state: Path) -> None:
 
 def test_an_older_token_ends_at_its_own_time() -> None:
     from tidegate.config.model import BridgeSettings
-    from tidegate.errors import Code, GateError
-    from tidegate.identity.bridge import LIFE_S, BridgePass
+    from tidegate.errors import Code, TidegateError
+    from tidegate.identity.bridge_tokens import LIFE_S, BridgeTokens
 
     now = [time.time()]
-    admission = BridgePass(BridgeSettings(), lambda name, details: None, clock=lambda: now[0])
+    admission = BridgeTokens(BridgeSettings(), lambda name, details: None, clock=lambda: now[0])
     first, ends = admission.renew()
     now[0] = ends - 1
     second, _ = admission.renew()
     assert admission.verify(first, "127.0.0.1").id == admission.verify(second, "127.0.0.1").id
     now[0] = ends
-    with pytest.raises(GateError) as refused:
+    with pytest.raises(TidegateError) as refused:
         admission.verify(first, "127.0.0.1")
     assert refused.value.code is Code.AUTH_EXPIRED
     assert admission.verify(second, "127.0.0.1").expires_at == ends - 1 + LIFE_S

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from attacked import make_shop
-from tidegate.actors import Actor, Scope
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
-from tidegate.engines.sqlite import session
+from support.attack_target import make_shop
+from tidegate.engines.sqlite import connection
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.engines.sqlite.lane import Lane
-from tidegate.errors import GateError
-from tidegate.pages import Limits
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Effect, Statement
+from tidegate.engines.sqlite.inline_executor import InlineExecutor
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import NEVER
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def stays(shop: Path, text: str) -> bool:
             cursor = await engine.run(permit, NEVER)
             await cursor.close()
             return isinstance(cursor, ReadyCursor)
-        except GateError:
+        except TidegateError:
             return False
         finally:
             await engine.close()
@@ -59,7 +59,7 @@ def stays(shop: Path, text: str) -> bool:
     ],
 )
 def test_a_quick_statement_stays(shop: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(session, "LANE_SECONDS", 60.0)  # quick enough on a slow machine, too
+    monkeypatch.setattr(connection, "LANE_SECONDS", 60.0)  # quick enough on a slow machine, too
     assert stays(shop, text)
 
 
@@ -108,10 +108,10 @@ def test_what_takes_long_to_prepare_is_not_prepared_there(
     shop: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     prepared: list[str] = []
-    monkeypatch.setattr(Lane, "_study_now", lambda _, text: prepared.append(text))
+    monkeypatch.setattr(InlineExecutor, "_study_now", lambda _, text: prepared.append(text))
     assert not stays(shop, text)
     assert prepared == []
 
 
 def test_little_can_be_touched_between_two_looks_at_the_clock() -> None:
-    assert session.LANE_TICK_OPCODES * session.LANE_VALUE_BYTES <= 2_000_000
+    assert connection.LANE_TICK_OPCODES * connection.LANE_VALUE_BYTES <= 2_000_000

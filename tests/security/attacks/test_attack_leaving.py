@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attacked import META, RUNAWAY, Target, computes, make_shop
-from command_line import serving
-from patience import PATIENCE_S
+from support.attack_target import META, RUNAWAY, Target, computes, make_shop
+from support.command_line import serving
+from support.eventually import PATIENCE_S
 
 
 @pytest.mark.parametrize("tool", ["query", "explain"])
@@ -21,23 +21,13 @@ def test_a_statement_ends_when_its_client_disconnects(server: Target, tool: str)
     server.rests()
 
 
-UNHURRIED = """
-import sys
-from tidegate.__main__ import main
-from tidegate.edges.stdio import StdioEdge
-StdioEdge.finish.__defaults__ = (600.0,)
-sys.exit(main())
-"""
-"""A gate that gives calls ten minutes to end when its input has ended: more than a test has."""
-
-
 def test_a_stdio_server_ends_soon_when_its_client_has_died(tmp_path: Path) -> None:
     database = make_shop(tmp_path / "shop" / "shop.db")
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     words = ["serve", "--surface", "core", "--source", f"shop=sqlite:///{database}"]
-    words += ["--config", '{"limits": {"timeout_s": 300}}']
-    with serving(words, state, program=("-c", UNHURRIED)) as server:
+    words += ["--config", '{"limits": {"timeout_s": 300}, "stop_grace_s": 600}']
+    with serving(words, state) as server:
         assert "result" in server.ask("tools/list", {})
         params = {"name": "query", "arguments": {"sql": RUNAWAY}, "_meta": META}
         server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})

@@ -7,11 +7,11 @@ import asyncio
 
 import pytest
 
-import mysql_server
-import postgres_server
-from shield_shop import make, opened, told
-from tidegate.errors import Code, GateError
-from tidegate.sql.shield.model import Shield
+import support.mysql_server as mysql_server
+import support.postgres_server as postgres_server
+from support.masking_shop import make, opened, told
+from tidegate.errors import Code, TidegateError
+from tidegate.sql.masking.model import DataRules
 
 HIDDEN = "hush@mail.example"
 ENGINES = [
@@ -31,14 +31,14 @@ def outcome(engine, directory, script, masks, texts):
     """What each text gives under the masks: its rows, or the code of the refusal."""
 
     async def run():
-        shield = Shield(tuple((column, "nothing") for column in masks))
+        data_rules = DataRules(tuple((column, "nothing") for column in masks))
         async with opened(make(engine, directory, "masked", script)) as (side,):
             found = []
             for text in texts:
                 try:
-                    _, rows = await side.ask(side.rewritten(text, shield))
+                    _, rows = await side.ask(side.masked(text, data_rules))
                     found.append(told(rows))
-                except GateError as error:
+                except TidegateError as error:
                     found.append(error.code)
             return found
 

@@ -8,13 +8,19 @@ from collections.abc import Generator
 import apsw
 import pytest
 
-from attacked import Target, target
-from tidegate.calls import Query
-from tidegate.engines.sqlite.program import Program
-from tidegate.errors import GateError
-from tidegate.pages import Column
-from tidegate.shelf import SHELF_BYTES, SHELVED_BYTES, Rest, Shelf, Shelved
-from tidegate.statements import Statement
+from support.attack_target import Target, target
+from tidegate.engines.sqlite.cost_estimate import CostEstimate
+from tidegate.errors import TidegateError
+from tidegate.gateway.result_cache import (
+    MAX_CACHE_BYTES,
+    MAX_KEPT_BYTES,
+    CachedResult,
+    ResultCache,
+    RowBuffer,
+)
+from tidegate.model.requests import Query
+from tidegate.model.results import Column
+from tidegate.model.statements import Statement
 
 MOST_MB = 700
 """One row's 64 MB, in several forms at once, and what the server takes anyway."""
@@ -76,33 +82,33 @@ def test_more_shows_the_same_rows_as_one_large_page(server: Target) -> None:
 
 
 def test_a_handle_works_for_its_actor_and_source_alone() -> None:
-    shelf = Shelf()
-    handle = shelf.put(shelved(1_000))
+    result_cache = ResultCache()
+    handle = result_cache.put(cached(1_000))
     for actor, source in (("other", "s"), ("a", "other")):
-        with pytest.raises(GateError):
-            shelf.take(handle, actor, source)
-    assert shelf.take(handle, "a", "s").take(1) == [["x" * 1_000]]
-    with pytest.raises(GateError):
-        shelf.take(handle, "a", "s")
+        with pytest.raises(TidegateError):
+            result_cache.take(handle, actor, source)
+    assert result_cache.take(handle, "a", "s").take(1) == [["x" * 1_000]]
+    with pytest.raises(TidegateError):
+        result_cache.take(handle, "a", "s")
 
 
 def test_the_shelf_makes_room_by_size() -> None:
-    shelf = Shelf()
-    size = SHELVED_BYTES - 100
-    handles = [shelf.put(shelved(size)) for _ in range(12)]
+    result_cache = ResultCache()
+    size = MAX_KEPT_BYTES - 100
+    handles = [result_cache.put(cached(size)) for _ in range(12)]
     kept = []
     for handle in handles:
         try:
-            kept.append(shelf.take(handle, "a", "s"))
-        except GateError:
+            kept.append(result_cache.take(handle, "a", "s"))
+        except TidegateError:
             continue
-    assert len(kept) == SHELF_BYTES // size
-    assert shelf.put(shelved(size))
+    assert len(kept) == MAX_CACHE_BYTES // size
+    assert result_cache.put(cached(size))
 
 
-def shelved(size: int) -> Shelved:
+def cached(size: int) -> CachedResult:
     query = Query(Statement("SELECT 1"))
-    return Shelved("a", "s", query, (Column("x"),), Rest(query, [("x" * size,)]))
+    return CachedResult("a", "s", query, (Column("x"),), RowBuffer(query, [("x" * size,)]))
 
 
 @pytest.mark.parametrize(
@@ -115,4 +121,4 @@ def shelved(size: int) -> Shelved:
 )
 def test_only_small_programs_are_kept_for_the_next_time(text: str, small: bool) -> None:
     connection = apsw.Connection(":memory:")
-    assert Program(connection.execute(text, explain=1).fetchall()).small is small
+    assert CostEstimate(connection.execute(text, explain=1).fetchall()).small is small

@@ -11,15 +11,15 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tidegate.actors import Scope
 from tidegate.config.oauth import OAuthSettings
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.oauth import OAuth
 from tidegate.identity.tokens import Tokens
-from tidegate.policy.identities import identity_of
-from tidegate.policy.shields import shield_of
-from tidegate.sources import Mask, RunAs, Source
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Scope
+from tidegate.model.sources import Mask, RunAs, Source
+from tidegate.policy.data_rules import rules_for
+from tidegate.policy.run_as import resolve_run_as
+from tidegate.store.sqlite.state import SqliteState
 
 ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -56,11 +56,11 @@ def holder(**changed):
 )
 def test_a_client_that_registers_under_a_tokens_name_gets_nothing_of_that_token(said):
     actor = holder(**said)
-    shield = shield_of(actor, SOURCE)
-    assert shield is not None
-    assert shield.masks == (("people.email", "nothing"),)
-    with pytest.raises(GateError) as caught:
-        identity_of(actor, SOURCE)
+    data_rules = rules_for(actor, SOURCE)
+    assert data_rules is not None
+    assert data_rules.masks == (("people.email", "nothing"),)
+    with pytest.raises(TidegateError) as caught:
+        resolve_run_as(actor, SOURCE)
     assert caught.value.code is Code.POLICY_IDENTITY
 
 
@@ -77,7 +77,7 @@ def test_a_client_that_registers_under_a_tokens_name_gets_nothing_of_that_token(
     ],
 )
 def test_a_token_with_a_name_or_an_end_out_of_shape_lets_nobody_in(said):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         holder(**said)
     assert caught.value.code is Code.AUTH_INVALID
 
@@ -86,11 +86,11 @@ def test_a_token_with_a_name_or_an_end_out_of_shape_lets_nobody_in(said):
     "name", ["stdio", "cli", "anonymous", "bridge", "CLI", "oauth:claude", "OAuth:#alice"]
 )
 def test_no_token_takes_the_name_of_a_caller_without_one(tmp_path, name):
-    store = SqliteStore(tmp_path / "state.db")
-    tokens = Tokens(store, note=lambda *_: None)
-    with pytest.raises(GateError) as caught:
+    store = SqliteState(tmp_path / "state.db")
+    tokens = Tokens(store.tokens, note=lambda *_: None)
+    with pytest.raises(TidegateError) as caught:
         tokens.create(name, Scope.READ_ONLY)
     assert caught.value.code is Code.ARGUMENT_INVALID
-    assert store.tokens() == ()
+    assert store.tokens.list() == ()
     tokens.close()
     store.close()

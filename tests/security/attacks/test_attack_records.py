@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from attacked import RUNAWAY, Target, headers_of, target, tool_call
+from support.attack_target import RUNAWAY, Target, headers_of, target, tool_call
 from tidegate.audit.verify import verify
 
 

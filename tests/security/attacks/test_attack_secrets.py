@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.audit.event import Event, encode
-from tidegate.secrets import MASK, redact
+from tidegate.secrets import MASK
+from tidegate.sql.redaction import redact_statement as redact
 
 SECRET = "hunter2Zq9Xw4Lk8Vn1"
 FORMS = [

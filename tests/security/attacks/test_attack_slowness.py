@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from attacked import Target, headers_of, tool_call
-from patience import PATIENCE_S
-from tidegate.edges import listen
+from support.attack_target import Target, headers_of, tool_call
+from support.eventually import PATIENCE_S
+from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.request import Request
 from tidegate.edges.http1.server import Deadlines, Server
 
@@ -37,20 +37,16 @@ async def application(request: Request) -> None:
 def test_a_request_that_does_not_end_is_cut_off(begun: bytes) -> None:
 
     async def attack() -> bytes:
-        listener = listen.bind("127.0.0.1", 0)
-        stop, ready = asyncio.Event(), asyncio.Event()
-        serving = asyncio.ensure_future(
-            listen.listen(application, listener, stop=stop, ready=ready.set, server=HURRIED)
-        )
-        await ready.wait()
+        listener = bind("127.0.0.1", 0)
+        server = HURRIED(application)
+        await server.accept(listener)
         reader, writer = await asyncio.open_connection(*listener.getsockname()[:2])
         writer.write(begun)
         try:
             return await asyncio.wait_for(_rest(reader), PATIENCE_S)
         finally:
             writer.close()
-            stop.set()
-            await serving
+            await server.stop(1)
 
     answer = asyncio.run(attack())
     assert (b"done" in answer) == (begun == BEGUN["half of the second"])

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from attacked import RUNAWAY, Target, make_shop, target
-from patience import HANG_S, PATIENCE_S
-from tidegate.cancellation import NEVER, Cancellation
+from support.attack_target import RUNAWAY, Target, make_shop, target
+from support.eventually import HANG_S, PATIENCE_S
+from tidegate.engines.common.url import FileUrl
+from tidegate.engines.sqlite.connection import Session
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.engines.sqlite.session import Session
-from tidegate.engines.sqlite.worker import NICENESS, Pool
-from tidegate.engines.url import FileUrl
-from tidegate.errors import Code, GateError
-from tidegate.shares import Shares
-from tidegate.sources import Source
+from tidegate.engines.sqlite.threads import NICENESS, Pool
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.concurrency import ConcurrencyLimiter
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.sources import Source
 
 
 def test_one_clients_runaways_leave_room_for_anothers_statement(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_workers_give_way_to_the_event_loop(tmp_path: Path) -> None:
 
 def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
     async def play() -> list[str]:
-        shares = Shares(2)
+        limiter = ConcurrencyLimiter(2)
         told: list[str] = []
 
         async def run(actor: str, name: str, until: asyncio.Event) -> None:
-            await shares.enter(actor, PATIENCE_S, NEVER)
+            await limiter.acquire(actor, PATIENCE_S, NEVER)
             told.append(name)
             await until.wait()
-            shares.leave(actor)
+            limiter.release(actor)
 
         first, rest = asyncio.Event(), asyncio.Event()
         tasks = [
@@ -80,7 +80,7 @@ def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
         first.set()
         rest.set()
         await asyncio.gather(*tasks)
-        assert not shares._running and not shares._waiting
+        assert not limiter._running and not limiter._waiting
         return told
 
     assert asyncio.run(play()) == ["a1", "a2", "b1", "|", "a3"]
@@ -89,11 +89,11 @@ def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
 @pytest.mark.parametrize("how", ["time", "cancel", "task"])
 def test_who_gives_up_waiting_leaves_nothing_behind(how: str) -> None:
     async def play() -> None:
-        shares = Shares(1)
-        assert shares.enter_now("a")
+        limiter = ConcurrencyLimiter(1)
+        assert limiter.try_acquire("a")
         cancellation = Cancellation()
         timeout_s = 0.01 if how == "time" else PATIENCE_S
-        waiting = asyncio.ensure_future(shares.enter("a", timeout_s, cancellation))
+        waiting = asyncio.ensure_future(limiter.acquire("a", timeout_s, cancellation))
         await asyncio.sleep(0)
         if how == "cancel":
             cancellation.cancel()
@@ -102,12 +102,12 @@ def test_who_gives_up_waiting_leaves_nothing_behind(how: str) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await waiting
         else:
-            with pytest.raises(GateError) as caught:
+            with pytest.raises(TidegateError) as caught:
                 await waiting
             assert caught.value.code in (Code.SOURCE_BUSY, Code.CALL_CANCELLED)
-        shares.leave("a")
-        assert not shares._running and not shares._waiting
-        assert shares.enter_now("a")
+        limiter.release("a")
+        assert not limiter._running and not limiter._waiting
+        assert limiter.try_acquire("a")
 
     asyncio.run(play())
 
@@ -123,7 +123,7 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
             worker = await pool.take(PATIENCE_S)
             worker.submit(lambda _: gate.wait(HANG_S))
             pool.abandon(worker)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await pool.take(0.01)
         assert caught.value.code is Code.SOURCE_BUSY
         waiting = asyncio.ensure_future(pool.take(PATIENCE_S))

@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from authz_house import CODES, House
-from authz_rows import RUNS
-from authz_shops import ENGINES, SETTINGS
-from authz_verbs import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
-from surface_peer import Peer
-from tidegate.actors import Scope
-from tidegate.app import App
-from tidegate.edges.cli.main import main
-from tidegate.edges.cli.parser import build
+from support.authz_calls import RUNS
+from support.authz_commands import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
+from support.authz_engines import ENGINES, SETTINGS
+from support.authz_server import CODES, House
+from support.surface_client import Peer
+from tidegate.cli.main import main
+from tidegate.cli.parser import build
+from tidegate.model.actors import Scope
 
 EFFECTS = ("read", "write", "unqualified", "destructive", "session", "admin", "several")
 DENIED = ("sql.", "policy.denied")
@@ -52,7 +51,7 @@ def test_every_flag_of_serve_has_a_row() -> None:
 
 @pytest.mark.parametrize("words", REFUSED_TO_SERVE)
 def test_what_would_let_too_many_in_is_not_served(words: tuple[str, ...], tmp_path: Path) -> None:
-    assert main([*words, "--state", str(tmp_path)], App.open) in (2, 69, 78)
+    assert main([*words, "--state", str(tmp_path)]) in (2, 69, 78)
 
 
 class Home:
@@ -66,7 +65,7 @@ class Home:
         asyncio.run(self._settle(self.house))
 
     async def _settle(self, house: House) -> None:
-        house.app.store.add_source(structs.replace(house.source, ephemeral=False))
+        house.app.state.sources.add(structs.replace(house.source, ephemeral=False))
         bearer, _ = house.app.tokens.create("agent", Scope.READ_WRITE)
         peer = Peer(house.app.surface("core"), house.app.tokens.verify(bearer))
         await peer.open()
@@ -83,7 +82,7 @@ class Home:
         words = [word.format(**given, sql=sql) for word in verb.words]
         if words[0] != "version" and words[:2] != ["pair", "ask"]:
             words += ["--state", str(state or self.state)]
-        return main(words, App.open)
+        return main(words)
 
     def calls(self) -> list[dict[str, Any]]:
         """What is on record of calls, the newest last."""

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from asked import Answer, ask
-from tidegate.actors import Scope
+from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.edges.challenge import Challenge
-from tidegate.edges.http import HttpEdge
-from tidegate.errors import Code, GateError
+from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.endpoint import Dialect, Endpoint
+from tidegate.edges.http.www_authenticate import Challenge
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
 
 GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}
@@ -30,10 +31,8 @@ class House:
         self.app = App.open(Config(state=str(directory)))
         surface = self.app.surface("workbench")
         kernel = Kernel(surface, surface.settings)
-        self.edge = HttpEdge(
-            {"/mcp": kernel},
-            self.app.door.identify,
-            challenges={"/mcp": Challenge("TablePro MCP")},
+        self.edge = HttpApplication(
+            [Endpoint("/mcp", kernel, Dialect(Challenge("TablePro MCP")))], self.app.authenticate
         )
 
     async def list_tools(self, headers: dict[str, str], address: str = "10.0.0.1") -> Answer:
@@ -88,7 +87,7 @@ def test_a_challenge_has_the_realm_of_the_document_and_says_what_was_wrong(play:
 
 def test_an_expired_token_is_told_from_a_wrong_one() -> None:
     challenge = Challenge("TablePro MCP")
-    assert challenge.to(GateError(Code.AUTH_EXPIRED, "x")) == (
+    assert challenge.to(TidegateError(Code.AUTH_EXPIRED, "x")) == (
         b'Bearer realm="TablePro MCP", error="invalid_token", error_description="token_expired"'
     )
 
@@ -130,7 +129,7 @@ def test_only_a_bearer_token_in_the_header_counts(play: Any, authorization: str)
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "gate.example.com", "::"])  # noqa: S104
 def test_nobody_without_a_token_is_served_beyond_this_machine(host: str) -> None:
     address = f"[{host}]:0" if ":" in host else f"{host}:0"
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         Config(http=address, auth=False)
     assert caught.value.code is Code.CONFIG_INVALID
 
@@ -142,7 +141,7 @@ def test_an_authorization_server_and_no_authentication_exclude_each_other() -> N
         "scopes": {"db:read": "readOnly"},
     }
     assert load(json.dumps({"oauth": oauth})).oauth is not None
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         load(json.dumps({"oauth": oauth, "auth": False}))
     assert caught.value.code is Code.CONFIG_INVALID
 
@@ -173,13 +172,13 @@ def test_settings_that_would_let_strangers_in_are_refused(changed: dict[str, Any
         "scopes": {"db:read": "readOnly"},
         **changed,
     }
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         load(json.dumps({"oauth": oauth}))
     assert caught.value.code is Code.CONFIG_INVALID
 
 
 def test_a_misspelt_setting_of_the_authorization_server_is_answered_with_the_right_one() -> None:
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         load(json.dumps({"oauth": {"isuer": "https://login.example.com"}}))
     assert "oauth.isuer" in caught.value.message
     assert "`issuer`" in caught.value.hint
@@ -205,7 +204,7 @@ def test_a_tag_opens_the_sources_that_carry_it_and_no_other(tmp_path: Path) -> N
             ):
                 made, _ = app.tokens.create(f"t{len(seen)}{len(given)}", Scope.READ_ONLY, **given)
                 actor = app.tokens.verify(made)
-                entries = app.connections.entries(actor)
+                entries = app.connections.list_for(actor)
                 assert {entry.source.name for entry in entries} == seen
         finally:
             await app.close()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from authz_house import ACTORS, House, play
-from authz_rows import CHANGES, LISTINGS, ROWS, SEES
-from authz_shops import ENGINES, SETTINGS
+from support.authz_calls import CHANGES, LISTINGS, ROWS, SEES
+from support.authz_engines import ENGINES, SETTINGS
+from support.authz_server import ACTORS, House, play
 
 PLACES = [
     (engine, setting)
@@ -59,7 +59,7 @@ async def wrongs(house: House) -> list[str]:
 
 async def lists(house: House, peer: object, listing: str) -> bool:
     """Whether a listing shows the source."""
-    from surface_peer import Peer
+    from support.surface_client import Peer
 
     assert isinstance(peer, Peer)
     await house.tab()

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from asked import Answer, ask
-from tidegate.actors import Scope
+from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import Config
-from tidegate.edges.http import HttpEdge
-from tidegate.edges.pairing import ASK, EXCHANGE, pages
+from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.endpoint import Endpoint, JsonDialect
+from tidegate.edges.http.pairing import ASK, EXCHANGE, pairing_routes
 from tidegate.identity.pairing import challenge_of
+from tidegate.model.actors import Scope
 
 VERIFIER = "v" * 43
 REQUEST = {"client": "claude", "code_challenge": challenge_of(VERIFIER), "scope": "readWrite"}
@@ -27,7 +28,8 @@ class House:
 
     def __init__(self, directory: Path) -> None:
         self.app = App.open(Config(state=str(directory)))
-        self.edge = HttpEdge({}, self.app.door.identify, pages=pages(self.app.pairer))
+        pairing = Endpoint("/", pairing_routes(self.app.pairing_service), JsonDialect())
+        self.edge = HttpApplication([pairing], self.app.authenticate)
 
     async def post(self, path: str, body: Any, **more: Any) -> Answer:
         return await ask(self.edge, "POST", path, body, **more)
@@ -66,7 +68,7 @@ def test_a_person_at_the_machine_approves_and_the_client_fetches_its_token(play:
         asked = await house.asked()
         waiting = await house.exchange(asked["code"])
         assert (waiting.status, waiting.json["error"]) == (202, "pending")
-        house.app.pairer.approve(asked["id"])
+        house.app.pairing_service.approve(asked["id"])
         fetched = await house.exchange(asked["code"])
         assert fetched.status == 200
         assert fetched.headers["cache-control"] == "no-store"
@@ -83,7 +85,7 @@ def test_refusals_have_the_status_of_their_kind(play: Any) -> None:
         assert (await house.exchange("c" * 43)).status == 404
         assert (await house.exchange(first["code"], "w" * 43)).status == 403
         assert (await house.exchange(first["code"])).status == 410
-        house.app.pairer.deny(second["id"])
+        house.app.pairing_service.deny(second["id"])
         denied = await house.exchange(second["code"])
         assert (denied.status, denied.json["error"]) == (403, "denied")
         assert house.app.tokens.list() == ()
@@ -112,7 +114,7 @@ def test_refusals_have_the_status_of_their_kind(play: Any) -> None:
 def test_what_is_no_request_is_refused_and_nothing_waits(play: Any, body: Any) -> None:
     async def scenario(house: House) -> None:
         assert (await house.post(ASK, body)).status == 400
-        assert house.app.pairer.waiting() == ()
+        assert house.app.pairing_service.waiting() == ()
 
     play(scenario)
 
@@ -124,7 +126,7 @@ def test_only_json_is_taken_and_only_by_post(play: Any) -> None:
         for path in (ASK, EXCHANGE):
             answer = await ask(house.edge, "GET", path)
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
-        assert house.app.pairer.waiting() == ()
+        assert house.app.pairing_service.waiting() == ()
 
     play(scenario)
 
@@ -133,8 +135,8 @@ def test_a_page_of_another_origin_or_host_is_refused(play: Any) -> None:
     async def scenario(house: House) -> None:
         origin = await house.post(ASK, REQUEST, headers={"origin": "https://evil.example"})
         host = await house.post(ASK, REQUEST, headers={"host": "evil.example"})
-        assert (origin.status, host.status) == (403, 421)
-        assert house.app.pairer.waiting() == ()
+        assert (origin.status, host.status) == (403, 403)
+        assert house.app.pairing_service.waiting() == ()
 
     play(scenario)
 
@@ -142,7 +144,7 @@ def test_a_page_of_another_origin_or_host_is_refused(play: Any) -> None:
 def test_five_failures_lock_an_address_out_and_say_for_how_long(play: Any) -> None:
     async def scenario(house: House) -> None:
         asked = await house.asked()
-        house.app.pairer.approve(asked["id"])
+        house.app.pairing_service.approve(asked["id"])
         for _ in range(5):
             assert (await house.exchange("c" * 43)).status == 404
         locked = await house.exchange(asked["code"])

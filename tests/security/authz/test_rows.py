@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from authz_house import ACTORS, House, play
-from authz_rows import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
-from authz_shops import ENGINES, SETTINGS
+from support.authz_calls import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
+from support.authz_engines import ENGINES, SETTINGS
+from support.authz_server import ACTORS, House, play
 from tidegate.config.sources import SourceSettings
-from tidegate.config.surfaces import SURFACES
+from tidegate.surfaces.registry import SURFACES
 
 Names = set[tuple[str, str]]
 
@@ -74,7 +74,7 @@ def test_every_grid_has_every_setting_and_every_actor() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    ["external_access", "ai_policy", "safe_mode", "unattended", "unqualified", "approval",
+    ["access", "agents", "approval_for", "changes", "unattended", "unqualified", "approval",
      "destructive_scope"],
 )  # fmt: skip
 def test_every_word_that_a_setting_may_have_is_in_the_matrix(setting: str) -> None:

@@ -8,11 +8,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from surface_peer import WRITER, Peer
-from surface_shop import build_shop
+from support.surface_client import WRITER, Peer
+from support.surface_shop import build_shop
 from tidegate.app import App
-from tidegate.config.following import Following
 from tidegate.config.loading import load
+from tidegate.config.reload import ConfigWatcher
 
 INSERT = "INSERT INTO customers (email, full_name) VALUES ('new@example.org', 'New')"
 
@@ -32,7 +32,7 @@ class House:
         self.file.write_text(json.dumps(settings))
 
     def open(self) -> App:
-        following = Following(self.file)
+        following = ConfigWatcher(self.file)
         app = App.open(load(str(self.file)))
         app.follow(following, lambda: load(str(self.file)), self.log.append)
         return app
@@ -49,7 +49,7 @@ async def outcome(peer: Peer, id: str, query: str) -> str:
 
 def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> None:
     house = House(tmp_path)
-    house.write(external_access="readWrite")
+    house.write(access="write")
 
     async def scene() -> None:
         app = house.open()
@@ -59,7 +59,7 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
             (source,) = app.connections.sources()
             before = house.customers()
             assert await outcome(peer, source.id, INSERT) == "ok"
-            house.write(external_access="readOnly")
+            house.write(access="read")
             assert await outcome(peer, source.id, INSERT.replace("new@", "a@")) == (
                 "policy.read_only"
             )
@@ -70,7 +70,7 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
                 query="SELECT email FROM customers WHERE email IS NOT NULL",
             )
             assert rows["structuredContent"]["row_count"] == 0
-            house.write(external_access="blocked")
+            house.write(access="none")
             assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
             house.file.write_text("{")
             assert await outcome(peer, source.id, "SELECT 1") == "config.invalid"
@@ -85,7 +85,7 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
 
 def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_path: Path) -> None:
     house = House(tmp_path)
-    house.write(external_access="readWrite")
+    house.write(access="write")
 
     async def scene() -> None:
         app = house.open()
@@ -119,7 +119,7 @@ def test_the_log_and_no_caller_hears_what_waits_for_a_start(tmp_path: Path) -> N
             peer = Peer(app.surface("workbench"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
-            house.write({"limits": {"max_rows": 700}}, ai_policy="never")
+            house.write({"limits": {"max_rows": 700}}, agents="deny")
             for _ in range(2):
                 assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
             assert house.log == ["changed, for when the server starts again: limits.max_rows"]

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from surface_gate import SHOP_ID, SqliteGate, sqlite_source
-from surface_peer import OWNER, READER, Peer
-from surface_shop import build_shop
-from tidegate.actors import Actor, Scope
+from support.surface_client import OWNER, READER, Peer
+from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
+from support.surface_shop import build_shop
+from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces import core, workbench
 from tidegate.surfaces.surface import Surface
-from tidegate.surfaces.turn import Gate
+from tidegate.surfaces.tool_context import Gate
 
 ResultT = TypeVar("ResultT")
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)

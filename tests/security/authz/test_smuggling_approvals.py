@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from authz_house import House, play
-from authz_shops import ENGINES, SqliteShop
-from surface_peer import Peer
+from support.authz_engines import ENGINES, SqliteShop
+from support.authz_server import House, play
+from support.surface_client import Peer
 
 ALLOWED = "UPDATE orders SET total = 1 WHERE id = 1"
 OTHERS = (
@@ -82,7 +82,7 @@ def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path)
     (tmp_path / "other").mkdir()
     shop = SqliteShop(tmp_path / "other", ())
     other = {
-        "name": "other", "url": shop.url, "external_access": "readWrite", "safe_mode": "alert"
+        "name": "other", "url": shop.url, "access": "write", "approval_for": "writes"
     }  # fmt: skip
 
     async def scenario(house: House) -> None:
@@ -104,16 +104,16 @@ def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> N
     async def scenario(house: House) -> None:
         (writer,) = await house.peers("core", "writer")
         kept = structs.replace(house.source, name="kept", id="kept", ephemeral=False)
-        house.app.store.add_source(kept)
+        house.app.state.sources.add(kept)
         said = await writer.text("query", source="kept", sql=ALLOWED)
         assert said.startswith("approval.needed: ")
         (question,) = house.app.approvals.list()
         house.app.approvals.decide(question.id, "allowed", "the operator")
         before = house.shop.digest()
-        for change in ({"external_access": "readOnly"}, {"external_access": "blocked"},
-                       {"safe_mode": "readOnly"}, {"ai_policy": "never"}):  # fmt: skip
-            house.app.store.remove_source("kept")
-            house.app.store.add_source(structs.replace(kept, **change))
+        for change in ({"access": "read"}, {"access": "none"},
+                       {"changes": "deny"}, {"agents": "deny"}):  # fmt: skip
+            house.app.state.sources.remove("kept")
+            house.app.state.sources.add(structs.replace(kept, **change))
             said = await writer.text("query", source="kept", sql=ALLOWED)
             assert said.startswith("policy."), said
         assert house.shop.digest() == before

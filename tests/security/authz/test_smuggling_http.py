@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from asked import Answer, ask
-from authz_house import House, play
-from authz_rows import LISTINGS, ROWS
-from tidegate.actors import Scope
-from tidegate.edges.http import HttpEdge
-from tidegate.hosting import challenges_of, kernels_of
+from support.authz_calls import LISTINGS, ROWS
+from support.authz_server import House, play
+from support.http_application import Answer, ask
+from tidegate.edges.http.application import HttpApplication
+from tidegate.model.actors import Scope
+from tidegate.serve import http_endpoints
 
 OLD, MODERN = "2025-11-25", "2026-07-28"
 WRITE = "UPDATE orders SET total = total + 1 WHERE id = 1"
@@ -26,24 +26,25 @@ class Line:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        config = house.app.config
-        kernels = kernels_of(config, house.app.surface)
-        self.edge = HttpEdge(
-            kernels, house.app.door.identify, challenges=challenges_of(config, kernels)
-        )
+        self.edge = HttpApplication(http_endpoints(house.app), house.app.authenticate)
 
     def token(self, name: str, scope: Scope, **more: Any) -> str:
         return self.house.app.tokens.create(name, scope, **more)[0]
 
     async def send(
-        self, token: str, body: Any, path: str = "/mcp", method: str = "POST", **headers: str
+        self,
+        token: str,
+        body: Any,
+        path: str = "/mcp/workbench",
+        method: str = "POST",
+        **headers: str,
     ) -> Answer:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         given |= {"authorization": f"Bearer {token}"}
         given |= {"accept": "application/json, text/event-stream"}
         return await ask(self.edge, method, path, body, given)
 
-    async def open(self, token: str, path: str = "/mcp", revision: str = OLD) -> str:
+    async def open(self, token: str, path: str = "/mcp/workbench", revision: str = OLD) -> str:
         """The id of a new session."""
         params = {
             "protocolVersion": revision, "capabilities": {},
@@ -56,7 +57,7 @@ class Line:
         return session
 
     async def call(
-        self, token: str, name: str, arguments: dict[str, Any], path: str = "/mcp"
+        self, token: str, name: str, arguments: dict[str, Any], path: str = "/mcp/workbench"
     ) -> Answer:
         """A call of a tool in the stateless era."""
         meta = {
@@ -126,7 +127,7 @@ def test_a_path_has_the_tools_of_its_surface_alone(tmp_path: Path) -> None:
             answer = await line.call(token, name, arguments, f"/mcp/{other}")
             assert answer.json["error"]["code"] in (-32601, -32602), name
         session = await line.open(token, "/mcp/core")
-        for path in ("/mcp/workbench", "/mcp"):
+        for path in ("/mcp/workbench", "/mcp/workbench/"):
             answer = await line.send(token, execute(house, WRITE), path, mcp_session_id=session)
             assert answer.status == 404
         assert house.shop.digest() == before
@@ -161,7 +162,9 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
             assert (await line.call(token, "list_connections", {})).status == 200
         house.app.tokens.revoke("revoked")
         house.app.tokens._clock = lambda: time.time() + 7_200
-        house.app.door._lockout.check = lambda address, now: None  # many knocks, all of them here
+        house.app.authenticator._lockout.check = lambda address, now: (
+            None
+        )  # many knocks, all of them here
         before = house.shop.digest()
         for surface, name in (*ROWS, *LISTINGS):
             arguments = {

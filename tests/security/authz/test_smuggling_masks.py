@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from authz_house import House, play
-from authz_shops import ENGINES, HIDDEN
+from support.authz_engines import ENGINES, HIDDEN
+from support.authz_server import House, play
 
 SECRETS = ("ada@example.org", "omar@example.org", "987654")
 """Values of the masked column, and of the row that the filter hides."""
@@ -78,7 +78,7 @@ def test_no_tool_tells_what_is_hidden(tmp_path: Path, engine: str) -> None:
         told = await everything(house, "writer")
         return seen, told, house.shop.digest() == before
 
-    rules = {"masks": MASKS, "filters": FILTERS, "external_access": "readOnly"}
+    rules = {"masks": MASKS, "filters": FILTERS, "access": "read"}
     seen, told, untouched = play(tmp_path, engine, "readWrite", talk, settings=rules)
     for secret in SECRETS:
         assert any(secret in reply for reply in seen)

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from authz_house import House, play
-from authz_shops import SqliteShop
-from surface_peer import Peer
-from tidegate.actors import Actor, Scope
+from support.authz_engines import SqliteShop
+from support.authz_server import House, play
+from support.surface_client import Peer
 from tidegate.app import App
-from tidegate.calls import Call, OpenTable
-from tidegate.identity.actors import cli
-from tidegate.replies import Tab
-from tidegate.sources import Source
+from tidegate.identity.builtin_actors import cli
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call
+from tidegate.model.sources import Source
+from tidegate.workspace.requests import OpenTable, Tab
 
 OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
 """Whose allowlist has the source `readWrite` and not the one beside it."""
@@ -31,7 +31,7 @@ def talk(directory: Path, scenario: Talk, **beside: Any) -> Any:
     place = directory / "other"
     place.mkdir()
     shop = SqliteShop(place, ())
-    other = {"name": "other", "url": shop.url, "external_access": "readWrite", **beside}
+    other = {"name": "other", "url": shop.url, "access": "write", **beside}
 
     async def whole(house: House) -> Any:
         peers = [Peer(house.app.surface(name), OWN) for name in ("workbench", "core")]
@@ -48,7 +48,7 @@ def talk(directory: Path, scenario: Talk, **beside: Any) -> Any:
 
 async def desk_tab(house: House, source: Source) -> str:
     call = Call(cli(), "test", "test", OpenTable("orders"), source.name)
-    tab = await house.app.desk.open_table(call, (source,))
+    tab = await house.app.workspace.open_table(call, (source,))
     assert isinstance(tab, Tab)
     return tab.id
 
@@ -137,7 +137,7 @@ def test_a_handle_shows_no_more_to_another_caller_or_of_another_source(tmp_path:
     talk(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("setting", [{"external_access": "blocked"}, {"ai_policy": "never"}])
+@pytest.mark.parametrize("setting", [{"access": "none"}, {"agents": "deny"}])
 def test_a_source_that_is_closed_keeps_what_was_open_there(
     tmp_path: Path, setting: dict[str, str]
 ) -> None:
@@ -160,10 +160,10 @@ def test_a_change_of_the_settings_holds_from_the_next_call_on(tmp_path: Path) ->
     """The operator works in a process of its own, while sessions are open."""
 
     async def scenario(house: House) -> None:
-        house.app.store.add_source(
+        house.app.state.sources.add(
             structs.replace(house.source, name="kept", id="", ephemeral=False)
         )
-        kept = house.app.store.source("kept")
+        kept = house.app.state.sources.find("kept")
         assert kept is not None
         operator = App.open(structs.replace(house.config, sources=()))
         try:
@@ -174,20 +174,20 @@ def test_a_change_of_the_settings_holds_from_the_next_call_on(tmp_path: Path) ->
             handle = msgspec.json.decode(said)["more"]
             assert "affected" in await owner.text("query", source="kept", sql=write)
             for change, code in (
-                ({"external_access": "readOnly"}, "policy.read_only"),
-                ({"safe_mode": "readOnly"}, "policy.read_only"),
-                ({"safe_mode": "alert"}, "approval.needed"),
-                ({"ai_policy": "never"}, "policy.blocked"),
-                ({"external_access": "blocked"}, "policy.blocked"),
+                ({"access": "read"}, "policy.read_only"),
+                ({"changes": "deny"}, "policy.read_only"),
+                ({"approval_for": "writes"}, "approval.needed"),
+                ({"agents": "deny"}, "policy.blocked"),
+                ({"access": "none"}, "policy.blocked"),
             ):
-                operator.store.remove_source("kept")
-                operator.store.add_source(structs.replace(kept, **change))
+                operator.state.sources.remove("kept")
+                operator.state.sources.add(structs.replace(kept, **change))
                 before = house.shop.digest()
                 assert (await owner.text("query", source="kept", sql=write)).startswith(code)
                 rest = await owner.text("more", handle=handle)
                 assert rest.startswith(("result.gone: ", "policy.blocked: "))
                 assert house.shop.digest() == before
-            operator.store.remove_source("kept")
+            operator.state.sources.remove("kept")
             gone = await owner.text("query", source="kept", sql=read)
             assert gone.startswith("source.unknown: ")
         finally:

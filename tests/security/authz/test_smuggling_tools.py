@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from authz_house import House, play
-from authz_rows import PHRASE
-from authz_shops import ENGINES
-from surface_peer import Peer
+from support.authz_calls import PHRASE
+from support.authz_engines import ENGINES
+from support.authz_server import House, play
+from support.surface_client import Peer
 
 WRITES = (
     "DELETE FROM orders WHERE id = 1",

@@ -14,13 +14,13 @@ import apsw.ext
 import psycopg
 import pytest
 
-import mysql_server
-import pg_grammar
-import postgres_server
-from judge_cases import load
-from judge_splices import splice
-from tidegate.sql.judge import judge_anew
-from tidegate.statements import Effect
+import support.mysql_server as mysql_server
+import support.pg_grammar as pg_grammar
+import support.postgres_server as postgres_server
+from support.judge_cases import load
+from support.judge_splices import splice
+from tidegate.model.statements import Effect
+from tidegate.sql.judge import judge_uncached
 
 SPLICED = 3_000
 SHOP = """
@@ -40,7 +40,7 @@ def reads(dialect: str) -> Iterator[str]:
     chance = random.Random(20_261_122)
     texts = [*(case.sql for case in load()), *(splice(chance) for _ in range(SPLICED))]
     for text in dict.fromkeys(texts):
-        if judge_anew(text, dialect).effect is Effect.READ:
+        if judge_uncached(text, dialect).effect is Effect.READ:
             yield text
 
 

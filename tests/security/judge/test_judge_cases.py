@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from judge_cases import Case, load
-from tidegate.actors import Actor, Scope
+from support.judge_cases import Case, load
 from tidegate.errors import Code
-from tidegate.policy.decide import decide
-from tidegate.sources import Source
-from tidegate.sql.judge import judge, judge_anew
-from tidegate.statements import Effect
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
+from tidegate.policy.decision import decide
+from tidegate.sql.judge import judge, judge_uncached
 
 CASES = load()
 READER = Actor("t1", "reader", Scope.READ_ONLY)
@@ -28,7 +28,7 @@ def test_a_reader_gets_the_expected_verdict(case: Case) -> None:
 def test_every_refusal_tells_its_rule_its_code_and_what_to_do() -> None:
     for case in CASES:
         if case.expected == "deny":
-            judgement = judge_anew(case.sql, case.dialect)
+            judgement = judge_uncached(case.sql, case.dialect)
             assert judgement.effect is not Effect.READ, case
             assert judgement.rule and judgement.reason and judgement.hint, case
             assert Code(judgement.code), case
@@ -38,7 +38,7 @@ def test_a_statement_is_judged_the_same_from_the_cache() -> None:
     for case in CASES:
         first, second = judge(case.sql, case.dialect), judge(case.sql, case.dialect)
         assert first == second, case
-        assert first.effect == judge_anew(case.sql, case.dialect).effect, case
+        assert first.effect == judge_uncached(case.sql, case.dialect).effect, case
 
 
 def test_the_cases_cover_every_dialect() -> None:

@@ -1,7 +1,7 @@
 """MariaDB's engine runs nothing as a read that changes its server, with no judgement before it:
 whatever a statement is, its data, schema, accounts, settings and files stay as they were.
 
-That the judge calls nothing a read that changes something, `tests/untouched` shows.
+That the judge calls nothing a read that changes something, `tests/read_only_fuzz` shows.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import contextlib
 
 import pytest
 
-import mysql_server
-from engine_cases import CASES
-from judge_cases import load
-from tidegate.calls import Explain, Query
-from tidegate.cancellation import NEVER
-from tidegate.errors import GateError
-from tidegate.pages import Limits
-from tidegate.statements import Effect, Statement
+import support.mysql_server as mysql_server
+from support.engine_cases import CASES
+from support.judge_cases import load
+from tidegate.errors import TidegateError
+from tidegate.model.cancellation import NEVER
+from tidegate.model.requests import Explain, Query
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
@@ -29,7 +29,7 @@ def test_nothing_that_the_engine_runs_as_a_read_changes_the_server(tmp_path) -> 
     case = CASES["mysql"].prepare(tmp_path)
 
     async def attempt(engine, request) -> None:
-        with contextlib.suppress(GateError):
+        with contextlib.suppress(TidegateError):
             cursor = await engine.run(case.permit(request, Effect.READ, LIMITS), NEVER)
             await cursor.fetch(50)
             await cursor.close()
@@ -41,7 +41,7 @@ def test_nothing_that_the_engine_runs_as_a_read_changes_the_server(tmp_path) -> 
                 statement = Statement(text)
                 await attempt(engine, Query(statement, LIMITS))
                 await attempt(engine, Explain(statement, LIMITS))
-                with contextlib.suppress(GateError):
+                with contextlib.suppress(TidegateError):
                     await engine.inspect(statement)
             assert case.digest(engine) == before
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from judge_cases import Case, load
+from support.judge_cases import Case, load
+from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
-from tidegate.statements import Effect
 
 CHANGES = (Effect.WRITE, Effect.DESTRUCTIVE)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
-from tidegate.statements import Effect, Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect, Statement
 
 TRAPS = """
 CREATE TABLE seen (at text);
@@ -63,7 +63,7 @@ async def test_what_hides_a_function_is_no_read(case, traps, server, database, t
         before = server.digest(database)
         judgement = await engine.inspect(Statement(text))
         assert judgement is None or judgement.effect > Effect.READ
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, text)
         assert caught.value.code in (Code.SQL_FUNCTION, Code.POLICY_READ_ONLY)
         assert server.digest(database) == before
@@ -81,7 +81,7 @@ async def test_what_others_changed_is_seen_after_a_write_of_ours(case, server, d
         assert await case.ask(engine, "SELECT * FROM items")
         server.ask("CREATE VIEW later AS SELECT pg_advisory_lock(7)::text AS x", database)
         await case.ask(engine, "INSERT INTO void VALUES (1, 'x')", effect=Effect.WRITE)
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await case.ask(engine, "SELECT * FROM later")
     assert caught.value.code is Code.SQL_FUNCTION
 
@@ -110,3 +110,102 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
         engine._server.home.give(session)
         assert ("pwn" in path, mode) == (False, "on")
         assert server.digest(database) == before
+
+
+NAMED = "f" * 63
+"""A name of as many bytes as PostgreSQL keeps; behind them a longer one is cut."""
+
+OPERATORS = f"""
+CREATE TABLE seen (at text);
+CREATE FUNCTION spy() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN 1; END $$;
+CREATE VIEW v_lock AS SELECT spy() AS x;
+CREATE FUNCTION "{NAMED}"() RETURNS int LANGUAGE sql AS 'SELECT spy()';
+CREATE FUNCTION "größe"() RETURNS int LANGUAGE sql AS 'SELECT spy()';
+CREATE TABLE t (id int, note text);
+INSERT INTO t VALUES (1, 'a');
+CREATE FUNCTION joined(t, int) RETURNS text LANGUAGE sql AS 'SELECT spy()::text';
+CREATE OPERATOR || (LEFTARG = t, RIGHTARG = int, FUNCTION = joined);
+CREATE OPERATOR + (LEFTARG = t, RIGHTARG = int, FUNCTION = joined);
+CREATE TYPE mood AS ENUM ('calm');
+CREATE TABLE moods (mood_of mood);
+INSERT INTO moods VALUES ('calm');
+CREATE FUNCTION felt(mood) RETURNS int LANGUAGE sql AS 'SELECT spy()';
+CREATE CAST (mood AS int) WITH FUNCTION felt(mood) AS IMPLICIT;
+"""
+
+LEADING_TO_A_LOCK = (
+    """SELECT 1 AS "x'", w.x FROM v_lock w, (SELECT 2 AS "y'") z""",
+    "SELECT * FROM v_lock",
+    f"SELECT {NAMED}ff()",
+    f'SELECT "{NAMED}ff"()',
+    "SELECT größe()",
+    'SELECT "größe"()',
+    "SELECT t || 1 FROM t",
+    "SELECT t + 1 FROM t",
+    "SELECT mood_of + 1 FROM moods",
+    "SELECT mood_of::int FROM moods",
+    "SELECT CASE WHEN true THEN t || 1 END FROM t",
+    "WITH w AS (SELECT t + 1 AS x FROM t) SELECT x FROM w",
+)
+
+LEADING_NOWHERE = (
+    "SELECT id || note FROM t",
+    "SELECT id + 1 FROM t WHERE note || 'x' = 'ax'",
+    "SELECT mood_of FROM moods",
+    "SELECT $1::int + id FROM t",
+)
+
+
+@pytest.fixture
+def locks(server, database):
+    server.ask(OPERATORS, database)
+
+
+@pytest.mark.parametrize("text", LEADING_TO_A_LOCK)
+async def test_a_function_of_a_user_never_runs_however_it_is_reached(
+    case, locks, server, database, text
+):
+    async with case.opened() as engine:
+        judgement = await engine.inspect(Statement(text))
+        assert judgement is None or judgement.effect > Effect.READ
+        with pytest.raises(TidegateError) as caught:
+            await case.ask(engine, text)
+        assert caught.value.code is Code.SQL_FUNCTION
+        held = server.ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", database)
+        assert int(held[0][0]) == 0
+
+
+@pytest.mark.parametrize("text", LEADING_NOWHERE)
+async def test_operators_of_postgresql_are_read_beside_those_of_users(case, locks, text):
+    async with case.opened() as engine:
+        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+
+
+async def test_the_catalogue_of_another_database_is_asked_before_anything_runs_there(
+    case, server, database
+):
+    second = server.new_database()
+    server.ask("CREATE TABLE plain (id int)", second)
+    server.ask(
+        "CREATE FUNCTION spy() RETURNS int LANGUAGE sql AS 'SELECT 1'; "
+        "CREATE VIEW v_lock AS SELECT spy() AS x; CREATE TYPE mood AS ENUM ('calm')",
+        second,
+    )
+    async with case.opened() as engine:
+        assert await case.ask(engine, "SELECT * FROM plain", database=second) == []
+        with pytest.raises(TidegateError) as caught:
+            await case.ask(engine, "SELECT * FROM v_lock", database=second)
+        assert caught.value.code is Code.SQL_FUNCTION
+        cursor = await case.start(engine, "SELECT 'calm'::mood AS m", database=second)
+        assert [(column.name, column.type) for column in cursor.columns] == [("m", "mood")]
+        await cursor.close()
+
+
+@pytest.mark.parametrize("text", ["SELECT CAST(repeat('z', 5000000) AS int)"])
+async def test_a_message_of_any_length_is_cut_where_it_is_read(case, text):
+    async with case.opened() as engine:
+        with pytest.raises(TidegateError) as caught:
+            await case.ask(engine, text)
+        assert caught.value.code is Code.SQL_FAILED
+        assert len(str(caught.value)) < 5_000

@@ -5,12 +5,12 @@ from itertools import count
 import pytest
 from msgspec import structs
 
-from tidegate.calls import Query
-from tidegate.cancellation import NEVER
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits
-from tidegate.sources import Identity
-from tidegate.statements import Effect, Statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.sources import Identity
+from tidegate.model.statements import Effect, Statement
 
 _numbers = count(1)
 
@@ -121,7 +121,7 @@ async def test_no_statement_makes_its_caller_another(case, server, database, rol
             for effect in (Effect.READ, Effect.WRITE):
                 try:
                     found = await ask(case, engine, role, text, effect)
-                except GateError:
+                except TidegateError:
                     found = []
                 assert "theirs" not in str(found), text
                 assert server.digest(database) == before, text
@@ -135,7 +135,7 @@ async def test_changes_of_settings_in_disguise_are_refused(case, role, effect):
     async with case.opened() as engine:
         for text in ESCAPES:
             if "pg_settings" in text or "knobs" in text or "set_config" in text:
-                with pytest.raises(GateError) as caught:
+                with pytest.raises(TidegateError) as caught:
                     await ask(case, engine, role, text, effect)
                 assert caught.value.code in (
                     *(Code.POLICY_READ_ONLY, Code.POLICY_DENIED, Code.SQL_FUNCTION),
@@ -148,7 +148,7 @@ async def test_a_member_cannot_undo_its_role_by_an_error(case, role):
     case.source = structs.replace(case.source, url=case.url + "&pool=1")
     async with case.opened() as engine:
         for text in ("SELECT 1 / (id - id) FROM items", "SELECT nonsense", "SELEC", ""):
-            with pytest.raises(GateError):
+            with pytest.raises(TidegateError):
                 await ask(case, engine, role, text, Effect.READ)
             found = await ask(case, engine, role, "SELECT word FROM secrets", Effect.READ)
             assert found == [("mine",)]

@@ -5,8 +5,8 @@ from threading import Thread
 
 import pytest
 
-from attacked import Target
-from command_line import serving, tidegate
+from support.attack_target import Target
+from support.command_line import serving, tidegate
 
 _numbers = count(1)
 

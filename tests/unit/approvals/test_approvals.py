@@ -14,24 +14,23 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.strategies import sampled_from
 
-from patience import HANG_S
-from tidegate.actors import Actor, Scope
+from support.eventually import HANG_S
+from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.approvals import (
     COOL_OFF_S,
     KEPT_S,
-    MOST_OF_ACTOR,
+    MAX_PENDING_PER_ACTOR,
     QUESTION_TTL_S,
     Approvals,
 )
-from tidegate.approvals.petition import Petition
 from tidegate.config.model import ApprovalSettings
-from tidegate.errors import Code, GateError
-from tidegate.permits import Verdict
-from tidegate.sources import Source
-from tidegate.statements import Effect, Judgement, Statement
-from tidegate.store.approvals import ApprovalBook, Question
-from tidegate.store.database import prepare
-from tidegate.store.file import StateFile
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement, Statement
+from tidegate.store.api import PendingApproval
+from tidegate.store.sqlite.state import SqliteState
 
 DAY = 86_400.0
 WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)
@@ -39,38 +38,38 @@ OTHER = Actor("tok_2", "writer", Scope.READ_WRITE)
 SHOP = Source("s1", "shop", "sqlite:////shop.db", "sqlite", "sqlite")
 
 
-def petition(
+def approval_request(
     text: str = "DELETE FROM t WHERE id = 1",
     params: tuple[Any, ...] | None = None,
     actor: Actor = WRITER,
     source: Source = SHOP,
     **place: str,
-) -> Petition:
+) -> ApprovalRequest:
     judgement = Judgement(Effect.WRITE, "sql.write", "It deletes rows", tables=("t",))
-    verdict = Verdict("ask", "source.safe_mode", "A person must approve this call")
-    return Petition(actor, source, Statement(text, params), judgement, verdict, **place)
+    verdict = Verdict("ask", "source.approval_for", "A person must approve this call")
+    return ApprovalRequest(actor, source, Statement(text, params), judgement, verdict, **place)
 
 
 class Inbox:
     """Approvals over a file of their own, with a clock that is set by hand."""
 
     def __init__(self, path: Path, settings: ApprovalSettings | None = None) -> None:
-        prepare(path)
+        self.state = SqliteState(path)
         self.now = 1_000_000.0
         self.told: list[tuple[str, str, Mapping[str, str]]] = []
         self.path = path
         self.approvals = Approvals(
-            ApprovalBook(StateFile(path)), settings, note=self._note, clock=lambda: self.now
+            self.state.approvals, settings, note=self._note, clock=lambda: self.now
         )
 
     def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
         self.told.append((name, actor, details))
 
-    def ask(self, wish: Petition) -> Question:
-        return asyncio.run(self.approvals.consult(wish))
+    def ask(self, wish: ApprovalRequest) -> PendingApproval:
+        return asyncio.run(self.approvals.request(wish))
 
-    def refused(self, wish: Petition) -> GateError:
-        with pytest.raises(GateError) as refusal:
+    def refused(self, wish: ApprovalRequest) -> TidegateError:
+        with pytest.raises(TidegateError) as refusal:
             self.ask(wish)
         return refusal.value
 
@@ -79,12 +78,14 @@ class Inbox:
 def inbox(tmp_path: Path) -> Iterator[Inbox]:
     inbox = Inbox(tmp_path / "state.db")
     yield inbox
-    inbox.approvals.close()
+    inbox.state.close()
 
 
 def test_the_same_question_asked_five_times_at_once_is_one_question(inbox: Inbox) -> None:
-    async def five() -> list[Question]:
-        return await asyncio.gather(*(inbox.approvals.consult(petition()) for _ in range(5)))
+    async def five() -> list[PendingApproval]:
+        return await asyncio.gather(
+            *(inbox.approvals.request(approval_request()) for _ in range(5))
+        )
 
     asked = asyncio.run(five())
     assert len({question.id for question in asked}) == 1
@@ -96,36 +97,36 @@ def test_the_same_question_asked_five_times_at_once_is_one_question(inbox: Inbox
 @pytest.mark.parametrize(
     "other",
     [
-        petition("DELETE FROM t WHERE id = 2"),
-        petition("DELETE FROM t WHERE id = 1 "),
-        petition(params=()),
-        petition(params=(None,)),
-        petition(actor=OTHER),
-        petition(source=Source("s2", "shop", SHOP.url, "sqlite", "sqlite")),
-        petition(source=Source("s1", "shop", "sqlite:////other.db", "sqlite", "sqlite")),
-        petition(database="elsewhere"),
-        petition(schema="elsewhere"),
+        approval_request("DELETE FROM t WHERE id = 2"),
+        approval_request("DELETE FROM t WHERE id = 1 "),
+        approval_request(params=()),
+        approval_request(params=(None,)),
+        approval_request(actor=OTHER),
+        approval_request(source=Source("s2", "shop", SHOP.url, "sqlite", "sqlite")),
+        approval_request(source=Source("s1", "shop", "sqlite:////other.db", "sqlite", "sqlite")),
+        approval_request(database="elsewhere"),
+        approval_request(schema="elsewhere"),
     ],
 )
-def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: Petition) -> None:
-    asked = inbox.ask(petition())
+def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: ApprovalRequest) -> None:
+    asked = inbox.ask(approval_request())
     inbox.approvals.decide(asked.id, "allowed", "cli:ann")
     assert inbox.ask(other).state == "pending"
-    assert inbox.ask(petition()).state == "used"
+    assert inbox.ask(approval_request()).state == "used"
 
 
 @pytest.mark.parametrize(
     ("one", "two"), [("AA==", b"\0"), (1, True), (1, 1.0), ("1", 1), ("None", None)]
 )
 def test_parameters_that_look_alike_are_told_apart(one: Any, two: Any) -> None:
-    assert petition(params=(one,)).digest != petition(params=(two,)).digest
+    assert approval_request(params=(one,)).digest != approval_request(params=(two,)).digest
 
 
 def test_a_grant_is_used_once(inbox: Inbox) -> None:
-    first = inbox.ask(petition())
+    first = inbox.ask(approval_request())
     inbox.approvals.decide(first.id, "allowed", "cli:ann")
-    assert inbox.ask(petition()).id == first.id
-    again = inbox.ask(petition())
+    assert inbox.ask(approval_request()).id == first.id
+    again = inbox.ask(approval_request())
     assert (again.state, again.id == first.id) == ("pending", False)
     assert [name for name, _, _ in inbox.told] == [
         "approval.asked", "approval.allowed", "approval.used", "approval.asked",
@@ -137,104 +138,103 @@ def test_a_grant_is_used_once(inbox: Inbox) -> None:
 
 
 def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
     inbox.now += 6 * DAY
-    later = Approvals(ApprovalBook(StateFile(inbox.path)), clock=lambda: inbox.now)
+    later = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
     later.decide(asked.id, "allowed", "cli:ann")
-    later.close()
     inbox.now += DAY - 1
-    reopened = Approvals(ApprovalBook(StateFile(inbox.path)), clock=lambda: inbox.now)
-    used = asyncio.run(reopened.consult(petition()))
-    reopened.close()
+    reopened = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
+    used = asyncio.run(reopened.request(approval_request()))
     assert (used.id, used.state, used.decided_by) == (asked.id, "used", "cli:ann")
 
 
 def test_a_denial_cools_off_and_then_it_may_be_asked_again(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
     inbox.approvals.decide(asked.id, "denied", "cli:ann", "not on a Friday")
     inbox.now += COOL_OFF_S - 1
-    refusal = inbox.refused(petition())
+    refusal = inbox.refused(approval_request())
     assert refusal.code is Code.APPROVAL_DECLINED
     assert (refusal.retry_after_s, refusal.hint) == (1.0, "not on a Friday")
-    assert inbox.ask(petition("DELETE FROM t WHERE id = 2")).state == "pending"
+    assert inbox.ask(approval_request("DELETE FROM t WHERE id = 2")).state == "pending"
     inbox.now += 2
-    assert inbox.ask(petition()).state == "pending"
+    assert inbox.ask(approval_request()).state == "pending"
 
 
 def test_an_unused_grant_expires(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
     inbox.approvals.decide(asked.id, "allowed", "cli:ann")
     inbox.now += DAY
-    assert inbox.ask(petition()).state == "pending"
+    assert inbox.ask(approval_request()).state == "pending"
     assert inbox.approvals.find(asked.id).state == "expired"
     assert "approval.expired" in [name for name, _, _ in inbox.told]
 
 
 def test_what_nobody_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
     inbox.now += QUESTION_TTL_S
     assert inbox.approvals.list() == ()
     assert [each.state for each in inbox.approvals.list(everything=True)] == ["expired"]
     inbox.now += KEPT_S + 1
     assert inbox.approvals.list(everything=True) == ()
-    with pytest.raises(GateError, match="no question"):
+    with pytest.raises(TidegateError, match="no question"):
         inbox.approvals.decide(asked.id, "allowed", "cli:ann")
 
 
 def test_an_answer_stands(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
     inbox.approvals.decide(asked.id, "denied", "cli:ann")
-    with pytest.raises(GateError, match="denied by cli:ann"):
+    with pytest.raises(TidegateError, match="denied by cli:ann"):
         inbox.approvals.decide(asked.id, "allowed", "cli:bob")
     assert inbox.approvals.find(asked.id).state == "denied"
 
 
 def test_one_caller_cannot_fill_the_inbox(inbox: Inbox) -> None:
-    for number in range(MOST_OF_ACTOR):
-        inbox.ask(petition(f"DELETE FROM t WHERE id = {number}"))
-    assert inbox.refused(petition("DELETE FROM t WHERE id = 999")).code is Code.LIMIT_RATE
-    assert inbox.ask(petition("DELETE FROM t WHERE id = 999", actor=OTHER)).state == "pending"
-    assert inbox.ask(petition("DELETE FROM t WHERE id = 0")).askers == 2
+    for number in range(MAX_PENDING_PER_ACTOR):
+        inbox.ask(approval_request(f"DELETE FROM t WHERE id = {number}"))
+    assert inbox.refused(approval_request("DELETE FROM t WHERE id = 999")).code is Code.LIMIT_RATE
+    assert (
+        inbox.ask(approval_request("DELETE FROM t WHERE id = 999", actor=OTHER)).state == "pending"
+    )
+    assert inbox.ask(approval_request("DELETE FROM t WHERE id = 0")).askers == 2
 
 
 def test_a_start_that_fits_two_questions_is_refused(inbox: Inbox) -> None:
-    ids = {inbox.ask(petition(f"DELETE FROM t WHERE id = {n}")).id for n in range(20)}
+    ids = {inbox.ask(approval_request(f"DELETE FROM t WHERE id = {n}")).id for n in range(20)}
     start = next(a[0] for a in ids if sum(b[0] == a[0] for b in ids) > 1)
-    with pytest.raises(GateError, match="Several"):
+    with pytest.raises(TidegateError, match="Several"):
         inbox.approvals.find(start)
     one = ids.pop()
     assert inbox.approvals.find(one[:9]).id == one
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         inbox.approvals.find("")
 
 
 def test_a_client_answers_for_its_own_caller_alone(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
-    with pytest.raises(GateError, match="another caller"):
-        asyncio.run(inbox.approvals.settle(asked, OTHER.id, True, "somebody"))
+    asked = inbox.ask(approval_request())
+    with pytest.raises(TidegateError, match="another caller"):
+        asyncio.run(inbox.approvals.record_client_answer(asked, OTHER.id, True, "somebody"))
     assert inbox.approvals.find(asked.id).state == "pending"
     inbox.approvals.decide(asked.id, "denied", "cli:ann")
-    asyncio.run(inbox.approvals.settle(asked, WRITER.id, True, "somebody"))
+    asyncio.run(inbox.approvals.record_client_answer(asked, WRITER.id, True, "somebody"))
     assert inbox.approvals.find(asked.id).state == "denied"
 
 
 def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
-    asked = inbox.ask(petition())
+    asked = inbox.ask(approval_request())
 
     def fail(name: str, actor: str, details: Mapping[str, str]) -> None:
-        raise GateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
+        raise TidegateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
 
-    deaf = Approvals(ApprovalBook(StateFile(inbox.path)), note=fail, clock=lambda: inbox.now)
-    with pytest.raises(GateError, match="disk"):
+    deaf = Approvals(inbox.state.approvals, note=fail, clock=lambda: inbox.now)
+    with pytest.raises(TidegateError, match="disk"):
         deaf.decide(asked.id, "allowed", "cli:ann")
-    deaf.close()
     assert inbox.approvals.find(asked.id).state == "pending"
 
 
 def test_a_secret_is_shown_to_nobody_and_kept_nowhere(inbox: Inbox) -> None:
-    inbox.ask(petition("ALTER USER x PASSWORD 'hunter2-hunter2'"))
-    inbox.ask(petition("UPDATE t SET a = ?", ("Bearer tg_" + "x" * 43,)))
-    inbox.ask(petition("UPDATE t SET password = ?", ("hunter2-hunter2",)))
+    inbox.ask(approval_request("ALTER USER x PASSWORD 'hunter2-hunter2'"))
+    inbox.ask(approval_request("UPDATE t SET a = ?", ("Bearer tg_" + "x" * 43,)))
+    inbox.ask(approval_request("UPDATE t SET password = ?", ("hunter2-hunter2",)))
     asked = inbox.approvals.list()
     assert [question.subject.withheld for question in asked] == [True, True, True]
     kept = b"".join(path.read_bytes() for path in inbox.path.parent.iterdir())
@@ -245,13 +245,13 @@ _RACE = """
 import asyncio, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[3:]
-from test_approvals import Inbox, petition
+from test_approvals import Inbox, approval_request
 inbox = Inbox(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 used = 0
 for number in range(int(sys.argv[2])):
-    used += inbox.ask(petition(f"DELETE FROM t WHERE id = {number}")).state == "used"
+    used += inbox.ask(approval_request(f"DELETE FROM t WHERE id = {number}")).state == "used"
 print(used, flush=True)
 """
 
@@ -259,7 +259,7 @@ print(used, flush=True)
 def test_two_processes_never_use_one_grant_both(inbox: Inbox) -> None:
     grants = 30
     for number in range(grants):
-        asked = inbox.ask(petition(f"DELETE FROM t WHERE id = {number}"))
+        asked = inbox.ask(approval_request(f"DELETE FROM t WHERE id = {number}"))
         inbox.approvals.decide(asked.id, "allowed", "cli:ann")
     words = [sys.executable, "-c", _RACE, str(inbox.path), str(grants), *sys.path]
     words.append(str(Path(__file__).parent))
@@ -291,8 +291,8 @@ class Life(RuleBasedStateMachine):
     @rule(key=sampled_from((1, 2)))
     def call(self, key: int) -> None:
         try:
-            question = self.inbox.ask(petition(params=(key,)))
-        except GateError as error:
+            question = self.inbox.ask(approval_request(params=(key,)))
+        except TidegateError as error:
             assert error.code is Code.APPROVAL_DECLINED
             assert self.inbox.now < self.denied_until[key]
             return
@@ -322,7 +322,7 @@ class Life(RuleBasedStateMachine):
         assert len(waiting) == len(set(waiting))
 
     def teardown(self) -> None:
-        self.inbox.approvals.close()
+        self.inbox.state.close()
         self.directory.cleanup()
 
 

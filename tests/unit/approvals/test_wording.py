@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.approvals.wording import describe, visible
-from tidegate.statements import Rehearsal
-from tidegate.store.approvals import Question, Subject
+from tidegate.approvals.render import describe, visible
+from tidegate.model.statements import DryRun
+from tidegate.store.api import PendingApproval, Subject
 
 
-def question(statement: str = "DELETE FROM t", rehearsal: Rehearsal | None = None) -> Question:
+def question(statement: str = "DELETE FROM t", dry_run: DryRun | None = None) -> PendingApproval:
     subject = Subject(
         "ann\u202e", "client/1", "core", "query", "shop", "s1", statement, "write",
-        "source.safe_mode", "It deletes rows", tables=("t",), unqualified=True, database="main",
+        "source.approval_for", "It deletes rows", tables=("t",), unqualified=True, database="main",
     )  # fmt: skip
-    return Question("0123456789", "d", "pending", "tok_1", subject, 0.0, rehearsal=rehearsal)
+    return PendingApproval("0123456789", "d", "pending", "tok_1", subject, 0.0, dry_run=dry_run)
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b[2J", "\r", "\u2028", "\ue000"])
@@ -40,7 +40,7 @@ def test_all_that_an_answer_hangs_on_is_told() -> None:
 
 def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
     before, after = (("1", "a"), ("2", None)), (("1", "b\n"), None)
-    told = describe(question(rehearsal=Rehearsal(3, ("id", "name"), before, after)))
+    told = describe(question(dry_run=DryRun(3, ("id", "name"), before, after)))
     assert "3 rows would be changed" in told
     assert "id 1, name a -> b\\u{a}" in told
     assert "id 2, name NULL (deleted)" in told
@@ -48,12 +48,12 @@ def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
 
 
 def test_a_dry_run_shows_what_would_be_added() -> None:
-    told = describe(question(rehearsal=Rehearsal(1, ("id", "name"), (None,), (("7", None),))))
+    told = describe(question(dry_run=DryRun(1, ("id", "name"), (None,), (("7", None),))))
     assert "1 row would be added" in told
     assert "id 7, name NULL (added)" in told
 
 
 def test_rows_are_left_out_for_who_may_not_see_them() -> None:
-    rehearsal = Rehearsal(1, ("id", "name"), (("1", "secret"),), (None,))
-    told = describe(question(rehearsal=rehearsal), rows=False)
+    dry_run = DryRun(1, ("id", "name"), (("1", "secret"),), (None,))
+    told = describe(question(dry_run=dry_run), rows=False)
     assert "secret" not in told and "1 row" not in told

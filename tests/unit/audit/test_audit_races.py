@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from tidegate.audit import holding, segment, tail
+from tidegate.audit import segment, segment_lock, tail
 from tidegate.audit.event import Event
 from tidegate.audit.keys import Keys
 from tidegate.audit.log import AuditLog
-from tidegate.audit.tail import Tail, Wanted
+from tidegate.audit.tail import Tail, TailFilter
 from tidegate.audit.verify import _Verification, verify
 from tidegate.config.model import AuditSettings
 
@@ -25,7 +25,7 @@ def removed_just_now(tmp_path, monkeypatch):
     write(tmp_path, "a")
     gone = tmp_path / "audit" / "000002.jsonl"
     listed = segment.segments
-    for module in (holding, tail):
+    for module in (segment_lock, tail):
         monkeypatch.setattr(module, "segments", lambda directory: [*listed(directory), gone])
     return tmp_path
 
@@ -56,10 +56,10 @@ def test_a_segment_that_goes_while_one_begins_is_no_fault_of_it(removed_just_now
 
 def test_a_segment_that_goes_while_the_record_is_shown_is_passed_over(removed_just_now):
     shown = Tail(removed_just_now / "audit")
-    assert [record.fields["call_id"] for record in shown.newest(Wanted(), 9)] == ["a"]
-    assert shown.more(Wanted()) == []
+    assert [record.fields["call_id"] for record in shown.newest(TailFilter(), 9)] == ["a"]
+    assert shown.more(TailFilter()) == []
     shown._read[removed_just_now / "audit" / "000002.jsonl"] = 100
-    assert len(shown.newest(Wanted(), 9)) == 1
+    assert len(shown.newest(TailFilter(), 9)) == 1
 
 
 def test_a_segment_that_is_begun_while_the_record_is_verified_is_no_fault(tmp_path, monkeypatch):

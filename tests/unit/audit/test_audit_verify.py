@@ -1,12 +1,14 @@
 """Verifying a directory: what was changed, and where."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tidegate.audit import chain
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_what_was_written_is_intact(directory):
 
 def test_an_empty_or_missing_directory(tmp_path):
     assert verify(tmp_path).intact
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         verify(tmp_path / "nowhere")
     assert caught.value.code is Code.STATE_FAILED
 
@@ -134,3 +136,64 @@ def _sealed(*bodies):
 def test_a_chain_that_nobody_opened_is_found(tmp_path, body, reason):
     (tmp_path / "000001.jsonl").write_bytes(_sealed(body))
     assert reason in verify(tmp_path).faults[0].reason
+
+
+def edited(line):
+    return line.replace(b'"actor":"a"', b'"actor":"x"')
+
+
+def test_b8_what_follows_a_fault_is_verified_too(tmp_path):
+    log = AuditLog(tmp_path)
+    _append(log, 8)
+    log.close()
+    path = tmp_path / "000001.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2], lines[6] = edited(lines[2]), edited(lines[6])
+    path.write_bytes(b"".join(lines))
+    report = verify(tmp_path)
+    assert [fault.line for fault in report.faults] == [3, 7]
+    assert report.lines == 7
+
+
+def test_b8_a_line_that_cannot_be_read_hides_no_later_fault(tmp_path):
+    log = AuditLog(tmp_path)
+    _append(log, 8)
+    log.close()
+    path = tmp_path / "000001.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2], lines[6] = b"nonsense\n", edited(lines[6])
+    path.write_bytes(b"".join(lines))
+    report = verify(tmp_path)
+    assert [fault.line for fault in report.faults] == [3, 7]
+    # The line after the unreadable one has nothing to be held to.
+    assert report.lines == 6
+
+
+def test_b8_a_segment_that_does_not_verify_is_not_continued(tmp_path):
+    log = AuditLog(tmp_path)
+    _append(log, 8)
+    log.close()
+    path = tmp_path / "000001.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = edited(lines[2])
+    path.write_bytes(b"".join(lines))
+    before = path.read_bytes()
+    log = AuditLog(tmp_path)
+    _append(log, 1)
+    log.close()
+    assert path.read_bytes() == before
+    assert log.path.name == "000002.jsonl"
+    assert {fault.segment for fault in verify(tmp_path).faults} == {"000001.jsonl"}
+
+
+def test_e_each_fault_of_the_whole_log_is_reported(directory, tmp_path):
+    from tidegate.audit.control_records import Checkpoint
+
+    strange = [
+        Checkpoint(n, datetime.now(UTC), "checkpoint", "000001.jsonl", (), 1, "k", "00")
+        for n in (1, 2)
+    ]
+    reasons = [fault.reason for fault in verify(directory, anchors=strange).faults]
+    assert len(reasons) == 2
+    assert "anchor 1" in reasons[0]
+    assert "anchor 2" in reasons[1]

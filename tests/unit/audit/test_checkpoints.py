@@ -7,16 +7,16 @@ import stat
 
 import pytest
 
-from patience import PATIENCE_S
+from support.eventually import PATIENCE_S
+from tidegate.audit.control_records import parse_checkpoint
 from tidegate.audit.event import Event
-from tidegate.audit.happening import Happening
-from tidegate.audit.head import Head
 from tidegate.audit.keys import Keys, fingerprint, is_signed, parse_public
+from tidegate.audit.latest_checkpoint import LatestCheckpoint
 from tidegate.audit.log import AuditLog
-from tidegate.audit.marks import parse_checkpoint
+from tidegate.audit.server_event import ServerEvent
 from tidegate.audit.verify import read_anchors, verify
 from tidegate.config.model import AuditSettings
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 
 def event(call_id="c"):
@@ -55,7 +55,7 @@ def test_the_key_is_for_its_owner_alone_and_one_that_others_may_read_signs_nothi
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     assert stat.S_IMODE(private.parent.stat().st_mode) == 0o700
     private.chmod(0o640)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         Keys(tmp_path / "keys").public()
     assert caught.value.code is Code.STATE_FAILED
 
@@ -73,7 +73,7 @@ def test_the_private_key_is_a_pem_file_that_others_can_read(tmp_path):
 def test_a_key_that_is_none_is_an_error(tmp_path, content):
     (tmp_path / "signing.key").write_text(content)
     (tmp_path / "signing.key").chmod(0o600)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         Keys(tmp_path).public()
     assert caught.value.code is Code.STATE_FAILED
 
@@ -171,7 +171,7 @@ def test_an_anchor_file_gets_every_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("text", ["{}", "{", "/nowhere/at/all"])
 def test_what_is_no_anchor_is_an_error(text):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         read_anchors(text)
     assert caught.value.code is Code.ARGUMENT_INVALID
 
@@ -207,7 +207,7 @@ def test_a_checkpoint_knows_of_every_process(tmp_path):
     second = write(tmp_path, "b")
     first.append(event("c"))
     first.close()
-    head = Head(tmp_path / "keys").read()
+    head = LatestCheckpoint(tmp_path / "keys").read()
     assert {end.segment for end in head.ends} == {first.path.name, second.name}
     assert check(tmp_path).intact
 
@@ -217,7 +217,7 @@ def test_a_server_signs_while_it_runs(tmp_path):
     log = AuditLog(tmp_path / "audit", keys=tmp_path / "keys", settings=settings)
 
     async def wait_for_a_checkpoint():
-        while Head(tmp_path / "keys").read() is None:
+        while LatestCheckpoint(tmp_path / "keys").read() is None:
             await log.durable(log.append(event()))
             await asyncio.sleep(0.001)
 
@@ -295,7 +295,7 @@ def test_a_checkpoint_that_cannot_be_kept_is_put_on_record(tmp_path):
         keys=tmp_path / "keys",
         settings=AuditSettings(checkpoint_lines=1, anchor=str(tmp_path / "no" / "where")),
     )
-    log.note(Happening(name="server.started"))
+    log.record_event(ServerEvent(name="server.started"))
     log._tend()
     log.close()
     names = [line.get("name") for line in lines(log.path)]

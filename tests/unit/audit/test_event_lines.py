@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tidegate.audit.event import MAX_STATEMENT_CHARS, Event, encode
-from tidegate.audit.text import MAX_WORD_CHARS
+from tidegate.audit.sanitize import MAX_WORD_CHARS
 
 
 def line(**fields):

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from tidegate.audit.happening import EACH, NAMED, Happening
 from tidegate.audit.log import AuditLog
+from tidegate.audit.server_event import EACH, NAMED, ServerEvent
 from tidegate.audit.verify import verify
-from tidegate.errors import GateError
+from tidegate.errors import TidegateError
 
 
 def lines(path):
@@ -17,8 +17,8 @@ def lines(path):
 
 def test_a_happening_is_a_line_of_the_chain(tmp_path):
     log = AuditLog(tmp_path, lambda: 1_700_000_000.0)
-    log.note(
-        Happening(name="token.created", actor="cli", actor_name="ann", details={"token": "tok_9"})
+    log.record_event(
+        ServerEvent(name="token.created", actor="cli", actor_name="ann", details={"token": "tok_9"})
     )
     (line,) = lines(log.path)
     del line["hash"]
@@ -38,7 +38,7 @@ def test_a_happening_is_a_line_of_the_chain(tmp_path):
 def test_details_lose_their_secrets_and_are_cut_to_size(tmp_path):
     log = AuditLog(tmp_path)
     details = {"url": "postgresql://u:hunter2@db/x", "long": "x" * 9_000, "turned": "a\u202eb\n"}
-    log.note(Happening(name="config.changed", details=details))
+    log.record_event(ServerEvent(name="config.changed", details=details))
     log.close()
     text = log.path.read_bytes()
     assert b"hunter2" not in text
@@ -50,10 +50,12 @@ def test_a_flood_of_failed_logins_takes_a_few_lines_and_says_how_many_there_were
     now = [1_000.0]
     log = AuditLog(tmp_path, lambda: now[0])
     for number in range(5_000):
-        log.tally(Happening(name="login.failed", details={"address": f"10.0.0.{number % 99}"}))
-    log.tally(Happening(name="lockout", details={"address": "10.0.0.1"}))
+        log.record_repeated(
+            ServerEvent(name="login.failed", details={"address": f"10.0.0.{number % 99}"})
+        )
+    log.record_repeated(ServerEvent(name="lockout", details={"address": "10.0.0.1"}))
     now[0] += 61
-    log.tally(Happening(name="lockout", details={"address": "10.0.0.2"}))
+    log.record_repeated(ServerEvent(name="lockout", details={"address": "10.0.0.2"}))
     log.close()
     names = Counter(line["name"] for line in lines(log.path))
     assert names == {"login.failed": EACH + 1, "lockout": 2}
@@ -66,7 +68,7 @@ def test_a_flood_of_failed_logins_takes_a_few_lines_and_says_how_many_there_were
 def test_what_was_counted_is_told_when_the_log_closes(tmp_path):
     log = AuditLog(tmp_path)
     for _ in range(EACH + 3):
-        log.tally(Happening(name="login.failed", actor="anonymous"))
+        log.record_repeated(ServerEvent(name="login.failed", actor="anonymous"))
     log.close()
     assert lines(log.path)[-1]["count"] == 3
     assert lines(log.path)[-1]["details"] == {"anonymous": "3"}
@@ -76,9 +78,9 @@ def test_a_clock_that_is_put_back_ends_a_period_too(tmp_path):
     now = [1_000.0]
     log = AuditLog(tmp_path, lambda: now[0])
     for _ in range(EACH + 1):
-        log.tally(Happening(name="login.failed"))
+        log.record_repeated(ServerEvent(name="login.failed"))
     now[0] = 10.0
-    log.tally(Happening(name="login.failed"))
+    log.record_repeated(ServerEvent(name="login.failed"))
     assert [line.get("count") for line in lines(log.path)][-3:] == [None, 1, None]
     log.close()
 
@@ -86,7 +88,7 @@ def test_a_clock_that_is_put_back_ends_a_period_too(tmp_path):
 def test_a_happening_that_cannot_be_recorded_raises_and_a_tallied_one_does_not(tmp_path):
     log = AuditLog(tmp_path)
     log.close()
-    with pytest.raises(GateError):
-        log.note(Happening(name="token.created"))
-    log.tally(Happening(name="login.failed"))
+    with pytest.raises(TidegateError):
+        log.record_event(ServerEvent(name="token.created"))
+    log.record_repeated(ServerEvent(name="login.failed"))
     assert lines(log.path) == []

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tidegate.app import App
 from tidegate.config.model import Config
-from tidegate.identity.actors import stdio
+from tidegate.identity.builtin_actors import stdio
 from tidegate.protocol.model import Info, RpcError
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.config.file_permissions import require_private_file
 from tidegate.config.loading import load
-from tidegate.custody import refuse_foreign_hands
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 NOBODY = "nobody"
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away, which root alone may")
@@ -26,20 +26,20 @@ def settings(tmp_path: Path) -> Path:
 
 
 def refusal(path: Path, *accounts: str) -> str:
-    with pytest.raises(GateError) as caught:
-        refuse_foreign_hands(path, accounts)
+    with pytest.raises(TidegateError) as caught:
+        require_private_file(path, accounts)
     assert caught.value.code is Code.CONFIG_INVALID
     return caught.value.message
 
 
 def test_a_file_of_ours_that_only_we_write_is_taken(settings: Path) -> None:
-    refuse_foreign_hands(settings, [NOBODY])
+    require_private_file(settings, [NOBODY])
     assert load(str(settings)).http == "127.0.0.1:0"
 
 
 def test_a_file_that_everybody_may_write_is_refused_and_not_read(settings: Path) -> None:
     settings.chmod(0o646)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         load(str(settings))
     assert "Every account could write" in caught.value.message
     assert "chmod go-w" in caught.value.hint
@@ -92,7 +92,7 @@ def test_a_link_of_another_account_is_refused_where_only_its_owner_may_replace_i
     sticky.chmod(0o1777)
     link = sticky / "tidegate.toml"
     link.symlink_to(settings)
-    refuse_foreign_hands(link)
+    require_private_file(link)
     os.chown(link, 65_534, -1, follow_symlinks=False)
     assert "belongs to another account" in refusal(link)
     assert f"`{NOBODY}` owns" in refusal(link, NOBODY)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.config.following import FOLLOWED, Awaited, Following, _settled
 from tidegate.config.loading import load
 from tidegate.config.model import Config
-from tidegate.errors import Code, GateError
+from tidegate.config.reload import FOLLOWED, ConfigWatcher, PendingRestart, _settled
+from tidegate.errors import Code, TidegateError
 
 
 @pytest.fixture
@@ -21,18 +21,18 @@ def settings(tmp_path: Path) -> Path:
     return path
 
 
-def look(following: Following, settings: Path) -> Config | None:
+def look(following: ConfigWatcher, settings: Path) -> Config | None:
     return following.look(lambda: load(str(settings)))
 
 
 def test_a_file_that_stays_as_it_is_says_nothing_new(settings: Path) -> None:
-    following = Following(settings)
+    following = ConfigWatcher(settings)
     assert look(following, settings) is None
     assert look(following, settings) is None
 
 
 def test_a_change_is_told_once(settings: Path) -> None:
-    following = Following(settings)
+    following = ConfigWatcher(settings)
     settings.write_text('{"sources": [{"name": "a", "url": "sqlite:///a.db"}]}')
     changed = look(following, settings)
     assert changed is not None
@@ -41,7 +41,7 @@ def test_a_change_is_told_once(settings: Path) -> None:
 
 
 def test_a_change_before_the_first_reading_is_seen(settings: Path) -> None:
-    following = Following(settings)
+    following = ConfigWatcher(settings)
     settings.write_text('{"extended": true}')
     assert look(following, settings) is not None
 
@@ -50,13 +50,13 @@ def test_a_change_before_the_first_reading_is_seen(settings: Path) -> None:
 def test_while_the_file_cannot_be_used_every_look_fails(
     settings: Path, content: str | None
 ) -> None:
-    following = Following(settings)
+    following = ConfigWatcher(settings)
     if content is None:
         settings.unlink()
     else:
         settings.write_text(content)
     for _ in range(2):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             look(following, settings)
         assert caught.value.code is Code.CONFIG_INVALID
     settings.write_text('{"auth": true}')
@@ -65,7 +65,7 @@ def test_while_the_file_cannot_be_used_every_look_fails(
 
 
 def test_what_was_loaded_and_could_not_be_put_to_use_is_loaded_again(settings: Path) -> None:
-    following = Following(settings)
+    following = ConfigWatcher(settings)
     settings.write_text('{"extended": true}')
     assert look(following, settings) is not None
     following.forget()
@@ -83,7 +83,7 @@ def test_every_followed_setting_is_one() -> None:
 
 
 def test_settings_that_wait_for_a_start_are_told_once_for_each_change() -> None:
-    awaited = Awaited(Config())
+    awaited = PendingRestart(Config())
     http = {"http": "127.0.0.1:0"}
     source = {"name": "a", "url": "sqlite:///a.db"}
     steps: list[tuple[dict[str, Any], tuple[str, ...]]] = [

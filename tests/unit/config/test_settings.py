@@ -11,7 +11,7 @@ from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.config.sources import check_source_name
 from tidegate.config.state import state_directory
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 TOML = """
 surfaces = ["workbench", "core"]
@@ -19,7 +19,7 @@ allow_writes = true
 [[sources]]
 name = "shop"
 url = "sqlite:///shop.db"
-external_access = "readWrite"
+access = "write"
 tags = ["demo"]
 [limits]
 max_rows = 2000
@@ -27,7 +27,7 @@ max_rows = 2000
 failure_mode = "strict"
 """
 JSON = """{"surfaces": ["workbench", "core"], "allow_writes": true,
-"sources": [{"name": "shop", "url": "sqlite:///shop.db", "external_access": "readWrite",
+"sources": [{"name": "shop", "url": "sqlite:///shop.db", "access": "write",
 "tags": ["demo"]}], "limits": {"max_rows": 2000}, "audit": {"failure_mode": "strict"}}"""
 YAML = """
 surfaces: [workbench, core]
@@ -35,7 +35,7 @@ allow_writes: true
 sources:
   - name: shop
     url: sqlite:///shop.db
-    external_access: readWrite
+    access: write
     tags: [demo]
 limits: {max_rows: 2000}
 audit:
@@ -43,8 +43,8 @@ audit:
 """
 
 
-def refusal(settings: str) -> GateError:
-    with pytest.raises(GateError) as caught:
+def refusal(settings: str) -> TidegateError:
+    with pytest.raises(TidegateError) as caught:
         load(settings)
     assert caught.value.code is Code.CONFIG_INVALID
     return caught.value
@@ -68,7 +68,7 @@ def test_the_defaults_are_the_safe_ones():
     assert config.auth
     assert not config.allow_writes
     assert config.audit.failure_mode == "strict"
-    assert load('{"sources": [{"name": "a", "url": "x"}]}').sources[0].external_access == "readOnly"
+    assert load('{"sources": [{"name": "a", "url": "x"}]}').sources[0].access == "read"
 
 
 def test_a_misspelt_setting_is_an_error_that_names_its_path_and_the_right_name():
@@ -91,7 +91,7 @@ def test_a_setting_that_resembles_none_lists_the_known_ones():
         ('{"limits": {"max_rows": 0}}', "limits.max_rows"),
         ('{"sources": [{"name": "a"}]}', "sources[0]"),
         ('{"auth": "no"}', "auth"),
-        ('{"http_error_status": "all"}', "http_error_status"),
+        ('{"bridge": {"scope": "all"}}', "bridge.scope"),
         ('{"limits": {"default_rows": 20000}}', "limits.default_rows"),
         ('{"limits": {"timeout_s": 301}}', "limits.timeout_s"),
         ('{"sources": 3}', "sources"),
@@ -105,13 +105,16 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_its_place(settings, pl
 @pytest.mark.parametrize(
     ("settings", "hint"),
     [
-        ('{"http_error_status": "sede"}', "Did you mean `seed`?"),
+        ('{"audit": {"failure_mode": "best_efort"}}', "Did you mean `best_effort`?"),
         ('{"audit": {"failure_mode": "Strict"}}', "Did you mean `strict`?"),
         (
             '{"sources": [{"name": "a", "url": "sqlite:///a", "external_access": "readonly"}]}',
             "Did you mean `readOnly`?",
         ),
-        ('{"http_error_status": "zzz"}', "Choose from auto, seed, compat."),
+        (
+            '{"audit": {"failure_mode": "zzz"}}',
+            "Choose from strict, strict_mutations, best_effort.",
+        ),
     ],
 )
 def test_a_word_that_does_not_fit_is_answered_with_the_nearest_or_with_all(settings, hint):
@@ -168,7 +171,7 @@ def test_a_plain_name_can_name_a_source(name):
 
 @pytest.mark.parametrize("name", ["", "-a", ".a", "_a", "a b", "a/b", "A" * 65, "ä", "a\n"])
 def test_a_name_with_anything_else_cannot(name):
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         check_source_name(name)
 
 
@@ -176,7 +179,7 @@ def test_addresses_are_split_and_others_refused():
     assert http_address("127.0.0.1:7878") == ("127.0.0.1", 7878)
     assert http_address("[::1]:0") == ("::1", 0)
     for text in ("7878", ":7878", "host:", "host:http", "host:70000", "::1:80", "host:-1"):
-        with pytest.raises(GateError):
+        with pytest.raises(TidegateError):
             http_address(text)
 
 
@@ -188,7 +191,7 @@ def test_without_authentication_only_loopback_is_served():
 
 def test_flags_laid_over_settings_pass_the_same_checks():
     config = load('{"http": "192.0.2.1:80"}')
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         msgspec.structs.replace(config, auth=False)
 
 
@@ -211,7 +214,7 @@ def test_a_state_directory_that_everyone_can_write_is_refused(tmp_path):
     path = tmp_path / "open"
     path.mkdir()
     path.chmod(0o777)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         state_directory(str(path))
     assert caught.value.code is Code.STATE_FAILED
     assert "chmod 700" in caught.value.hint
@@ -219,6 +222,54 @@ def test_a_state_directory_that_everyone_can_write_is_refused(tmp_path):
 
 def test_a_state_directory_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         state_directory(os.fspath(tmp_path / "file" / "state"))
     assert caught.value.code is Code.STATE_FAILED
+
+
+OLD_AND_NEW = [
+    ('"external_access": "blocked"', {"access": "none"}),
+    ('"external_access": "readOnly"', {"access": "read"}),
+    ('"external_access": "readWrite"', {"access": "write"}),
+    ('"ai_policy": "alwaysAllow"', {"agents": "allow"}),
+    ('"ai_policy": "askEachTime"', {"agents": "ask"}),
+    ('"ai_policy": "never"', {"agents": "deny"}),
+    ('"safe_mode": "silent"', {"approval_for": "nothing", "changes": "allow"}),
+    ('"safe_mode": "alert"', {"approval_for": "writes", "changes": "allow"}),
+    ('"safe_mode": "safeMode"', {"approval_for": "writes", "changes": "allow"}),
+    ('"safe_mode": "alertFull"', {"approval_for": "everything", "changes": "allow"}),
+    ('"safe_mode": "safeModeFull"', {"approval_for": "everything", "changes": "allow"}),
+    ('"safe_mode": "readOnly"', {"approval_for": "nothing", "changes": "deny"}),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_AND_NEW)
+def test_an_old_policy_word_still_works_and_is_noted(old, new):
+    notes = []
+    source = load('{"sources": [{"name": "a", "url": "x", ' + old + "}]}", notes.append).sources[0]
+    assert {name: getattr(source, name) for name in new} == new
+    assert len(notes) == 1
+    assert all(f"`{name}`" in notes[0] for name in new)
+
+
+def test_the_old_and_the_new_name_of_one_setting_are_not_taken_together():
+    both = '{"sources": [{"name": "a", "url": "x", "ai_policy": "never", "agents": "allow"}]}'
+    assert "both are given" in refusal(both).message
+
+
+def test_settings_with_new_names_alone_have_no_note():
+    notes = []
+    load(JSON, notes.append)
+    assert notes == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away needs root")
+def test_a9_a_state_directory_of_another_account_is_refused(tmp_path):
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(TidegateError) as caught:
+        state_directory(str(path))
+    assert caught.value.code is Code.STATE_FAILED
+    assert "another account" in caught.value.message
+    assert list(path.iterdir()) == []

@@ -13,20 +13,20 @@ from typing import Any
 import apsw
 import pytest
 
-from tidegate.actors import Actor, Scope
 from tidegate.audit.log import AuditLog
-from tidegate.calls import Browse, Call, Explain, ListSources, More, Query, Request
-from tidegate.cancellation import Cancellation
-from tidegate.connections import Connections
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, GateError
-from tidegate.gateway import Gateway
-from tidegate.history import History
-from tidegate.metadata import Catalog
-from tidegate.pages import Limits, Page
-from tidegate.sources import Source
-from tidegate.statements import Statement
-from tidegate.store.sqlite import SqliteStore
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.connections import Connections
+from tidegate.gateway.gateway import Gateway
+from tidegate.history.history import History
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Browse, Call, Explain, FetchMore, ListSources, Query, Request
+from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+from tidegate.model.statements import Statement
+from tidegate.store.sqlite.state import SqliteState
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
@@ -41,8 +41,8 @@ class House:
             made.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
             made.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"n{n}") for n in range(1, 51)])
         self.directory = directory
-        self.store = SqliteStore(directory / "state.db")
-        self.history = History(self.store)
+        self.state = SqliteState(directory / "state.db")
+        self.history = History(self.state.history)
         self.audit = AuditLog(directory / "audit")
         self.source = Source(
             id="11111111-1111-4111-8111-111111111111",
@@ -50,9 +50,9 @@ class House:
             url=f"sqlite:///{self.file}",
             engine="sqlite",
             dialect="sqlite",
-            external_access="readWrite" if writable else "readOnly",
+            access="write" if writable else "readOnly",
         )
-        self.connections = Connections(self.store, open_engine, [self.source])
+        self.connections = Connections(self.state.sources, open_engine, [self.source])
         self.gateway = Gateway(self.connections, self.audit, self.history)
 
     async def ask(self, request: Request, actor: Actor = READER, **fields: Any) -> Any:
@@ -77,7 +77,7 @@ class House:
         await self.connections.close()
         self.history.close()
         self.audit.close()
-        self.store.close()
+        self.state.close()
 
 
 @asynccontextmanager
@@ -122,7 +122,7 @@ def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
 def test_what_is_refused_is_recorded_and_changes_nothing(tmp_path: Path, text: str) -> None:
     async def scene() -> None:
         async with house(tmp_path) as built:
-            with pytest.raises(GateError) as refused:
+            with pytest.raises(TidegateError) as refused:
                 await built.ask(query(text))
             assert refused.value.hint
             (event,) = built.events()
@@ -167,11 +167,11 @@ def test_nothing_that_writes_runs_if_the_record_cannot_be_written(tmp_path: Path
     async def scene() -> None:
         async with house(tmp_path, writable=True) as built:
             built.audit.close()
-            with pytest.raises(GateError) as refused:
+            with pytest.raises(TidegateError) as refused:
                 await built.ask(query("INSERT INTO t(name) VALUES ('unseen')"), WRITER)
             assert refused.value.code is Code.AUDIT_UNAVAILABLE
             assert built.rows() == 50
-            with pytest.raises(GateError) as unread:
+            with pytest.raises(TidegateError) as unread:
                 await built.ask(query("SELECT 1"))
             assert unread.value.code is Code.AUDIT_UNAVAILABLE
 
@@ -188,7 +188,7 @@ def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
                 "ANALYZE DELETE FROM t",
                 "SELECT 1; DELETE FROM t",
             ):
-                with pytest.raises(GateError):
+                with pytest.raises(TidegateError):
                     await built.ask(Explain(Statement(trick)))
             assert built.rows() == 50
 
@@ -198,7 +198,7 @@ def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house(tmp_path) as built:
-            with pytest.raises(GateError) as unknown:
+            with pytest.raises(TidegateError) as unknown:
                 await built.ask(query("SELECT 1"), source="shpo")
             assert unknown.value.code is Code.SOURCE_UNKNOWN
             assert "shop" in unknown.value.hint
@@ -212,7 +212,7 @@ def test_the_only_source_needs_no_name_and_a_foreign_one_is_refused(tmp_path: Pa
         async with house(tmp_path) as built:
             assert isinstance(await built.ask(query("SELECT 1"), source=None), Page)
             elsewhere = Actor("x", "x", Scope.FULL_ACCESS, sources=frozenset({"other"}))
-            with pytest.raises(GateError) as refused:
+            with pytest.raises(TidegateError) as refused:
                 await built.ask(query("SELECT 1"), elsewhere)
             assert refused.value.code is Code.POLICY_SOURCE
             assert await built.ask(ListSources(), elsewhere, source=None) == ()
@@ -224,22 +224,22 @@ def test_a_shelved_result_goes_on_where_it_stopped_and_belongs_to_its_actor(tmp_
     async def scene() -> None:
         async with house(tmp_path) as built:
             text = "SELECT id FROM t ORDER BY id"
-            page: Page = await built.ask(query(text, limits=Limits(max_rows=20), shelve=True))
+            page: Page = await built.ask(query(text, limits=Limits(max_rows=20), keep_rest=True))
             seen = json.loads(page.rows)
             assert page.more is not None
             stranger = Actor("other", "other", Scope.READ_ONLY)
-            with pytest.raises(GateError) as gone:
-                await built.ask(More(page.more, 20), stranger)
+            with pytest.raises(TidegateError) as gone:
+                await built.ask(FetchMore(page.more, 20), stranger)
             assert gone.value.code is Code.RESULT_GONE
             handle: str | None = page.more
             while handle is not None:
-                rest: Page = await built.ask(More(handle, 20))
+                rest: Page = await built.ask(FetchMore(handle, 20))
                 seen += json.loads(rest.rows)
                 handle = rest.more
             assert seen == [[n] for n in range(1, 51)]
             assert rest.truncations == ()
-            with pytest.raises(GateError):
-                await built.ask(More(page.more, 20))
+            with pytest.raises(TidegateError):
+                await built.ask(FetchMore(page.more, 20))
 
     asyncio.run(scene())
 
@@ -249,7 +249,7 @@ def test_a_call_that_was_cancelled_before_it_began_does_not_run(tmp_path: Path) 
         async with house(tmp_path) as built:
             gone = Cancellation()
             gone.cancel("left")
-            with pytest.raises(GateError) as cancelled:
+            with pytest.raises(TidegateError) as cancelled:
                 await built.ask(query("SELECT 1"), cancellation=gone)
             assert cancelled.value.code is Code.CALL_CANCELLED
 
@@ -294,4 +294,4 @@ def test_a_permit_is_made_in_one_place() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Permit"
     ]
-    assert set(makers) == {"gateway.py"}
+    assert set(makers) == {"gateway/context.py"}

@@ -4,9 +4,9 @@ from threading import Event
 
 import pytest
 
-from patience import PATIENCE_S
-from tidegate.errors import Code, GateError
-from tidegate.store.deferred import Deferred
+from support.eventually import PATIENCE_S
+from tidegate.errors import Code, TidegateError
+from tidegate.store.write_behind import WriteBehind
 
 
 def test_items_are_written_in_order_soon_without_being_asked():
@@ -17,7 +17,7 @@ def test_items_are_written_in_order_soon_without_being_asked():
         if len(written) == 100:
             done.set()
 
-    deferred = Deferred(write, delay_s=0.01)
+    deferred = WriteBehind(write, delay_s=0.01)
     for number in range(100):
         deferred.add(number)
     assert done.wait(PATIENCE_S)
@@ -33,7 +33,7 @@ def test_items_added_during_a_write_are_written_by_the_next():
         if len(groups) == 1:
             deferred.add("later")
 
-    deferred = Deferred(write, delay_s=60)
+    deferred = WriteBehind(write, delay_s=60)
     deferred.add("first")
     deferred.flush()
     deferred.flush()
@@ -46,13 +46,13 @@ def test_what_could_not_be_written_waits_and_beyond_the_bound_is_dropped_and_cou
 
     def write(items):
         if failing:
-            raise GateError(Code.STATE_FAILED, "full")
+            raise TidegateError(Code.STATE_FAILED, "full")
         written.extend(items)
 
-    deferred = Deferred(write, delay_s=60, bound=3)
+    deferred = WriteBehind(write, delay_s=60, bound=3)
     for number in range(5):
         deferred.add(number)
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         deferred.flush()
     assert deferred.dropped == 2
     failing.clear()
@@ -61,16 +61,16 @@ def test_what_could_not_be_written_waits_and_beyond_the_bound_is_dropped_and_cou
 
 
 def test_after_a_failure_the_thread_tries_again(monkeypatch):
-    monkeypatch.setattr("tidegate.store.deferred._RETRY_S", 0.01)
+    monkeypatch.setattr("tidegate.store.write_behind._RETRY_S", 0.01)
     attempts, done = [], Event()
 
     def write(items):
         attempts.append(items)
         if len(attempts) < 3:
-            raise GateError(Code.STATE_FAILED, "full")
+            raise TidegateError(Code.STATE_FAILED, "full")
         done.set()
 
-    deferred = Deferred(write, delay_s=0.01)
+    deferred = WriteBehind(write, delay_s=0.01)
     deferred.add(1)
     assert done.wait(PATIENCE_S)
     deferred.close()
@@ -78,6 +78,6 @@ def test_after_a_failure_the_thread_tries_again(monkeypatch):
 
 
 def test_closing_without_use_starts_no_thread():
-    deferred = Deferred(lambda items: None)
+    deferred = WriteBehind(lambda items: None)
     deferred.close()
     deferred.close()

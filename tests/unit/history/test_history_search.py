@@ -2,24 +2,24 @@
 
 import pytest
 
-from tidegate.errors import GateError
-from tidegate.history import KEEP_DAYS, KEEP_ENTRIES, MAX_TEXT_CHARS, History
+from tidegate.errors import TidegateError
+from tidegate.history.history import KEEP_DAYS, KEEP_ENTRIES, MAX_TEXT_CHARS, History
 from tidegate.store.api import HistoryEntry
-from tidegate.store.sqlite import SqliteStore
+from tidegate.store.sqlite.state import SqliteState
 
 NOW = 2_000_000_000.0
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = SqliteStore(tmp_path / "state.db")
-    yield store
-    store.close()
+def state(tmp_path):
+    state = SqliteState(tmp_path / "state.db")
+    yield state
+    state.close()
 
 
 @pytest.fixture
-def history(store):
-    history = History(store, lambda: NOW)
+def history(state):
+    history = History(state.history, lambda: NOW)
     yield history
     history.close()
 
@@ -120,36 +120,36 @@ def test_old_entries_go(history):
     assert found(history) == ["SELECT 'kept'"]
 
 
-def test_the_number_of_entries_stays_bounded(history, store):
+def test_the_number_of_entries_stays_bounded(history, state):
     for start in range(0, KEEP_ENTRIES + 2_000, 1_000):
         remember(history, *(f"SELECT {start + n}" for n in range(1_000)), at=NOW + start)
         history.flush()
-    kept = store.search_history([], sources=None, since=None, until=None, limit=20_000)
+    kept = state.history.search([], sources=None, since=None, until=None, limit=20_000)
     assert KEEP_ENTRIES <= len(kept) < KEEP_ENTRIES + 1_000
     assert kept[0].text == f"SELECT {KEEP_ENTRIES + 1_999}"
     assert found(history, "999")[-1] != "SELECT 999"
 
 
-def test_what_waits_is_written_on_close(store):
-    history = History(store, lambda: NOW)
+def test_what_waits_is_written_on_close(state):
+    history = History(state.history, lambda: NOW)
     remember(history, "SELECT 1")
     history.close()
     history.close()
-    assert len(store.search_history([], sources=None, since=None, until=None, limit=9)) == 1
+    assert len(state.history.search([], sources=None, since=None, until=None, limit=9)) == 1
 
 
 def test_a_store_that_fails_is_an_error_and_what_waits_still_waits(tmp_path):
-    store = SqliteStore(tmp_path / "state.db")
-    history = History(store, lambda: NOW)
+    state = SqliteState(tmp_path / "state.db")
+    history = History(state.history, lambda: NOW)
     remember(history, "SELECT 1")
     (tmp_path / "state.db").unlink()
     (tmp_path / "state.db").mkdir()
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         history.search()
     (tmp_path / "state.db").rmdir()
-    store.close()
-    fresh = SqliteStore(tmp_path / "state.db")
-    history._store = fresh
+    state.close()
+    fresh = SqliteState(tmp_path / "state.db")
+    history._store = fresh.history
     assert found(history) == ["SELECT 1"]
     history.close()
     fresh.close()

@@ -1,7 +1,7 @@
 """The actors without a token."""
 
-from tidegate.actors import Scope
-from tidegate.identity.actors import ANONYMOUS, cli, stdio
+from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
+from tidegate.model.actors import Scope
 
 
 def test_everyone_without_a_token_is_read_only_unless_writes_are_allowed():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.actors import Actor, Scope
 from tidegate.config.model import BridgeSettings
-from tidegate.errors import Code, GateError
-from tidegate.identity.bridge import SEPARATOR, BridgePass, Share, bearer_for
-from tidegate.sources import Source
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, Share, bearer_for
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.sources import Source
 
 SOURCES = tuple(
     Source(name, name, "", "sqlite", "sqlite", tags=tags)
@@ -16,13 +16,13 @@ SOURCES = tuple(
 )
 
 
-def admission(settings: BridgeSettings) -> BridgePass:
-    return BridgePass(settings, lambda name, details: None, sources=lambda: SOURCES)
+def admission(settings: BridgeSettings) -> BridgeTokens:
+    return BridgeTokens(settings, lambda name, details: None, sources=lambda: SOURCES)
 
 
 def admitted(settings: BridgeSettings, share: Share) -> Actor:
-    door = admission(settings)
-    return door.verify(bearer_for(door.renew()[0], share), "127.0.0.1")
+    authenticator = admission(settings)
+    return authenticator.verify(bearer_for(authenticator.renew()[0], share), "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,23 @@ def test_its_scope_is_the_lesser(given: str, asked: str) -> None:
 
 
 def test_shares_are_callers_of_their_own_and_stay_so_when_the_secret_changes() -> None:
-    door = admission(BridgeSettings())
+    authenticator = admission(BridgeSettings())
     one, other = Share(tables=("t",)), Share(tables=("u",))
     ids = [
-        [door.verify(bearer_for(secret, share), "::1").id for share in (Share(), one, other)]
-        for secret in (door.renew()[0], door.renew()[0])
+        [
+            authenticator.verify(bearer_for(secret, share), "::1").id
+            for share in (Share(), one, other)
+        ]
+        for secret in (authenticator.renew()[0], authenticator.renew()[0])
     ]
     assert ids[0] == ids[1] and len(set(ids[0])) == 3 and ids[0][0] == "bridge"
 
 
 def test_new_settings_hold_for_a_secret_that_is_out() -> None:
-    door = admission(BridgeSettings(scope="readWrite"))
-    secret, _ = door.renew()
-    door.settings = BridgeSettings(sources=("a",))
-    actor = door.verify(secret, "127.0.0.1")
+    authenticator = admission(BridgeSettings(scope="readWrite"))
+    secret, _ = authenticator.renew()
+    authenticator.settings = BridgeSettings(sources=("a",))
+    actor = authenticator.verify(secret, "127.0.0.1")
     assert (actor.scope, actor.sources) == (Scope.READ_ONLY, {"a"})
 
 
@@ -92,8 +95,8 @@ def test_new_settings_hold_for_a_secret_that_is_out() -> None:
     "asked", ["x", "e30=e30", "bnVsbA", "W10", "eyJ4IjoxfQ", "eyJzY29wZSI6InJvb3QifQ", "é", "~"]
 )
 def test_a_share_that_cannot_be_read_is_no_token(asked: str) -> None:
-    door = admission(BridgeSettings())
-    secret, _ = door.renew()
-    with pytest.raises(GateError) as caught:
-        door.verify(f"{secret}{SEPARATOR}{asked}", "127.0.0.1")
+    authenticator = admission(BridgeSettings())
+    secret, _ = authenticator.renew()
+    with pytest.raises(TidegateError) as caught:
+        authenticator.verify(f"{secret}{SEPARATOR}{asked}", "127.0.0.1")
     assert caught.value.code is Code.AUTH_INVALID

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tidegate.actors import Scope
-from tidegate.errors import Code, GateError
-from tidegate.identity.door import Door
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.authenticator import Authenticator
 from tidegate.identity.tokens import Tokens
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Scope
+from tidegate.store.sqlite.state import SqliteState
 
 GUESS = "tg_" + "a" * 43
 
@@ -15,20 +15,20 @@ class House:
     def __init__(self, path):
         self.now = 1000.0
         self.told = []
-        self.store = SqliteStore(path)
-        self.tokens = Tokens(self.store, lambda: self.now)
-        self.door = Door(
+        self.state = SqliteState(path)
+        self.tokens = Tokens(self.state.tokens, lambda: self.now)
+        self.authenticator = Authenticator(
             self.tokens, lambda *words: self.told.append(words), clock=lambda: self.now
         )
 
     def code(self, bearer, address="10.0.0.1"):
-        with pytest.raises(GateError) as caught:
-            self.door.identify(bearer, address)
+        with pytest.raises(TidegateError) as caught:
+            self.authenticator.authenticate(bearer, address)
         return caught.value.code
 
     def close(self):
         self.tokens.close()
-        self.store.close()
+        self.state.close()
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ def test_who_holds_a_token_comes_in_from_a_locked_address(house):
     plaintext, entry = house.tokens.create("good", Scope.READ_ONLY)
     for _ in range(6):
         house.code(GUESS)
-    assert house.door.identify(plaintext, "10.0.0.1").id == entry.id
+    assert house.authenticator.authenticate(plaintext, "10.0.0.1").id == entry.id
 
 
 def test_a_store_that_fails_is_no_failed_login(house):
-    house.store.close()
+    house.state.close()
     for _ in range(6):
         assert house.code(GUESS) is Code.STATE_FAILED
     assert house.told == []

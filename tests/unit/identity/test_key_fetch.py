@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tidegate.errors import GateError
+from tidegate.errors import TidegateError
 from tidegate.identity.jwks import MOST_BYTES, fetch_json
 
 
@@ -54,7 +54,7 @@ def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(server, path
     server.visited.clear()
     with pytest.raises((OSError, ValueError)) as caught:
         fetch_json(url(server, path))
-    assert not isinstance(caught.value, GateError)
+    assert not isinstance(caught.value, TidegateError)
     getattr(caught.value, "close", int)()
     assert server.visited == [path]
 
@@ -63,5 +63,5 @@ def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(server, path
     "address", ["http://192.0.2.1/keys", "file:///etc/passwd", "ftp://localhost/keys", "/keys"]
 )
 def test_an_address_that_others_could_answer_for_is_not_asked(address):
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         fetch_json(address)

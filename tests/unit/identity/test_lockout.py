@@ -2,12 +2,12 @@
 
 import pytest
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import ADDRESSES, Lockout
 
 
 def locked_for(lockout, address, now):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         lockout.check(address, now)
     assert caught.value.code is Code.AUTH_LOCKED_OUT
     return caught.value.retry_after_s

@@ -12,11 +12,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tidegate.actors import Scope
 from tidegate.config.oauth import OAuthSettings
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.jwks import AGAIN_S, FRESH_S, MOST_BYTES, STALE_S, Keys, metadata_urls
 from tidegate.identity.oauth import LEEWAY_S, OAuth
+from tidegate.model.actors import Scope
 
 ISSUER = "https://login.example.com"
 RESOURCE = "https://gate.example.com/mcp"
@@ -69,7 +69,7 @@ class House:
         return asyncio.run(self.oauth.verify(token))
 
     def code(self, token):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             self.verify(token)
         assert self.oauth.known(token) is None
         return caught.value.code
@@ -265,7 +265,7 @@ class Clocked:
     async def code(self, kid):
         try:
             await self.keys.find(kid, "RS256")
-        except GateError as error:
+        except TidegateError as error:
             return error.code
         return None
 
@@ -335,7 +335,7 @@ def test_a_key_set_that_is_none_lets_nobody_in(house, answer):
     keys = Keys(house.settings, lambda url: answer)
 
     async def find():
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             await keys.find("rsa", "RS256")
         return caught.value.code
 
@@ -344,3 +344,16 @@ def test_a_key_set_that_is_none_lets_nobody_in(house, answer):
 
 def test_the_bound_on_what_is_fetched_leaves_room_for_real_key_sets():
     assert len(json.dumps({"keys": [public("rsa")] * 64})) < MOST_BYTES
+
+
+def test_a9_a_client_never_has_the_name_of_a_subject(house):
+    names = [
+        house.verify(token(**given)).name
+        for given in (
+            {"sub": "alice", "client_id": None},
+            {"sub": "x", "client_id": "#alice"},
+            {"sub": "x", "client_id": "%#alice"},
+            {"sub": "x", "client_id": "claude"},
+        )
+    ]
+    assert names == ["oauth:#alice", "oauth:%#alice", "oauth:%%#alice", "oauth:claude"]

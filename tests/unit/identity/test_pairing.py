@@ -4,21 +4,20 @@ import threading
 
 import pytest
 
-from tidegate.actors import Scope
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import (
     CODE_S,
     MOST,
     MOST_OF_ADDRESS,
-    Pairer,
+    PairingService,
     Refused,
     challenge_of,
     make_verifier,
 )
 from tidegate.identity.tokens import Tokens
-from tidegate.store.file import StateFile
-from tidegate.store.pairings import Pairings, Rights
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Scope
+from tidegate.store.api import Rights
+from tidegate.store.sqlite.state import SqliteState
 
 VERIFIER = "v" * 43
 WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)
@@ -29,16 +28,14 @@ class House:
         self.now = 1_000_000.0
         self.noted = []
         self.told = []
-        self.store = SqliteStore(directory / "state.db")
-        self.file = StateFile(directory / "state.db")
-        self.pairings = Pairings(self.file)
-        self.tokens = Tokens(self.store, self.clock, note=self.note)
-        self.pairer = self.another()
+        self.state = SqliteState(directory / "state.db")
+        self.tokens = Tokens(self.state.tokens, self.clock, note=self.note)
+        self.pairing_service = self.another()
 
     def another(self):
         """The pairer of another process, with lockouts of its own."""
-        return Pairer(
-            self.pairings,
+        return PairingService(
+            self.state.pairings,
             self.tokens,
             note=self.note,
             tell=lambda name, details: self.told.append((name, dict(details))),
@@ -52,17 +49,16 @@ class House:
         self.noted.append((name, dict(details)))
 
     def ask(self, client="claude", wanted=WANTED, address="10.0.0.1", verifier=VERIFIER):
-        return self.pairer.ask(client, challenge_of(verifier), wanted, address)
+        return self.pairing_service.ask(client, challenge_of(verifier), wanted, address)
 
     def refusal(self, code, verifier=VERIFIER, address="10.0.0.1"):
         with pytest.raises(Refused) as caught:
-            self.pairer.exchange(code, verifier, address)
+            self.pairing_service.exchange(code, verifier, address)
         return caught.value.reason
 
     def close(self):
         self.tokens.close()
-        self.file.close()
-        self.store.close()
+        self.state.close()
 
 
 @pytest.fixture
@@ -73,7 +69,7 @@ def house(tmp_path):
 
 
 def error_of(call, *given):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         call(*given)
     return caught.value.code
 
@@ -81,8 +77,8 @@ def error_of(call, *given):
 def test_an_approved_request_becomes_the_token_that_was_asked_for(house):
     asked = house.ask()
     assert house.refusal(asked.code) == "pending"
-    house.pairer.approve(asked.id)
-    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    house.pairing_service.approve(asked.id)
+    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
     assert (actor.name, actor.scope) == ("claude", Scope.READ_WRITE)
     assert (actor.sources, actor.tags) == (frozenset({"shop"}), frozenset({"eu"}))
     assert actor.expires_at == house.now + 3600
@@ -91,44 +87,44 @@ def test_an_approved_request_becomes_the_token_that_was_asked_for(house):
 def test_the_operator_grants_less_under_another_name(house):
     asked = house.ask()
     less = Rights(Scope.READ_ONLY, frozenset({"demo"}), None, 60.0)
-    house.pairer.approve(asked.id, less, "narrow")
-    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    house.pairing_service.approve(asked.id, less, "narrow")
+    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
     assert (actor.name, actor.scope) == ("narrow", Scope.READ_ONLY)
     assert (actor.sources, actor.tags) == (frozenset({"demo"}), None)
 
 
 def test_the_operator_narrows_a_token_to_tables(house):
     asked = house.ask()
-    house.pairer.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
-    actor = house.tokens.verify(house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    house.pairing_service.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
+    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
     assert actor.tables == frozenset({"orders"})
 
 
 def test_more_than_was_asked_for_is_not_granted(house):
     asked = house.ask()
     given = (asked.id, Rights(Scope.FULL_ACCESS))
-    assert error_of(house.pairer.approve, *given) is Code.ARGUMENT_INVALID
+    assert error_of(house.pairing_service.approve, *given) is Code.ARGUMENT_INVALID
     assert house.refusal(asked.code) == "pending"
 
 
 def test_a_code_works_once(house):
     asked = house.ask()
-    house.pairer.approve(asked.id)
-    house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    house.pairing_service.approve(asked.id)
+    house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
     assert house.refusal(asked.code) == "gone"
     assert len(house.tokens.list()) == 1
 
 
 def test_of_many_who_fetch_at_once_one_gets_a_token(house):
     asked = house.ask()
-    house.pairer.approve(asked.id)
+    house.pairing_service.approve(asked.id)
     got, barrier = [], threading.Barrier(8)
 
     def fetch():
-        pairer = house.another()
+        pairing_service = house.another()
         barrier.wait()
         try:
-            got.append(pairer.exchange(asked.code, VERIFIER, "10.0.0.1"))
+            got.append(pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
         except Refused as refused:
             got.append(refused.reason)
 
@@ -145,11 +141,11 @@ def test_of_many_who_fetch_at_once_one_gets_a_token(house):
 def test_a_wrong_verifier_spoils_the_code(house, approved):
     asked = house.ask()
     if approved:
-        house.pairer.approve(asked.id)
+        house.pairing_service.approve(asked.id)
     assert house.refusal(asked.code, "w" * 43) == "mismatch"
     assert house.refusal(asked.code) == "gone"
-    assert house.pairer.waiting() == ()
-    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert house.pairing_service.waiting() == ()
+    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
     assert house.tokens.list() == ()
 
 
@@ -157,14 +153,14 @@ def test_a_request_that_nobody_answers_ends_after_five_minutes(house):
     asked = house.ask()
     house.now += CODE_S
     assert house.refusal(asked.code) == "gone"
-    assert house.pairer.waiting() == ()
-    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert house.pairing_service.waiting() == ()
+    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
 
 
 def test_an_approved_code_ends_five_minutes_after_the_approval(house):
     asked = house.ask()
     house.now += CODE_S - 1
-    house.pairer.approve(asked.id)
+    house.pairing_service.approve(asked.id)
     house.now += CODE_S
     assert house.refusal(asked.code) == "gone"
     assert house.tokens.list() == ()
@@ -172,9 +168,9 @@ def test_an_approved_code_ends_five_minutes_after_the_approval(house):
 
 def test_a_denied_request_stays_denied(house):
     asked = house.ask()
-    house.pairer.deny(asked.id)
+    house.pairing_service.deny(asked.id)
     assert house.refusal(asked.code) == "denied"
-    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
     assert house.tokens.list() == ()
 
 
@@ -183,11 +179,11 @@ def test_an_unknown_code_is_unknown_and_five_failures_lock_the_address_out(house
     for _ in range(5):
         assert house.refusal("c" * 43) == "unknown"
     given = (asked.code, VERIFIER, "10.0.0.1")
-    assert error_of(house.pairer.exchange, *given) is Code.AUTH_LOCKED_OUT
+    assert error_of(house.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
     assert error_of(house.ask) is Code.AUTH_LOCKED_OUT
-    house.pairer.approve(asked.id)
+    house.pairing_service.approve(asked.id)
     house.now += 899
-    assert error_of(house.pairer.exchange, *given) is Code.AUTH_LOCKED_OUT
+    assert error_of(house.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
     house.now += 1
     assert house.refusal(asked.code) == "gone"
     assert house.tokens.list() == ()
@@ -198,7 +194,7 @@ def test_an_address_has_ten_requests_waiting_and_all_of_them_fifty(house):
         house.ask(address=f"10.0.0.{number // MOST_OF_ADDRESS}")
     assert error_of(house.ask, "one", WANTED, "10.0.0.0") is Code.LIMIT_RATE
     assert error_of(house.ask, "one", WANTED, "10.9.9.9") is Code.LIMIT_RATE
-    assert len(house.pairer.waiting()) == MOST
+    assert len(house.pairing_service.waiting()) == MOST
     house.now += CODE_S
     assert house.ask("one", WANTED, "10.9.9.9").id
 
@@ -207,7 +203,7 @@ def test_the_addresses_of_one_ipv6_network_share_what_may_wait(house):
     for number in range(MOST_OF_ADDRESS):
         house.ask(address=f"2001:db8:1:2::{number:x}")
     assert error_of(house.ask, "one", WANTED, "2001:db8:1:2:ffff::1") is Code.LIMIT_RATE
-    assert len(house.pairer.waiting()) == MOST_OF_ADDRESS
+    assert len(house.pairing_service.waiting()) == MOST_OF_ADDRESS
     assert house.ask("one", WANTED, "2001:db8:1:3::1").id
 
 
@@ -217,16 +213,16 @@ def test_the_addresses_of_one_ipv6_network_share_what_may_wait(house):
 )
 def test_a_challenge_is_43_characters_of_base64url(house, challenge):
     given = ("claude", challenge, WANTED, "10.0.0.1")
-    assert error_of(house.pairer.ask, *given) is Code.ARGUMENT_INVALID
-    assert house.pairer.waiting() == ()
+    assert error_of(house.pairing_service.ask, *given) is Code.ARGUMENT_INVALID
+    assert house.pairing_service.waiting() == ()
 
 
 @pytest.mark.parametrize("verifier", ["", "v" * 42, "v" * 129, "v" * 42 + " ", "v" * 43 + "\n"])
 def test_a_verifier_is_43_to_128_unreserved_characters(house, verifier):
     asked = house.ask()
-    house.pairer.approve(asked.id)
+    house.pairing_service.approve(asked.id)
     given = (asked.code, verifier, "10.0.0.1")
-    assert error_of(house.pairer.exchange, *given) is Code.ARGUMENT_INVALID
+    assert error_of(house.pairing_service.exchange, *given) is Code.ARGUMENT_INVALID
     assert house.tokens.list() == ()
 
 
@@ -235,26 +231,26 @@ def test_a_name_that_could_deceive_the_operator_is_refused(house, name):
     assert error_of(house.ask, name) is Code.ARGUMENT_INVALID
     wanted = Rights(sources=frozenset({name}))
     assert error_of(house.ask, "claude", wanted) is Code.ARGUMENT_INVALID
-    assert house.pairer.waiting() == ()
+    assert house.pairing_service.waiting() == ()
 
 
 def test_a_name_that_is_taken_is_refused_before_anything_is_approved(house):
     house.tokens.create("claude", Scope.READ_ONLY)
     asked = house.ask()
-    assert error_of(house.pairer.approve, asked.id) is Code.ARGUMENT_INVALID
-    house.pairer.approve(asked.id, name="claude 2")
-    assert house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
+    house.pairing_service.approve(asked.id, name="claude 2")
+    assert house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
 
 
 def test_an_id_is_found_however_it_is_written(house):
     asked = house.ask()
-    assert house.pairer.find(asked.id.lower().replace("-", "")).client == "claude"
+    assert house.pairing_service.find(asked.id.lower().replace("-", "")).client == "claude"
 
 
 def test_neither_the_code_nor_the_token_is_in_the_state(house, tmp_path):
     asked = house.ask()
-    house.pairer.approve(asked.id)
-    token = house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    house.pairing_service.approve(asked.id)
+    token = house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
     house.close()
     for path in tmp_path.iterdir():
         content = path.read_bytes()
@@ -264,9 +260,9 @@ def test_neither_the_code_nor_the_token_is_in_the_state(house, tmp_path):
 
 def test_every_step_is_on_record_without_a_secret(house):
     asked, other = house.ask(), house.ask("other")
-    house.pairer.deny(other.id)
-    house.pairer.approve(asked.id)
-    token = house.pairer.exchange(asked.code, VERIFIER, "10.0.0.1")
+    house.pairing_service.deny(other.id)
+    house.pairing_service.approve(asked.id)
+    token = house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
     house.refusal("c" * 43)
     assert [name for name, _ in house.told] == ["pairing.asked", "pairing.asked", "pairing.failed"]
     assert [name for name, _ in house.noted] == [
@@ -281,11 +277,11 @@ def test_where_the_record_cannot_be_written_nothing_is_granted(house):
     asked = house.ask()
 
     def fail(name, details):
-        raise GateError(Code.AUDIT_UNAVAILABLE, "the disk is full")
+        raise TidegateError(Code.AUDIT_UNAVAILABLE, "the disk is full")
 
     house.note = fail
-    pairer = house.another()
-    assert error_of(pairer.approve, asked.id) is Code.AUDIT_UNAVAILABLE
+    pairing_service = house.another()
+    assert error_of(pairing_service.approve, asked.id) is Code.AUDIT_UNAVAILABLE
     assert house.refusal(asked.code) == "pending"
 
 

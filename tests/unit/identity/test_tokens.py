@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from patience import HANG_S
-from tidegate.actors import Scope
-from tidegate.errors import Code, GateError
+from support.eventually import HANG_S
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import Tokens, parse_expiry
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Scope
+from tidegate.store.sqlite.state import SqliteState
 
 
 class Clock:
@@ -27,21 +27,21 @@ def clock():
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = SqliteStore(tmp_path / "state.db")
-    yield store
-    store.close()
+def state(tmp_path):
+    state = SqliteState(tmp_path / "state.db")
+    yield state
+    state.close()
 
 
 @pytest.fixture
-def tokens(store, clock):
-    tokens = Tokens(store, clock)
+def tokens(state, clock):
+    tokens = Tokens(state.tokens, clock)
     yield tokens
     tokens.close()
 
 
 def refusal(tokens, plaintext):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         tokens.verify(plaintext)
     return caught.value.code
 
@@ -68,7 +68,7 @@ def test_a_token_of_some_tables_is_of_these_alone(tokens):
 
 @pytest.mark.parametrize("table", ["", ".", "a.", ":a", "a.b.c", "a:b:c", " a", "a\nb", "a." * 99])
 def test_what_is_no_name_of_a_table_makes_no_token(tokens, table):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         tokens.create("claude", Scope.READ_ONLY, tables=[table])
     assert caught.value.code is Code.ARGUMENT_INVALID
     assert tokens.list() == ()
@@ -80,12 +80,12 @@ def test_a_token_is_tg_and_256_random_bits_and_no_two_are_alike(tokens):
     assert all(re.fullmatch(r"tg_[A-Za-z0-9_-]{43}", plaintext) for plaintext in made)
 
 
-def test_the_plaintext_is_nowhere_in_the_state(tokens, store, tmp_path):
+def test_the_plaintext_is_nowhere_in_the_state(tokens, state, tmp_path):
     plaintext, entry = tokens.create("claude", Scope.READ_ONLY)
     assert entry.prefix == plaintext[:8]
     tokens.verify(plaintext)
     tokens.flush()
-    store.close()
+    state.close()
     for path in tmp_path.iterdir():
         assert plaintext.encode() not in path.read_bytes()
         assert plaintext[9:].encode() not in path.read_bytes()
@@ -108,7 +108,7 @@ def test_a_token_expires_at_its_time_and_not_before(tokens, clock):
 
 
 def test_a_token_cannot_be_made_expired(tokens, clock):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         tokens.create("claude", Scope.READ_ONLY, expires_at=clock.now)
     assert caught.value.code is Code.ARGUMENT_INVALID
 
@@ -127,9 +127,9 @@ def test_what_another_process_revokes_is_refused_on_the_next_call(tokens, tmp_pa
     tokens.verify(plaintext)
     program = (
         "import sys; from pathlib import Path\n"
-        "from tidegate.store.sqlite import SqliteStore\n"
+        "from tidegate.store.sqlite.state import SqliteState\n"
         "from tidegate.identity.tokens import Tokens\n"
-        "Tokens(SqliteStore(Path(sys.argv[1]))).revoke('claude')\n"
+        "Tokens(SqliteState(Path(sys.argv[1])).tokens).revoke('claude')\n"
     )
     subprocess.run(
         [sys.executable, "-c", program, tmp_path / "state.db"], check=True, timeout=HANG_S
@@ -139,7 +139,7 @@ def test_what_another_process_revokes_is_refused_on_the_next_call(tokens, tmp_pa
 
 def test_names_are_unique_among_active_tokens(tokens, clock):
     tokens.create("claude", Scope.READ_ONLY)
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         tokens.create("claude", Scope.FULL_ACCESS)
     assert caught.value.code is Code.ARGUMENT_INVALID
     tokens.revoke("claude")
@@ -152,14 +152,14 @@ def test_names_are_unique_among_active_tokens(tokens, clock):
 
 def test_only_an_active_token_can_be_revoked(tokens):
     for _ in range(2):
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(TidegateError) as caught:
             tokens.revoke("claude")
         assert caught.value.code is Code.ARGUMENT_INVALID
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\n", "\x00", "x" * 65, " a"])
 def test_an_unprintable_or_endless_name_is_refused(tokens, name):
-    with pytest.raises(GateError):
+    with pytest.raises(TidegateError):
         tokens.create(name, Scope.READ_ONLY)
 
 
@@ -203,6 +203,6 @@ def test_spans_are_read_in_their_units():
     "text", ["", "30", "d", "0d", "-1d", "1.5h", "30D", "30 d", "1y", "9999999d"]
 )
 def test_any_other_span_is_refused(text):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         parse_expiry(text, 0.0)
     assert caught.value.code is Code.ARGUMENT_INVALID

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidegate.actors import Scope
+from tidegate.identity.revocation import RevocationWatcher
 from tidegate.identity.tokens import Tokens
-from tidegate.identity.vigil import Vigil
-from tidegate.store.sqlite import SqliteStore
+from tidegate.model.actors import Scope
+from tidegate.store.sqlite.state import SqliteState
 
 
 class Ward:
@@ -29,8 +29,8 @@ def opened(tmp_path):
     made = []
 
     def open_tokens(clock=lambda: 1000.0):
-        store = SqliteStore(tmp_path / "state.db")
-        tokens = Tokens(store, clock)
+        store = SqliteState(tmp_path / "state.db")
+        tokens = Tokens(store.tokens, clock)
         made.append((tokens, store))
         return tokens
 
@@ -44,42 +44,42 @@ def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
     here, elsewhere = opened(), opened()
     kept = here.verify(here.create("kept", Scope.READ_ONLY)[0])
     lost = here.verify(here.create("lost", Scope.READ_ONLY)[0])
-    ward = Ward(kept, lost, lost)
-    vigil = Vigil(here, ward, lambda: 1000.0)
-    vigil.look()
-    assert ward.open == [kept, lost, lost]
+    owner = Ward(kept, lost, lost)
+    watcher = RevocationWatcher(here, [owner], lambda: 1000.0)
+    watcher.check()
+    assert owner.open == [kept, lost, lost]
     elsewhere.revoke("lost")
-    vigil.look()
-    assert ward.open == [kept]
+    watcher.check()
+    assert owner.open == [kept]
 
 
 def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
     tokens = opened()
     lost = tokens.verify(tokens.create("lost", Scope.READ_ONLY)[0])
     tokens.revoke("lost")
-    ward = Ward(lost)
-    Vigil(tokens, ward, lambda: 1000.0).look()
-    assert ward.open == []
+    owner = Ward(lost)
+    RevocationWatcher(tokens, [owner], lambda: 1000.0).check()
+    assert owner.open == []
 
 
 def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
     now = [1000.0]
     tokens = opened(lambda: now[0])
     brief = tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0])
-    ward = Ward(brief)
-    vigil = Vigil(tokens, ward, lambda: now[0])
+    owner = Ward(brief)
+    watcher = RevocationWatcher(tokens, [owner], lambda: now[0])
     now[0] = 1059.9
-    vigil.look()
-    assert ward.open == [brief]
+    watcher.check()
+    assert owner.open == [brief]
     now[0] = 1060.0
-    vigil.look()
-    assert ward.open == []
+    watcher.check()
+    assert owner.open == []
 
 
 def test_a_store_that_fails_does_not_end_the_vigil(opened):
     tokens = opened()
-    ward = Ward(tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0]))
-    vigil = Vigil(tokens, ward, lambda: 1060.0)
-    tokens._store.close()
-    vigil.look()
-    assert ward.open == []
+    owner = Ward(tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0]))
+    watcher = RevocationWatcher(tokens, [owner], lambda: 1060.0)
+    tokens._store._rights.close()
+    watcher.check()
+    assert owner.open == []

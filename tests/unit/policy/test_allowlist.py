@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidegate.actors import Actor, Scope
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.sources import Source
 from tidegate.policy.allowlist import admits
-from tidegate.sources import Source
 
 SHOP = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite", tags=("prod", "eu"))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidegate.actors import Actor, Scope
-from tidegate.errors import Code, GateError
-from tidegate.policy.identities import identity_of
-from tidegate.sources import Identity, RunAs, Source
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.sources import Identity, RunAs, Source
+from tidegate.policy.run_as import resolve_run_as
 
 ALICE = Actor("t1", "alice", Scope.READ_ONLY)
 
@@ -15,7 +15,7 @@ def source(run_as):
 
 
 def test_a_source_that_maps_nobody_leaves_callers_without_an_identity():
-    assert identity_of(ALICE, source(None)) is None
+    assert resolve_run_as(ALICE, source(None)) is None
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_source_that_maps_nobody_leaves_callers_without_an_identity():
     ],
 )
 def test_a_caller_is_whom_the_settings_name(run_as, expected):
-    assert identity_of(ALICE, source(run_as)) == expected
+    assert resolve_run_as(ALICE, source(run_as)) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_a_caller_is_whom_the_settings_name(run_as, expected):
     ],
 )
 def test_a_caller_whom_they_do_not_name_gets_no_identity_but_a_refusal(run_as):
-    with pytest.raises(GateError) as caught:
-        identity_of(ALICE, source(run_as))
+    with pytest.raises(TidegateError) as caught:
+        resolve_run_as(ALICE, source(run_as))
     assert caught.value.code is Code.POLICY_IDENTITY
     assert caught.value.details["rule"] == "source.run_as"
 
 
 def test_a_blank_in_a_callers_name_is_not_filled_again():
     actor = Actor("t1", "{actor.id}", Scope.READ_ONLY)
-    assert identity_of(actor, source(RunAs("{actor.name}"))) == Identity("{actor.id}")
+    assert resolve_run_as(actor, source(RunAs("{actor.name}"))) == Identity("{actor.id}")

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.actors import Actor, Scope
 from tidegate.errors import Code
-from tidegate.permits import Verdict
-from tidegate.policy.decide import decide, is_visible
-from tidegate.policy.explain import explain
-from tidegate.policy.requests import METADATA
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import METADATA
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement
+from tidegate.policy.decision import decide, is_visible
+from tidegate.policy.explanation import explain
 from tidegate.policy.rules import RULES
-from tidegate.sources import Source
-from tidegate.statements import Effect, Judgement
 
 ACTOR = Actor("t1", "agent", Scope.READ_WRITE)
-SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", external_access="readWrite")
+SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", access="write")
 READ = Judgement(Effect.READ, "read", "Reads only")
 WRITE = Judgement(Effect.WRITE, "node.Insert", "Holds an INSERT", Code.POLICY_READ_ONLY.value)
 EVERY_ROW = msgspec.structs.replace(WRITE, unqualified=True)
@@ -48,8 +48,8 @@ def reader() -> Actor:
 
 def test_a_read_is_allowed() -> None:
     assert verdict(READ).kind == "allow"
-    assert verdict(READ, actor=reader(), external_access="readOnly").kind == "allow"
-    assert verdict(READ, safe_mode="readOnly").kind == "allow"
+    assert verdict(READ, actor=reader(), access="read").kind == "allow"
+    assert verdict(READ, changes="deny").kind == "allow"
 
 
 def test_a_write_is_allowed_where_everything_admits_it() -> None:
@@ -57,19 +57,21 @@ def test_a_write_is_allowed_where_everything_admits_it() -> None:
 
 
 def test_a_write_is_refused_on_a_source_that_is_read_only() -> None:
-    refused = verdict(WRITE, external_access="readOnly")
-    assert refused.reason == "Connection is read-only for external clients"
+    refused = verdict(WRITE, access="read")
+    assert refused.reason == "The source is read-only for callers"
 
 
-def test_a_write_is_refused_in_the_safe_mode_for_reading() -> None:
-    refused = verdict(WRITE, safe_mode="readOnly")
-    assert refused.reason == "Cannot execute write queries: connection is read-only"
+def test_a_write_is_refused_where_the_source_denies_changes() -> None:
+    refused = verdict(WRITE, changes="deny")
+    assert refused.reason == "The source refuses statements that change data"
 
 
 def test_a_write_needs_the_scope_for_writing() -> None:
     refused = verdict(WRITE, actor=reader())
     assert refused.code == Code.POLICY_SCOPE.value
-    assert refused.reason == "Principal lacks tools:write scope required for write queries"
+    assert refused.reason == (
+        "Statements that change data need the scope readWrite; the caller has readOnly"
+    )
 
 
 @pytest.mark.parametrize("judgement", [DROP, EVERY_ROW])
@@ -97,17 +99,17 @@ def test_what_cannot_be_undone_needs_the_scope_that_the_source_names() -> None:
 
 
 def test_a_tool_for_writing_is_refused_on_a_source_that_is_read_only() -> None:
-    refused = verdict(READ, scope=Scope.READ_WRITE, external_access="readOnly")
+    refused = verdict(READ, scope=Scope.READ_WRITE, access="read")
     assert (refused.kind, refused.code) == ("deny", Code.POLICY_READ_ONLY.value)
 
 
-@pytest.mark.parametrize("settings", [{"ai_policy": "askEachTime"}, {"safe_mode": "safeModeFull"}])
+@pytest.mark.parametrize("settings", [{"agents": "ask"}, {"approval_for": "everything"}])
 def test_nobody_is_asked_about_names(settings: dict[str, str]) -> None:
     assert verdict(METADATA, **settings).kind == "allow"
 
 
 def test_a_source_is_visible_to_whom_it_admits() -> None:
-    for settings in ({"external_access": "blocked"}, {"ai_policy": "never"}):
+    for settings in ({"access": "none"}, {"agents": "deny"}):
         assert not is_visible(ACTOR, msgspec.structs.replace(SOURCE, **settings))
     assert is_visible(reader(), SOURCE)
 
@@ -123,15 +125,15 @@ def test_what_goes_beyond_writing_is_never_allowed(judgement: Judgement) -> None
 
 def test_a_blocked_source_refuses_before_anything_else() -> None:
     outsider = msgspec.structs.replace(ACTOR, sources=frozenset({"other"}))
-    refused = verdict(GARBLED, actor=outsider, external_access="blocked")
-    assert refused.reason == "External access is disabled for this connection"
+    refused = verdict(GARBLED, actor=outsider, access="none")
+    assert refused.reason == "The source is closed to all callers"
 
 
 def test_the_allowlist_refuses_before_scopes() -> None:
     outsider = msgspec.structs.replace(reader(), sources=frozenset({"other"}))
     refused = verdict(WRITE, actor=outsider, scope=Scope.FULL_ACCESS)
     assert refused.code == Code.POLICY_SOURCE.value
-    assert refused.reason == "Token does not have access to this connection"
+    assert refused.reason == "The caller's token does not include this source"
 
 
 def test_an_allowlist_that_names_the_source_admits() -> None:
@@ -145,26 +147,26 @@ def test_the_scope_of_the_tool_refuses_before_the_statement_is_looked_at() -> No
 
 
 def test_an_unreadable_statement_keeps_its_own_code() -> None:
-    refused = verdict(GARBLED, actor=reader(), external_access="readOnly")
+    refused = verdict(GARBLED, actor=reader(), access="read")
     assert (refused.code, refused.hint) == ("sql.unreadable", "Mend it.")
 
 
 def test_a_source_closed_to_agents_admits_people() -> None:
     person = msgspec.structs.replace(ACTOR, kind="human")
-    assert verdict(READ, ai_policy="never").reason == "AI access is disabled for this connection"
-    assert verdict(READ, actor=person, ai_policy="never").kind == "allow"
+    assert verdict(READ, agents="deny").reason == "The source does not admit agents"
+    assert verdict(READ, actor=person, agents="deny").kind == "allow"
 
 
 @pytest.mark.parametrize(
     ("settings", "judgement", "kind"),
     [
-        ({"ai_policy": "askEachTime"}, READ, "ask"),
-        ({"safe_mode": "alert"}, READ, "allow"),
-        ({"safe_mode": "alert"}, WRITE, "ask"),
-        ({"safe_mode": "alertFull"}, READ, "ask"),
-        ({"safe_mode": "safeMode"}, WRITE, "ask"),
-        ({"safe_mode": "safeModeFull"}, READ, "ask"),
-        ({"safe_mode": "silent"}, WRITE, "allow"),
+        ({"agents": "ask"}, READ, "ask"),
+        ({"approval_for": "writes"}, READ, "allow"),
+        ({"approval_for": "writes"}, WRITE, "ask"),
+        ({"approval_for": "everything"}, READ, "ask"),
+        ({"approval_for": "writes"}, WRITE, "ask"),
+        ({"approval_for": "everything"}, READ, "ask"),
+        ({"approval_for": "nothing"}, WRITE, "allow"),
     ],
 )
 def test_a_person_is_asked_where_the_source_says_so(
@@ -190,3 +192,28 @@ def test_explaining_gives_the_same_verdict_with_the_rules_looked_at(judgement: J
     ]
     assert all(found.verdict is None for found in explanation.findings[:-1])
     assert (len(explanation.findings) == len(RULES)) or explanation.findings[-1].verdict is not None
+
+
+def test_a_kept_verdict_is_for_its_own_caller_source_and_tool_however_often_it_is_asked():
+    """Verdicts on reads and plain changes are kept: each must be the one that the rules give."""
+    reads = Judgement(Effect.READ, "select", "It reads")
+    opened = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite")
+    blocked = msgspec.structs.replace(opened, access="none")
+    known = Actor("tok_1", "reader", Scope.READ_ONLY, frozenset({"shop"}))
+    unlisted = msgspec.structs.replace(known, sources=frozenset({"other"}))
+    for _ in range(2):
+        assert decide(known, opened, Scope.READ_ONLY, reads).kind == "allow"
+        assert decide(known, blocked, Scope.READ_ONLY, reads).kind == "deny"
+        assert decide(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"
+        assert decide(known, opened, Scope.READ_WRITE, reads).kind == "deny"
+        assert decide(known, opened, Scope.READ_ONLY, reads, confirmed=True).kind == "deny"
+        assert decide(known, opened, Scope.READ_ONLY, WRITE).kind == "deny"
+        assert decide(ACTOR, SOURCE, Scope.READ_WRITE, WRITE).kind == "allow"
+        assert decide(ACTOR, SOURCE, Scope.READ_WRITE, EVERY_ROW).kind == "confirm"
+        assert decide(ACTOR, opened, Scope.READ_ONLY, WRITE).kind == "deny"
+        assert is_visible(known, opened)
+        assert not is_visible(unlisted, opened)
+    for number in range(3_000):  # callers that come and go, whose memory is used again
+        passing = Actor(f"tok_{number}", "x", Scope.READ_ONLY, frozenset({"shop", str(number)}))
+        assert decide(passing, opened, Scope.READ_ONLY, reads).kind == "allow"
+        assert decide(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"

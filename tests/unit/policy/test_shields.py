@@ -3,13 +3,13 @@
 import pytest
 from msgspec import structs
 
-from tidegate.actors import Actor, Scope
 from tidegate.config.loading import load
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Catalog, Counts, ForeignKey, Table
-from tidegate.policy.shields import concealed, dressed, shield_of, uses_table
-from tidegate.sources import Mask, RowFilter, Source
-from tidegate.sql.shield.model import Shield
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
+from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.policy.data_rules import filter_metadata, may_use_table, rules_for, with_global_rules
+from tidegate.sql.masking.model import DataRules
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)
@@ -22,54 +22,54 @@ def source(*rules, tags=()):
 
 
 def test_a_source_without_rules_hides_nothing():
-    assert shield_of(REPORTS, source()) is None
+    assert rules_for(REPORTS, source()) is None
 
 
 def test_a_rule_binds_every_token_unless_it_says_otherwise():
     one = source(Mask("a.b", "hash"))
-    assert shield_of(REPORTS, one) == shield_of(BOOKS, one) == Shield(masks=(("a.b", "hash"),))
+    assert rules_for(REPORTS, one) == rules_for(BOOKS, one) == DataRules(masks=(("a.b", "hash"),))
 
 
 def test_a_rule_of_some_tokens_binds_them_alone():
     one = source(Mask("a.b", tokens=("reports",)))
-    assert shield_of(REPORTS, one) is not None
-    assert shield_of(BOOKS, one) is None
+    assert rules_for(REPORTS, one) is not None
+    assert rules_for(BOOKS, one) is None
 
 
 def test_an_excepted_token_is_not_bound_even_if_it_is_named():
     one = source(Mask("a.b", tokens=("reports", "books"), except_tokens=("books",)))
-    assert shield_of(REPORTS, one) is not None
-    assert shield_of(BOOKS, one) is None
+    assert rules_for(REPORTS, one) is not None
+    assert rules_for(BOOKS, one) is None
 
 
 def test_a_rule_of_a_tag_binds_on_sources_of_that_tag():
     rule = Mask("a.b", tag="prod")
     plain = source()
-    assert shield_of(REPORTS, dressed(plain, (rule,), ())) is None
+    assert rules_for(REPORTS, with_global_rules(plain, (rule,), ())) is None
     prod = structs.replace(plain, tags=("prod",))
-    assert shield_of(REPORTS, dressed(prod, (rule,), ())) is not None
+    assert rules_for(REPORTS, with_global_rules(prod, (rule,), ())) is not None
 
 
 def test_the_actor_stands_in_a_filter_as_a_literal():
     one = source(RowFilter("a", "owner = {actor.name} OR id = {actor.id} AND x = '{1,2}'"))
     actor = Actor("t'9", "o'neil --", Scope.READ_ONLY)
-    shield = shield_of(actor, one)
-    assert shield is not None
-    assert shield.filters[0][1] == "owner = 'o''neil --' OR id = 't''9' AND x = '{1,2}'"
+    data_rules = rules_for(actor, one)
+    assert data_rules is not None
+    assert data_rules.filters[0][1] == "owner = 'o''neil --' OR id = 't''9' AND x = '{1,2}'"
 
 
 @pytest.mark.parametrize("where", ["owner = '{actor.name}'", 'owner = "{actor.name}"',
                                    "owner = {actor.nmae}"])  # fmt: skip
 def test_a_blank_in_quotes_or_of_no_meaning_is_refused(where):
-    with pytest.raises(GateError) as caught:
-        shield_of(REPORTS, source(RowFilter("a", where)))
+    with pytest.raises(TidegateError) as caught:
+        rules_for(REPORTS, source(RowFilter("a", where)))
     assert caught.value.code is Code.POLICY_MASKED
 
 
 @pytest.mark.parametrize("name", ["a\\", "a\nb", "ü"])
 def test_a_name_that_databases_could_read_differently_is_refused(name):
-    with pytest.raises(GateError):
-        shield_of(Actor("t", name, Scope.READ_ONLY), source(RowFilter("a", "b = {actor.name}")))
+    with pytest.raises(TidegateError):
+        rules_for(Actor("t", name, Scope.READ_ONLY), source(RowFilter("a", "b = {actor.name}")))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_name_that_databases_could_read_differently_is_refused(name):
     ],
 )
 def test_a_wrong_rule_in_the_settings_is_an_error(rules, said):
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         load(f'{{"sources": [{{"name": "s", "url": "sqlite:////x", {rules}}}]}}')
     assert said in caught.value.message
 
@@ -93,21 +93,21 @@ def listed(*tables):
 
 
 def test_a_list_of_tables_is_a_shield_on_a_source_without_rules():
-    shield = shield_of(listed("orders", "shop:sales.a", "crm:b"), source())
-    assert shield == Shield(only=("orders", "sales.a"))
+    data_rules = rules_for(listed("orders", "shop:sales.a", "crm:b"), source())
+    assert data_rules == DataRules(only=("orders", "sales.a"))
 
 
 def test_a_list_for_other_sources_admits_nothing_here():
-    assert shield_of(listed("crm:b"), source()) == Shield(only=())
+    assert rules_for(listed("crm:b"), source()) == DataRules(only=())
 
 
 def test_a_looked_up_table_is_on_the_list_by_its_schema_or_a_default_one():
     actor = listed("orders", "sales.a")
-    assert uses_table(actor, source(), "orders", "public", "shop")
-    assert uses_table(actor, source(), "a", "sales", "shop")
-    assert not uses_table(actor, source(), "orders", "sales", "shop")
-    assert not uses_table(actor, source(), "a", "public", "shop")
-    assert uses_table(REPORTS, source(), "a", "public", "shop")
+    assert may_use_table(actor, source(), "orders", "public", "shop")
+    assert may_use_table(actor, source(), "a", "sales", "shop")
+    assert not may_use_table(actor, source(), "orders", "sales", "shop")
+    assert not may_use_table(actor, source(), "a", "public", "shop")
+    assert may_use_table(REPORTS, source(), "a", "public", "shop")
 
 
 def table(schema, name, *keys):
@@ -119,19 +119,23 @@ def test_a_catalogue_shows_listed_tables_and_no_name_of_another():
     own = ForeignKey("o", ("b",), "Orders", ("id",), schema="s")
     tables = (table("s", "Orders", key, own), table("s", "secret"), table("t", "orders"))
     whole = Catalog("d", "s", ("s", "t"), tables, "1")
-    seen = concealed(whole, Shield(only=("orders",)), None)
+    seen = filter_metadata(whole, DataRules(only=("orders",)), None)
     assert [(each.schema, each.name) for each in seen.tables] == [("s", "Orders")]
     assert seen.tables[0].foreign_keys == (own,)
     assert seen.schemas == ("s",)
     assert "secret" not in repr(seen)
     counts = Counts({("s", "Orders"): 1, ("s", "secret"): 2})
-    assert concealed(counts, Shield(only=("orders",)), None, whole) == Counts({("s", "Orders"): 1})
-    assert concealed(counts, Shield(only=("orders",)), None) == Counts({})
+    assert filter_metadata(counts, DataRules(only=("orders",)), None, whole) == Counts(
+        {("s", "Orders"): 1}
+    )
+    assert filter_metadata(counts, DataRules(only=("orders",)), None) == Counts({})
 
 
 def test_a_name_that_could_be_two_tables_is_none():
     tables = (table("s", "A"), table("s", "a"))
     whole = Catalog("d", "s", ("s",), tables, "1")
-    assert [each.name for each in concealed(whole, Shield(only=("a",)), None).tables] == ["a"]
+    assert [each.name for each in filter_metadata(whole, DataRules(only=("a",)), None).tables] == [
+        "a"
+    ]
     twins = Catalog("d", "s", ("s",), (table("s", "aA"), table("s", "Aa")), "1")
-    assert concealed(twins, Shield(only=("AA",)), None).tables == ()
+    assert filter_metadata(twins, DataRules(only=("AA",)), None).tables == ()

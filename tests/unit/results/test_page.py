@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidegate.pages import Column, Limits, Truncation
+from tidegate.model.results import Column, Limits, Truncation
 from tidegate.results.page import CHUNK_BYTES, FIRST_ROWS, MAX_CHUNK_ROWS, PageBuilder
 
 COLUMNS = (Column("a"), Column("b"))
@@ -13,9 +13,9 @@ COLUMNS = (Column("a"), Column("b"))
 def build(rows, *, chunk=None, cells="json", **limits):
     """Build a page as an engine does: give what is wanted, or at most `chunk` rows."""
     builder, first = PageBuilder(COLUMNS, Limits(**limits), cells), 0
-    while wanted := builder.wanted:
+    while wanted := builder.remaining:
         wanted = min(wanted, chunk or wanted)
-        builder.add(rows[first : first + wanted])
+        builder.write(rows[first : first + wanted])
         first += wanted
     return builder
 
@@ -107,27 +107,27 @@ def test_a_value_that_grows_by_escapes_is_cut_to_fit(text):
 def test_what_found_no_place_is_kept():
     rows = numbered(100)
     builder = PageBuilder(COLUMNS, Limits(max_rows=50))
-    builder.add(rows)
+    builder.write(rows)
     assert list(builder.rest) == rows[50:]
 
 
 def test_the_first_chunk_is_small_and_later_ones_follow_the_size_of_rows():
     builder = PageBuilder(COLUMNS, Limits(max_rows=100_000, max_bytes=10**9))
-    assert builder.wanted == FIRST_ROWS
-    builder.add(numbered(FIRST_ROWS, width=CHUNK_BYTES))
-    assert builder.wanted == 1
+    assert builder.remaining == FIRST_ROWS
+    builder.write(numbered(FIRST_ROWS, width=CHUNK_BYTES))
+    assert builder.remaining == 1
     builder = PageBuilder(COLUMNS, Limits(max_rows=100_000, max_bytes=10**9))
-    builder.add(numbered(FIRST_ROWS))
-    assert builder.wanted == MAX_CHUNK_ROWS
+    builder.write(numbered(FIRST_ROWS))
+    assert builder.remaining == MAX_CHUNK_ROWS
 
 
 def test_no_more_is_wanted_than_tells_of_a_cut():
     builder = PageBuilder(COLUMNS, Limits(max_rows=10))
-    assert builder.wanted == 11
-    builder.add(numbered(10))
-    assert builder.wanted == 1
-    builder.add([])
-    assert builder.wanted == 0
+    assert builder.remaining == 11
+    builder.write(numbered(10))
+    assert builder.remaining == 1
+    builder.write([])
+    assert builder.remaining == 0
 
 
 def test_text_cells_count_as_they_are_written():

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tidegate.results.types import COLUMNWISE_ROWS, encode_rows
+from tidegate.results.json_values import COLUMNWISE_ROWS, encode_rows
 
 SAFE = 2**53 - 1
 UTC = datetime.UTC

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.metadata import Catalog, ColumnInfo, ForeignKey, Table
+from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.search.words import Index, Indexes, split, stem
 
 
@@ -147,7 +147,7 @@ def test_an_index_is_kept_while_the_catalog_is_the_same() -> None:
 def test_another_stamp_or_other_contents_build_an_index_anew() -> None:
     indexes = Indexes()
     first = indexes.of("shop", SHOP)
-    assert indexes.of("shop", msgspec.structs.replace(SHOP, stamp="2")) is not first
+    assert indexes.of("shop", msgspec.structs.replace(SHOP, version="2")) is not first
     fewer = msgspec.structs.replace(SHOP, tables=SHOP.tables[:1])
     assert indexes.of("shop", fewer).search("orders") == ([], 0)
 

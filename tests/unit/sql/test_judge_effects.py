@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import Code
+from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
-from tidegate.statements import Effect
 
 READ, SESSION, WRITE = Effect.READ, Effect.SESSION, Effect.WRITE
 DESTRUCTIVE, ADMIN, UNKNOWN = Effect.DESTRUCTIVE, Effect.ADMIN, Effect.UNKNOWN

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import Code
+from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
-from tidegate.statements import Effect
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", ";", ";;", "-- only a comment", "/* only one */ ;"])

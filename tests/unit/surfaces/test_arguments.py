@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.schema import schema_of
 
@@ -46,7 +46,7 @@ class Told(msgspec.Struct, frozen=True):
     ],
 )
 def test_a_wrong_argument_is_named(arguments: dict[str, Any], parameter: str, problem: str) -> None:
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(TidegateError) as caught:
         convert(arguments, Strict)
     error = caught.value
     assert error.code is Code.ARGUMENT_INVALID

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from surface_gate import SqliteGate, sqlite_source
-from surface_peer import Peer
+from support.surface_client import Peer
+from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.surfaces import core
 
 BUDGET = 2_600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.metadata import Catalog, ColumnInfo, ForeignKey, Index, Table
+from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
 from tidegate.surfaces.core.shorthand import quoted, short_type, with_column_names, with_keys
 
 CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")

@@ -25,8 +25,8 @@ MOST_WAITING = 32
 """Requests of one connection that wait for earlier answers before we read no further."""
 MOST_AT_ONCE = 1_000
 """And with those that came in the same piece."""
-LINGER_S = 2.0
-"""How long a client that is still sending may go on, so that it can read why it was refused."""
+LINGER_S = 5.0
+"""How long a refused client may go on sending its body, so that it comes to read the answer."""
 
 
 class Connection(Reader):
@@ -162,6 +162,9 @@ class Connection(Reader):
         self.since = self._server.now
         if self._lost:
             return
+        if close and request is self._incoming and not request.head.expects:
+            self._drop_body()
+            return
         if close:
             self._end(lingering=request is self._incoming or self._refusal is not None)
             return
@@ -204,6 +207,18 @@ class Connection(Reader):
         if not self._transport.is_closing():
             self.write(whole(status, CLOSE, 0))
             self._end(lingering=True)
+
+    def _drop_body(self) -> None:
+        """Close when the client has sent the rest of its body, within bounds. Many clients read no
+        answer before they have sent everything, and take a close in between for a failure."""
+        self._dropping = True
+        self._ready.clear()
+        self.go_on()
+        self._loop.call_later(LINGER_S, self._transport.close)
+
+    def _body_dropped(self) -> None:
+        self._stop_listening()
+        self._transport.close()
 
     def _end(self, *, lingering: bool) -> None:
         """Close when what was written has left. With bytes of the client unread, the system would

@@ -30,6 +30,8 @@ class Malformed(Exception):
 class Head:
     """Request line and headers, names in lower case and values without blanks around them.
 
+    `path` has its percent escapes decoded, except `%2F`: an escaped slash is data and separates
+    nothing (RFC 3986, section 2.2). `raw_path` is as sent, `query` is what follows the `?`.
     `headers` has the last of what is given twice, `pairs` all. `length` is the body's, None if it
     comes in chunks. `plan` is the application's to keep what it found out from the head alone: a
     later request with the very same head has the same `Head`.
@@ -46,14 +48,25 @@ class Head:
         "pairs",
         "path",
         "plan",
+        "query",
+        "raw_path",
     )
 
     def __init__(
-        self, method: str, path: str, pairs: Pairs, *, modern: bool = True, keeps_alive: bool = True
+        self,
+        method: str,
+        raw_path: str,
+        pairs: Pairs,
+        *,
+        query: str = "",
+        modern: bool = True,
+        keeps_alive: bool = True,
     ) -> None:
         """`modern`: HTTP/1.1. Raises: Malformed."""
         self.method = method
-        self.path = path
+        self.path = _decoded(raw_path)
+        self.raw_path = raw_path
+        self.query = query
         self.pairs = pairs
         self.headers: Mapping[bytes, bytes] = dict(pairs)
         self.modern = modern
@@ -81,9 +94,17 @@ def read_head(method: bytes, target: bytes, raw: Pairs, version: str, *, keeps_a
     if method == b"CONNECT":
         raise Malformed(501)
     pairs = [(name.lower(), value.strip(b" \t")) for name, value in raw]
-    path = _path_of(target, pairs)
+    hosts = sum(name == b"host" for name, _ in pairs)
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        raise Malformed(400)  # RFC 9112, section 3.2
+    path, query = _path_and_query(target, pairs)
     return Head(
-        method.decode("ascii"), path, pairs, modern=version == "1.1", keeps_alive=keeps_alive
+        method.decode("ascii"),
+        path,
+        pairs,
+        query=query,
+        modern=version == "1.1",
+        keeps_alive=keeps_alive,
     )
 
 
@@ -96,14 +117,21 @@ def _size(target: bytes, raw: Pairs) -> int:
     return len(target) + sum([len(name) + len(value) + 4 for name, value in raw])
 
 
-def _path_of(target: bytes, pairs: Pairs) -> str:
+def _decoded(raw_path: str) -> str:
+    if "%" not in raw_path:
+        return raw_path
+    return "/".join(unquote(part).replace("/", "%2F") for part in raw_path.split("/"))
+
+
+def _path_and_query(target: bytes, pairs: Pairs) -> tuple[str, str]:
+    """Both as sent."""
     text = target.decode("latin-1")
     if "#" in text:
         raise Malformed(400)
     if text.startswith("/"):
-        path = text.partition("?")[0]
+        path, _, query = text.partition("?")
     elif text == "*":
-        path = text
+        path, query = text, ""
     else:
         # Whom the target names must be whom Host names, or we would guard one and serve the other.
         try:
@@ -113,8 +141,8 @@ def _path_of(target: bytes, pairs: Pairs) -> str:
         hosts = [value.decode("latin-1").lower() for name, value in pairs if name == b"host"]
         if parts.scheme != "http" or hosts != [parts.netloc.lower()]:
             raise Malformed(400)
-        path = parts.path or "/"
-    return unquote(path) if "%" in path else path
+        path, query = parts.path or "/", parts.query
+    return path, query
 
 
 _LENGTH = re.compile(rb"\r\nContent-Length:[ ]?([0-9]{1,7})\r\n", re.IGNORECASE)

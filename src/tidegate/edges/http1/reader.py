@@ -15,14 +15,18 @@ from tidegate.edges.http1.request import Line, Request
 MOST_AHEAD = 65_536
 """Bytes of a body that are read before somebody asks for it."""
 LINGER_BYTES = 1024 * 1024
-"""How much a client may go on to send that is not listened to any more."""
+"""How much a client may go on to send after we stopped parsing its connection."""
+DROPPED_BYTES = 64 * 1024 * 1024
+"""How much of a body is read and dropped after its request was refused."""
 
 
 class Reader(asyncio.Protocol, Line):
     """The reading half of a connection. The other half takes the requests and ends it.
 
     `_between`: the next byte begins a request. `_deaf`: nothing that comes counts any more.
-    `_incoming`: the request whose body is still coming.
+    `_incoming`: the request whose body is still coming. `_dropping`: its answer was given and the
+    connection closes when the body has ended. `_resuming`: a new parser reads the rest of a request
+    that asked for another protocol.
     """
 
     def __init__(self) -> None:
@@ -41,6 +45,8 @@ class Reader(asyncio.Protocol, Line):
         self._bytes = 0
         self._body_bytes = 0
         self._spared = 0
+        self._dropping = False
+        self._resuming = False
 
     # What the other half does
 
@@ -60,6 +66,10 @@ class Reader(asyncio.Protocol, Line):
         """End the connection, behind the answers to what came before."""
         raise NotImplementedError
 
+    def _body_dropped(self) -> None:
+        """End the connection: the body of the last request has been read to its end."""
+        raise NotImplementedError
+
     def _stop_listening(self) -> None:
         self._deaf, self._between = True, False
 
@@ -73,21 +83,19 @@ class Reader(asyncio.Protocol, Line):
                 if body is not None:
                     self._take(Request(self, pattern.head, body))
                     return
+        if self._deaf or self._dropping:
+            self._spared += len(data)
+            if self._spared > (LINGER_BYTES if self._deaf else DROPPED_BYTES):
+                self.abort()
+                return
         if not self._deaf:
             self._feed(data)
-            return
-        self._spared += len(data)
-        if self._spared > LINGER_BYTES:
-            self.abort()
 
     def _feed(self, data: bytes) -> None:
         fresh, before = self._between, self._messages
         self._piece, self._first = len(data), fresh
         try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            # We serve no other protocol: the request is answered, and nothing after it.
-            self._stop_listening()
+            self._parse(data)
         except HttpParserError:
             self._refusal = self._refusal or Malformed(400)
             self._stop_listening()
@@ -97,6 +105,23 @@ class Reader(asyncio.Protocol, Line):
             self._check_size()
         if fresh and self._between and self._messages == before + 1 and self._head is not None:
             self._pattern = Pattern.of(data, self._head)
+
+    def _parse(self, data: bytes) -> None:
+        """Feed the parser. A request for another protocol (`Upgrade`) is served as if it had not
+        asked (RFC 9110, section 7.8); the parser stops behind its head, so a new one goes on with
+        the body and what follows. Raises: HttpParserError."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                self._parser = HttpRequestParser(self)
+                request = self._incoming
+                if request is not None:
+                    self._resuming = True
+                    self._parser.feed_data(_head_for_body(request.head))
+            else:
+                return
 
     def _check_size(self) -> None:
         """Bound what is not body: a head without end, chunks of which little is data. Counted is
@@ -117,6 +142,8 @@ class Reader(asyncio.Protocol, Line):
     # What the parser tells
 
     def on_message_begin(self) -> None:
+        if self._resuming:
+            return
         if self._deaf:  # the parser would keep a connection that we do not
             raise Malformed(400)
         self._between = False
@@ -130,7 +157,8 @@ class Reader(asyncio.Protocol, Line):
         self._messages += 1
 
     def on_url(self, url: bytes) -> None:
-        self._target += url
+        if not self._resuming:
+            self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._incoming is not None:
@@ -142,6 +170,9 @@ class Reader(asyncio.Protocol, Line):
 
     def on_headers_complete(self) -> None:
         parser = self._parser
+        if self._resuming:
+            self._resuming = False
+            return
         try:
             self._check_waiting()
             head = read_head(
@@ -149,10 +180,8 @@ class Reader(asyncio.Protocol, Line):
                 self._target,
                 self._pairs,
                 parser.get_http_version(),
-                keeps_alive=parser.should_keep_alive() and not parser.should_upgrade(),
+                keeps_alive=parser.should_keep_alive(),
             )
-            if parser.should_upgrade() and head.has_body:
-                raise Malformed(501)  # the parser takes the body for the other protocol's
         except Malformed as refusal:
             self._refusal = refusal
             raise
@@ -169,8 +198,14 @@ class Reader(asyncio.Protocol, Line):
             request.feed(body, MOST_AHEAD)
 
     def on_message_complete(self) -> None:
-        request, self._incoming = self._incoming, None
+        request = self._incoming
         if request is None:
+            return
+        if self._parser.should_upgrade() and request.head.has_body:
+            return  # the parser leaves the body out; `_parse` goes on with it
+        self._incoming = None
+        if self._dropping:
+            self._body_dropped()
             return
         self._between = True
         request.complete()
@@ -178,3 +213,12 @@ class Reader(asyncio.Protocol, Line):
             self._take(request)
         if not request.head.keeps_alive:
             self._stop_listening()
+
+
+def _head_for_body(head: Head) -> bytes:
+    """A head that makes a new parser read the body of `head`."""
+    if head.length is None:
+        framing = b"transfer-encoding: chunked"
+    else:
+        framing = b"content-length: %d" % head.length
+    return b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing

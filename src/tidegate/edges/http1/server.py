@@ -1,8 +1,11 @@
-"""The connections of one server: how many there may be, how long each may keep us waiting."""
+"""The connections of one server: how many there may be, how long each may keep the server
+waiting, and how they end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,6 +14,7 @@ from tidegate.edges.http1.request import Application
 
 MOST_CONNECTIONS = 10_000
 SWEEP_S = 5.0
+BACKLOG = 2_048
 
 
 class Deadlines(NamedTuple):
@@ -41,6 +45,8 @@ class Server:
         self._connections: set[Connection] = set()
         self._most = most_connections
         self._sweep_s = sweep_s
+        self._accepting: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         deadlines = deadlines or Deadlines()
         self._patience = {
             "request": deadlines.idle_s,
@@ -48,6 +54,12 @@ class Server:
             "head": deadlines.head_s,
             "body": deadlines.body_s,
         }
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Take connections from a bound socket, until `drain` or `stop`."""
+        loop = asyncio.get_running_loop()
+        self._sweeping = loop.create_task(self.sweep())
+        self._accepting = await loop.create_server(self.connection, sock=listener, backlog=BACKLOG)
 
     def connection(self) -> Connection:
         """A new connection; for `loop.create_server`."""
@@ -75,13 +87,30 @@ class Server:
                     connection.abort()
             await asyncio.sleep(self._sweep_s)
 
-    async def stop(self, grace_s: float) -> None:
-        """End: what is idle at once, what is being answered within `grace_s` seconds."""
+    async def drain(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
+        """Accept no more connections, close those that are idle, and wait until the others have
+        their answers: at most `grace_s` seconds, and not once `hurry` is set."""
         self.stopping = True
+        if self._accepting is not None:
+            self._accepting.close()
         for connection in list(self._connections):
             connection.close()
-        if self.workers:
+        if not self.workers:
+            return
+        if hurry is None:
             await asyncio.wait(self.workers, timeout=grace_s)
+            return
+        hurried = asyncio.ensure_future(hurry.wait())
+        answered = asyncio.ensure_future(asyncio.wait(self.workers))
+        await asyncio.wait(
+            {hurried, answered}, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        hurried.cancel()
+        answered.cancel()
+
+    async def stop(self, grace_s: float) -> None:
+        """Drain, then abort the connections that are left and cancel their requests."""
+        await self.drain(grace_s)
         for connection in list(self._connections):
             connection.abort()
         for worker in list(self.workers):
@@ -89,3 +118,6 @@ class Server:
         for worker in list(self.workers):
             with suppress(asyncio.CancelledError):
                 await worker
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None

@@ -1,7 +1,7 @@
-"""DuckDB, in worker processes: read-only enforced by DuckDB itself, all other files shut off.
+"""DuckDB, in worker processes: read-only enforced by DuckDB, all other files shut off.
 
-`engine` is the gate's side; `worker` and what it imports (`session`, `execution`, `opinion`,
-`values`, `catalog`, `faults`) run in the process that can be killed, and alone import the driver.
+`engine.py`, `cursor.py`, `url.py` and `messages.py` are the server's side. `worker.py` and what it
+imports run in a process that can be killed, and they alone import the driver.
 """
 
 from importlib.util import find_spec

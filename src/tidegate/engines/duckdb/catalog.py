@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import msgspec
 
-from tidegate.calls import Browse
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
 
 Rows = list[tuple[Any, ...]]
 Name = tuple[str, str]
@@ -66,7 +66,7 @@ def status(cursor: duckdb.DuckDBPyConnection) -> Status:
     return Status(database, schema, f"DuckDB {version.removeprefix('v')}")
 
 
-def stamp(cursor: duckdb.DuckDBPyConnection) -> str:
+def schema_version(cursor: duckdb.DuckDBPyConnection) -> str:
     """A digest of everything that is told of the schema."""
     return _digest(
         cursor.execute(_TABLES).fetchall(),
@@ -86,7 +86,7 @@ def _digest(tables: Rows, *others: Rows) -> str:
 
 
 def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
-    """Everything named, or the one schema or table. Raises: GateError TABLE_UNKNOWN."""
+    """Everything named, or the one schema or table. Raises: TidegateError TABLE_UNKNOWN."""
     everything = listed = cursor.execute(_TABLES).fetchall()
     named = cursor.execute(_SCHEMAS).fetchall()
     schemas = [row[0] for row in named]
@@ -121,7 +121,7 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
         for schema, name, kind, comment, size, text in listed
     ]
     macros = cursor.execute(_MACROS).fetchall()
-    mark = stamp(cursor) if only else _digest(everything, named, found, indexed, macros)
+    mark = schema_version(cursor) if only else _digest(everything, named, found, indexed, macros)
     return Catalog(
         state.database,
         state.schema or "main",
@@ -133,7 +133,7 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
 
 
 def ddl(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Ddl:
-    """How the table is made, with its indexes. Raises: GateError TABLE_UNKNOWN."""
+    """How the table is made, with its indexes. Raises: TidegateError TABLE_UNKNOWN."""
     listed = _listed(cursor, browse)
     known = _known(listed, browse.table or "")
     texts = [row[5] for row in listed if (row[0], row[1]) == known]
@@ -218,7 +218,7 @@ def _schema(schemas: list[str], name: str) -> str:
     for schema in schemas:
         if schema.lower() == name.lower():
             return schema
-    raise GateError(
+    raise TidegateError(
         Code.TABLE_UNKNOWN,
         f"There is no schema `{name}`.",
         hint=f"There are: {', '.join(schemas)}.",
@@ -233,7 +233,7 @@ def _known(listed: Rows, table: str) -> Name:
     names = {row[1].lower(): row[1] for row in listed}
     near = difflib.get_close_matches(table.lower(), names, 3)
     hint = f"Did you mean {', '.join(names[name] for name in near)}?" if near else None
-    raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
 
 
 def _quoted(*names: str) -> str:

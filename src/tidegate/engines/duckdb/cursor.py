@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tidegate.engines.api import Row, Sink
+from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Rows, Run, Started
-from tidegate.engines.worker.errand import Errand
-from tidegate.pages import Column
+from tidegate.engines.worker.worker_statement import WorkerStatement
+from tidegate.model.results import Column
 from tidegate.results.page import PageBuilder
 
 READ_AHEAD = 2_048
@@ -15,10 +16,10 @@ READ_AHEAD = 2_048
 class ProcessCursor:
     """A statement in a worker process, which is free again as soon as the last row is read."""
 
-    def __init__(self, errand: Errand, *, writes: bool) -> None:
+    def __init__(self, running: WorkerStatement, *, writes: bool) -> None:
         self.columns: tuple[Column, ...] = ()
         self.affected = 0
-        self._errand = errand
+        self._running = running
         self._writes = writes
         self._ready: Rows = []
         self._ended = False
@@ -26,8 +27,8 @@ class ProcessCursor:
 
     async def begin(self, run: Run) -> None:
         """Start the statement. It has ended if this raises."""
-        started = await self._errand.ask("run", run, Started)
-        self.columns = tuple([Column(name, kind) for name, kind in started.columns])
+        started = await self._running.ask("run", run, Started)
+        self.columns = tuple([column_of(name, kind) for name, kind in started.columns])
         self._take(started.portion)
 
     async def fetch(self, max_rows: int) -> list[Row]:
@@ -35,28 +36,28 @@ class ProcessCursor:
         while len(self._ready) < max_rows and not self._ended:
             rest = max_rows - len(self._ready)
             wanted = rest if self._writes else max(rest, READ_AHEAD)
-            self._take(await self._errand.ask("fetch", wanted, Portion))
+            self._take(await self._running.ask("fetch", wanted, Portion))
         rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
         return rows
 
-    async def pour(self, sink: Sink) -> None:
-        """As `Cursor.pour`; a page that needs more than one request is built by the worker."""
+    async def fetch_into(self, sink: RowCollector) -> None:
+        """As `Cursor.fetch_into`; the worker builds a page that needs more than one request."""
         if not self._ended and self._untouched and isinstance(sink, PageBuilder) and sink.empty:
             self._untouched = False
-            filled = await self._errand.ask("fill", Fill(sink.limits, sink.cells), Filled)
+            filled = await self._running.ask("fill", Fill(sink.limits, sink.cells), Filled)
             sink.adopt(filled.page, filled.rest.rows)
             self._take(Portion([], filled.rest.ended, filled.rest.affected))
             return
-        while wanted := sink.wanted:
-            sink.add(await self.fetch(wanted))
+        while wanted := sink.remaining:
+            sink.write(await self.fetch(wanted))
 
     async def close(self) -> None:
         self._ready = []
-        await self._errand.close()
+        await self._running.close()
 
     def _take(self, portion: Portion) -> None:
         self._ready += portion.rows
         if portion.ended:
             self._ended = True
             self.affected = portion.affected
-            self._errand.done()
+            self._running.done()

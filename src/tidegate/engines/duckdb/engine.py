@@ -1,33 +1,103 @@
-"""DuckDB behind the engine interface. Decides which worker runs what, and who may have the file.
+"""DuckDB behind the engine interface: which worker runs a statement, and which may have the file.
 
-The driver is never imported here: it lives in worker processes (`worker.py`), which can be killed.
+DuckDB lets one process write a file, or several read it, so the workers share a lock of many
+readers or one writer. The driver is never imported here: it lives in worker processes
+(`worker.py`), which can be killed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.calls import Explain, Query
-from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.common.errors import closed
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    dry_run_query_of,
+    query_of,
+)
+from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
-from tidegate.engines.duckdb.source import DuckUrl
-from tidegate.engines.duckdb.turns import Turns
-from tidegate.engines.faults import closed
-from tidegate.engines.identities import refuse_identity
-from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
-from tidegate.engines.worker.errand import Errand
+from tidegate.engines.duckdb.url import DuckUrl
 from tidegate.engines.worker.pool import Pool
 from tidegate.engines.worker.process import WorkerProcess
-from tidegate.metadata import Databases, Description, Status
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.statements import Effect, Judgement, Rehearsal, Statement
+from tidegate.engines.worker.worker_statement import WorkerStatement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain, Query
+from tidegate.model.schema import Databases, Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+
+
+class ReaderWriterLock:
+    """A line for one file. A writer waits for those who read, later readers for the writer."""
+
+    def __init__(self) -> None:
+        self._readers = 0
+        self._writing = False
+        self._line: deque[tuple[bool, asyncio.Future[None]]] = deque()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nobody has the file, or waits for it."""
+        return not self._readers and not self._writing and not self._line
+
+    async def begin(self, *, writes: bool, timeout_s: float) -> None:
+        """Wait for a turn. Raises: TidegateError SOURCE_BUSY after `timeout_s`."""
+        if not self._line and self._fits(writes):
+            self._enter(writes)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append((writes, turn))
+        try:
+            await asyncio.wait_for(turn, timeout_s)
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.end(writes=writes)
+            else:
+                self._advance()
+            if isinstance(error, TimeoutError):
+                raise TidegateError(
+                    Code.SOURCE_BUSY, "Another statement of this source has the file."
+                ) from None
+            raise
+
+    def end(self, *, writes: bool) -> None:
+        """Give the turn back."""
+        if writes:
+            self._writing = False
+        else:
+            self._readers -= 1
+        self._advance()
+
+    def _fits(self, writes: bool) -> bool:
+        return not self._writing and not (writes and self._readers)
+
+    def _enter(self, writes: bool) -> None:
+        if writes:
+            self._writing = True
+        else:
+            self._readers += 1
+
+    def _advance(self) -> None:
+        while self._line:
+            writes, turn = self._line[0]
+            if not turn.done():
+                if not self._fits(writes):
+                    return
+                self._enter(writes)
+                turn.set_result(None)
+            self._line.popleft()
+
 
 MODULE = "tidegate.engines.duckdb.worker"
 
@@ -53,8 +123,8 @@ class DuckdbEngine:
     def __init__(self, url: DuckUrl) -> None:
         self._url = url
         self._pool = Pool(self._start, url.workers)
-        self._turns = Turns()
-        self._running: set[Errand] = set()
+        self._turns = ReaderWriterLock()
+        self._running: set[WorkerStatement] = set()
         self._opinions: dict[str, Judgement | None] = {}
         self._stamp: tuple[str, str] = ("", "")
         self._letting_go: asyncio.TimerHandle | None = None
@@ -91,11 +161,11 @@ class DuckdbEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = runnable(permit)
+        request = query_of(permit)
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
-        errand = await self._begin(permit.limits.timeout_s, cancellation, writes)
-        cursor = ProcessCursor(errand, writes=writes)
+        running = await self._begin(permit.limits.timeout_s, cancellation, writes)
+        cursor = ProcessCursor(running, writes=writes)
         try:
             await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
         except BaseException:
@@ -103,14 +173,14 @@ class DuckdbEngine:
             raise
         return cursor
 
-    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         refuse_identity(permit)
-        request = rehearsable(permit)
-        errand = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
+        request = dry_run_query_of(permit)
+        running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         run = self._message(permit, request, permit.limits.max_rows)
-        rehearsal = await errand.ask("rehearse", run, Rehearsal)
-        errand.done()
-        return rehearsal
+        dry_run = await running.ask("rehearse", run, DryRun)
+        running.done()
+        return dry_run
 
     def _message(self, permit: Permit, request: Query | Explain, max_rows: int) -> Run:
         params = request.statement.params
@@ -126,7 +196,7 @@ class DuckdbEngine:
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
-        request = describable(permit)
+        request = describe_of(permit)
         self._check_open()
         if request.aspect == "status":
             return self._status
@@ -135,10 +205,10 @@ class DuckdbEngine:
         look = Look(self._url.version(), request)
         told = await self._ask("look", look, Told, permit.limits.timeout_s, cancellation)
         if told.catalog is not None:
-            self._stamp = look.version, told.catalog.stamp
+            self._stamp = look.version, told.catalog.version
         return told.description
 
-    async def stamp(self) -> str:
+    async def schema_version(self) -> str:
         """A digest of the schema, taken anew only if the file has changed."""
         self._check_open()
         version = self._url.version()
@@ -152,8 +222,8 @@ class DuckdbEngine:
         self._closed = True
         if self._letting_go is not None:
             self._letting_go.cancel()
-        for errand in list(self._running):
-            errand.stop("closed")
+        for running in list(self._running):
+            running.stop("closed")
         await self._pool.close()
 
     async def _ask(
@@ -165,15 +235,17 @@ class DuckdbEngine:
         cancellation: Cancellation = NEVER,
     ) -> Body:
         """Have a worker answer one question that only reads."""
-        errand = await self._begin(timeout_s, cancellation, writes=False)
-        answer = await errand.ask(verb, body, kind)
-        errand.done()
+        running = await self._begin(timeout_s, cancellation, writes=False)
+        answer = await running.ask(verb, body, kind)
+        running.done()
         return answer
 
-    async def _begin(self, timeout_s: float, cancellation: Cancellation, writes: bool) -> Errand:
+    async def _begin(
+        self, timeout_s: float, cancellation: Cancellation, writes: bool
+    ) -> WorkerStatement:
         """A worker for one statement, and the file for it."""
         self._check_open()
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         if self._letting_go is not None:
             self._letting_go.cancel()
             self._letting_go = None
@@ -188,7 +260,7 @@ class DuckdbEngine:
             self._end_turn(writes)
             raise
         release = self._releasing(writes)
-        return Errand(worker, deadline, timeout_s, cancellation, self._running, release)
+        return WorkerStatement(worker, deadline, timeout_s, cancellation, self._running, release)
 
     def _releasing(self, writes: bool) -> Callable[[WorkerProcess], None]:
         def release(worker: WorkerProcess) -> None:

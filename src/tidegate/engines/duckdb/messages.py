@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.calls import Browse
-from tidegate.metadata import Catalog, Counts, Ddl, Status
-from tidegate.pages import Limits, Page
-from tidegate.statements import Judgement
+from tidegate.model.requests import Browse
+from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog, Counts, Ddl, Status
+from tidegate.model.statements import Judgement
 
 Rows = list[Any]
 

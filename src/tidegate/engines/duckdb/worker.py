@@ -12,8 +12,10 @@ import duckdb
 import msgspec
 
 from tidegate.engines.duckdb import catalog
-from tidegate.engines.duckdb.execution import Execution
-from tidegate.engines.duckdb.faults import translate
+from tidegate.engines.duckdb.connection import Session, bound_memory
+from tidegate.engines.duckdb.dry_run import run_dry
+from tidegate.engines.duckdb.errors import translate
+from tidegate.engines.duckdb.inspect import explained, read
 from tidegate.engines.duckdb.messages import (
     Fill,
     Filled,
@@ -28,13 +30,11 @@ from tidegate.engines.duckdb.messages import (
     Told,
     Version,
 )
-from tidegate.engines.duckdb.opinion import explained, read
-from tidegate.engines.duckdb.rehearsal import rehearse
-from tidegate.engines.duckdb.session import Session, bound_memory
+from tidegate.engines.duckdb.transaction import Execution
 from tidegate.engines.worker.frames import unpack
-from tidegate.engines.worker.serve import Answer, serve
-from tidegate.errors import Code, GateError
-from tidegate.statements import Effect, Judgement, Rehearsal
+from tidegate.engines.worker.worker_main import Answer, serve
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import DryRun, Effect, Judgement
 
 Body = TypeVar("Body")
 
@@ -55,21 +55,21 @@ class Worker:
             "release": lambda _: self.session.release(),
             "inspect": lambda body: self.inspect(unpack(body, Question)),
             "look": lambda body: self.look(unpack(body, Look)),
-            "rehearse": lambda body: self.rehearse(unpack(body, Run)),
-            "stamp": lambda body: self.stamp(unpack(body, Version)),
+            "rehearse": lambda body: self.dry_run(unpack(body, Run)),
+            "stamp": lambda body: self.schema_version(unpack(body, Version)),
         }
 
     @property
     def session(self) -> Session:
         if self._session is None:
-            raise GateError(Code.INTERNAL, "The driver's process was not set up.")
+            raise TidegateError(Code.INTERNAL, "The driver's process was not set up.")
         return self._session
 
     def interrupt(self) -> None:
         if self._session is not None:
             self._session.interrupt()
 
-    def translate(self, error: Exception) -> GateError:
+    def translate(self, error: Exception) -> TidegateError:
         self.close()
         if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
             self.session.release()
@@ -107,7 +107,7 @@ class Worker:
         text = question.text
         try:
             reading = read(text)
-        except GateError as error:
+        except TidegateError as error:
             if error.code is not Code.SQL_MULTIPLE:
                 return Opinion(None)
             return Opinion(
@@ -133,19 +133,19 @@ class Worker:
         finally:
             self.session.drop(cursor)
 
-    def rehearse(self, run: Run) -> Rehearsal:
-        return rehearse(self.session, run)
+    def dry_run(self, run: Run) -> DryRun:
+        return run_dry(self.session, run)
 
-    def stamp(self, version: Version) -> str:
+    def schema_version(self, version: Version) -> str:
         cursor = self.session.cursor(version.version)
         try:
-            return catalog.stamp(cursor)
+            return catalog.schema_version(cursor)
         finally:
             self.session.drop(cursor)
 
     def _running(self) -> Execution:
         if self._execution is None:
-            raise GateError(Code.SOURCE_NOT_CONNECTED, "There is no statement under way.")
+            raise TidegateError(Code.SOURCE_NOT_CONNECTED, "There is no statement under way.")
         return self._execution
 
     def _tables(self, text: str) -> tuple[str, ...]:

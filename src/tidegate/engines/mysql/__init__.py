@@ -1,4 +1,7 @@
-"""MySQL and MariaDB. `MysqlEngine` is the engine; `engine.py` tells how a statement goes."""
+"""MySQL and MariaDB, through asyncmy, on the event loop.
+
+Beside the ten files of every engine: `command_protocol.py` has packets, commands and replies.
+"""
 
 from __future__ import annotations
 

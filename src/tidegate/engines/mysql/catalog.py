@@ -1,7 +1,7 @@
-"""Decides what is told of a schema. A schema is a database here: MySQL knows no difference.
+"""Schemas, tables, columns, keys and DDL of MySQL and MariaDB. A schema is a database here.
 
 A source whose URL names a database shows that one; others can be asked for by name. Without one in
-the URL all databases that the account sees are shown, but the system's.
+the URL all databases that the account sees are shown, except the system's.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import difflib
 from collections import defaultdict
 from typing import Any
 
-from tidegate.calls import Browse
-from tidegate.engines.mysql import queries
-from tidegate.engines.mysql.faults import ServerError
-from tidegate.engines.mysql.line import Rows
-from tidegate.engines.mysql.session import Session
-from tidegate.errors import Code, GateError
-from tidegate.metadata import (
+from tidegate.engines.mysql.command_protocol import Rows
+from tidegate.engines.mysql.connection import Session
+from tidegate.engines.mysql.errors import ServerError
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -28,6 +27,99 @@ from tidegate.metadata import (
     Table,
 )
 
+SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+
+DATABASES = b"SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY 1"
+
+STORED_FUNCTIONS = b"""
+SELECT DISTINCT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'"""
+
+_NAMES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE {where} AND TABLE_TYPE <> 'SEQUENCE' AND TABLE_TYPE <> 'TEMPORARY' ORDER BY 1, 2"""
+
+_TABLES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, TABLE_COMMENT
+FROM information_schema.TABLES WHERE {where}"""
+
+_COLUMNS = """
+SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT,
+  COLUMN_COMMENT, EXTRA, ORDINAL_POSITION, GENERATION_EXPRESSION
+FROM information_schema.COLUMNS WHERE {where}"""
+
+_INDEXES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, INDEX_TYPE, SEQ_IN_INDEX
+FROM information_schema.STATISTICS WHERE {where}"""
+
+_VIEWS = """
+SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE {where}"""
+
+_FOREIGN_KEYS = """
+SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA,
+  REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME, ORDINAL_POSITION
+FROM information_schema.KEY_COLUMN_USAGE WHERE {where} AND REFERENCED_TABLE_NAME IS NOT NULL"""
+
+_RULES = """
+SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, UPDATE_RULE, DELETE_RULE
+FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE {where}"""
+
+_CHANGES = """
+alter_db alter_sequence alter_table create_db create_index create_sequence create_table create_view
+drop_db drop_index drop_sequence drop_table drop_view rename_table
+"""
+
+_COUNTERS = ", ".join(f"'Com_{name}'" for name in _CHANGES.split()) + ", 'Uptime'"
+
+
+def quoted(name: str) -> str:
+    """An identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A text literal; the sessions read backslashes as escapes, which is verified."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _where(schema: str | None, table: str | None, column: str = "TABLE_SCHEMA") -> str:
+    if schema is None:
+        return f"{column} NOT IN ({', '.join(literal(name) for name in SYSTEM)})"
+    narrowed = "" if table is None else f" AND TABLE_NAME = {literal(table)}"
+    return f"{column} = {literal(schema)}{narrowed}"
+
+
+def names_query(schema: str | None) -> bytes:
+    """Every table and view of one database, or of all but the system's."""
+    return _NAMES.format(where=_where(schema, None)).encode()
+
+
+def details(schema: str | None, table: str | None) -> tuple[bytes, ...]:
+    """Tables, columns, indexes, views, foreign keys and their rules."""
+    where = _where(schema, table)
+    told = (_TABLES, _COLUMNS, _INDEXES, _VIEWS, _FOREIGN_KEYS)
+    texts = [text.format(where=where) for text in told]
+    texts.append(_RULES.format(where=_where(schema, table, "CONSTRAINT_SCHEMA")))
+    return tuple(text.encode() for text in texts)
+
+
+def counters(mariadb: bool) -> bytes:
+    """How often each kind of statement that changes schemas was run since the server started."""
+    where = "information_schema" if mariadb else "performance_schema"
+    return (
+        f"SELECT VARIABLE_NAME, VARIABLE_VALUE, UNIX_TIMESTAMP() FROM {where}.GLOBAL_STATUS"
+        f" WHERE VARIABLE_NAME IN ({_COUNTERS}) ORDER BY 1"
+    ).encode()
+
+
+def views(places: list[tuple[str, str]]) -> bytes:
+    """The definitions of those of the named tables that are views."""
+    return " UNION ALL ".join(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS"
+        f" WHERE TABLE_SCHEMA = {literal(schema)} AND TABLE_NAME = {literal(table)}"
+        for schema, table in places
+    ).encode()
+
+
 Place = tuple[str, str]
 
 _KINDS = {"VIEW": "view", "SYSTEM VIEW": "view"}
@@ -37,12 +129,12 @@ _OUT_OF_TIME = frozenset({1317, 1969, 3024})
 
 
 async def describe(session: Session, request: Browse) -> Description:
-    """Answer a Browse that needs the server. Raises: GateError TABLE_UNKNOWN, ServerError."""
-    databases = tuple([str(row[0]) for row in await session.own(queries.DATABASES)])
+    """Answer a Browse that needs the server. Raises: TidegateError TABLE_UNKNOWN, ServerError."""
+    databases = tuple([str(row[0]) for row in await session.own(DATABASES)])
     if request.aspect == "databases":
         return Databases(databases)
     schema = _known_schema(request, session.setting.database, databases)
-    names = await session.own(queries.names(schema))
+    names = await session.own(names_query(schema))
     if request.aspect == "counts":
         return await _counts(session, names, request, schema)
     if request.aspect == "ddl":
@@ -62,7 +154,7 @@ async def _catalog(
         only = _known(names, request.table, schema)
         schema = only[0]
         names = [row for row in names if (row[0], row[1]) == only]
-    texts = queries.details(schema, None if only is None else only[1])
+    texts = details(schema, None if only is None else only[1])
     tables, columns, indexes, views, keys, rules = await session.ask(*texts)
     told = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
@@ -180,7 +272,7 @@ def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
 
 
 async def _ddl(session: Session, place: Place) -> Ddl:
-    name = f"{queries.quoted(place[0])}.{queries.quoted(place[1])}"
+    name = f"{quoted(place[0])}.{quoted(place[1])}"
     ((_, text, *_),) = await session.own(f"SHOW CREATE TABLE {name}".encode())
     return Ddl(f"{text};")
 
@@ -193,7 +285,7 @@ async def _counts(session: Session, names: Rows, request: Browse, schema: str | 
         places = [(row[0], row[1]) for row in names if row[2] not in _KINDS]
     counts: dict[Place, int] = {}
     for place in places:
-        name = f"{queries.quoted(place[0])}.{queries.quoted(place[1])}"
+        name = f"{quoted(place[0])}.{quoted(place[1])}"
         try:
             ((count,),) = await session.own(f"SELECT COUNT(*) FROM {name}".encode())
         except ServerError as error:
@@ -207,7 +299,7 @@ async def _counts(session: Session, names: Rows, request: Browse, schema: str | 
 
 
 def _known_schema(request: Browse, default: str | None, databases: tuple[str, ...]) -> str | None:
-    """The one database that is asked for; None for all. Raises: GateError TABLE_UNKNOWN."""
+    """The one database that is asked for; None for all. Raises: TidegateError TABLE_UNKNOWN."""
     wanted = request.schema or request.database
     if wanted is None:
         return default
@@ -215,11 +307,11 @@ def _known_schema(request: Browse, default: str | None, databases: tuple[str, ..
         return wanted
     near = difflib.get_close_matches(wanted, databases, 3)
     hint = f"Did you mean {', '.join(near)}?" if near else None
-    raise GateError(Code.TABLE_UNKNOWN, f"There is no database `{wanted}`.", hint=hint)
+    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no database `{wanted}`.", hint=hint)
 
 
 def _known(names: Rows, table: str, schema: str | None) -> Place:
-    """A table's place as the catalog spells it. Raises: GateError TABLE_UNKNOWN."""
+    """A table's place as the catalog spells it. Raises: TidegateError TABLE_UNKNOWN."""
     places = [(row[0], row[1]) for row in names]
     found = [place for place in places if place[1] == table] or [
         place for place in places if place[1].lower() == table.lower()
@@ -228,12 +320,12 @@ def _known(names: Rows, table: str, schema: str | None) -> Place:
         return found[0]
     if found:
         hint = f"Name the database: {', '.join(place[0] for place in found[:5])}."
-        raise GateError(Code.TABLE_UNKNOWN, f"Several databases have `{table}`.", hint=hint)
+        raise TidegateError(Code.TABLE_UNKNOWN, f"Several databases have `{table}`.", hint=hint)
     spelled = {place[1].lower(): place[1] for place in places}
     near = difflib.get_close_matches(table.lower(), spelled, 3)
     hint = f"Did you mean {', '.join(spelled[name] for name in near)}?" if near else None
-    raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
 
 
 def _own(databases: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in databases if name not in queries.SYSTEM)
+    return tuple(name for name in databases if name not in SYSTEM)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.engines.api import Row, Sink
-from tidegate.engines.errand import Errand
-from tidegate.engines.faults import lost
-from tidegate.engines.mysql.line import Done, Fields, Rows
-from tidegate.engines.mysql.session import COMMIT, ROLLBACK, Session
-from tidegate.engines.mysql.types import read_fields, single_places
-from tidegate.engines.mysql.values import single
-from tidegate.errors import Code, GateError
-from tidegate.pages import Column
+from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.common.errors import lost
+from tidegate.engines.common.running_statement import RunningStatement
+from tidegate.engines.mysql.command_protocol import Done, Fields, Rows
+from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, Session
+from tidegate.engines.mysql.types import read_fields, single, single_places
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column
 
 
 class MysqlCursor:
@@ -23,10 +22,10 @@ class MysqlCursor:
 
     __slots__ = (
         "_binary",
-        "_errand",
         "_keeps",
         "_next",
         "_ready",
+        "_running",
         "_seen",
         "_singles",
         "_specs",
@@ -35,10 +34,15 @@ class MysqlCursor:
     )
 
     def __init__(
-        self, errand: Errand[Session], head: Done | Fields, *, binary: bool, keeps: bool = True
+        self,
+        running: RunningStatement[Session],
+        head: Done | Fields,
+        *,
+        binary: bool,
+        keeps: bool = True,
     ) -> None:
         self.affected = 0
-        self._errand: Errand[Session] | None = errand
+        self._running: RunningStatement[Session] | None = running
         self._keeps = keeps
         self._binary = binary
         self._ready: Rows = []
@@ -56,9 +60,9 @@ class MysqlCursor:
         """End what has no rows; look whether a short result has come as a whole."""
         if isinstance(head, Done):
             await self._finish()
-        elif self._errand is not None and not self._errand.writes and await self._more():
+        elif self._running is not None and not self._running.writes and await self._more():
             first = self._ready
-            if self._errand.held().line.unread and await self._more():
+            if self._running.session().line.unread and await self._more():
                 self._ready = first + self._ready
 
     async def fetch(self, max_rows: int) -> list[Row]:
@@ -68,19 +72,19 @@ class MysqlCursor:
         self._pause()
         return rows
 
-    async def pour(self, sink: Sink) -> None:
-        while wanted := sink.wanted:
+    async def fetch_into(self, sink: RowCollector) -> None:
+        while wanted := sink.remaining:
             rows: Any = self._taken(wanted)
             while len(rows) < wanted and await self._more():
                 rows += self._taken(wanted - len(rows))
-            sink.add(rows)
+            sink.write(rows)
         self._pause()
 
     async def close(self) -> None:
         self._ready, self._next = [], 0
-        errand, self._errand = self._errand, None
-        if errand is not None:
-            await errand.close()
+        running, self._running = self._running, None
+        if running is not None:
+            await running.close()
 
     def _taken(self, max_rows: int) -> Rows:
         first, self._next = self._next, self._next + max_rows
@@ -90,17 +94,17 @@ class MysqlCursor:
         return self._ready[first : self._next]
 
     def _pause(self) -> None:
-        if self._errand is not None and self._errand.session is not None:
-            self._errand.session.line.pause()
+        if self._running is not None and self._running.held is not None:
+            self._running.held.line.pause()
 
     async def _more(self) -> bool:
-        """Take in the rows that come next; False at the end. Raises: GateError."""
-        errand = self._errand
-        if errand is None:
+        """Take in the rows that come next; False at the end. Raises: TidegateError."""
+        running = self._running
+        if running is None:
             return False
-        async with errand:
+        async with running:
             try:
-                rows = await errand.held().line.rows(self._specs, binary=self._binary)
+                rows = await running.session().line.rows(self._specs, binary=self._binary)
             except UnicodeDecodeError as error:
                 raise not_utf8() from error
             except (IndexError, ValueError) as error:
@@ -123,22 +127,23 @@ class MysqlCursor:
 
     async def _finish(self) -> None:
         """The statement has ended: commit a change, count it, give the session back."""
-        errand = self._errand
-        if errand is None:
+        running = self._running
+        if running is None:
             return
-        session = errand.held()
-        if errand.writes:
+        session = running.session()
+        if running.writes:
             # With RETURNING the server tells no count, and returns each row that it changed.
             affected = self._seen if self.columns else session.line.affected
+            running.committing = self._keeps
             await session.end(COMMIT if self._keeps else ROLLBACK)
             self.affected = affected if self._keeps else 0
-        self._errand = None
-        errand.done()
+        self._running = None
+        running.release()
 
 
-def not_utf8() -> GateError:
+def not_utf8() -> TidegateError:
     """The error of a text that is not what it should be."""
-    return GateError(
+    return TidegateError(
         Code.SQL_FAILED,
         "A text value is not valid UTF-8.",
         hint="Select it with HEX(column) or CAST(column AS BINARY).",

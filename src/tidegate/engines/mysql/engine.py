@@ -1,7 +1,7 @@
-"""Decides in which order things happen to a statement: what it may be, a session, rows.
+"""MySQL and MariaDB behind the engine interface: inspect a statement, take a session, run it.
 
-`session.py` has the fence, `opinion.py` what a text may do, `engines/errand.py` how a statement is
-told to end.
+`inspect.py` says what a text may do, `connection.py` has the fence around it, and
+`engines/common/running_statement.py` ends it when its time is up.
 """
 
 from __future__ import annotations
@@ -12,28 +12,32 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from tidegate.calls import Explain
-from tidegate.cancellation import Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.mysql import catalog, queries
+from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    dry_run_query_of,
+    query_of,
+)
+from tidegate.engines.common.server_pool import ServerPool
+from tidegate.engines.mysql import catalog
+from tidegate.engines.mysql.connection import Session
 from tidegate.engines.mysql.cursor import MysqlCursor
-from tidegate.engines.mysql.faults import ServerError
-from tidegate.engines.mysql.grants import warnings_of
-from tidegate.engines.mysql.opinion import Opinions, check_change
-from tidegate.engines.mysql.params import check_count, encode_statement, pack
-from tidegate.engines.mysql.persona import check_run_as
-from tidegate.engines.mysql.rehearsal import rehearse
-from tidegate.engines.mysql.session import Session
-from tidegate.engines.mysql.target import Target, parse_target
-from tidegate.engines.rehearsal import UNREAD, unfit
-from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
-from tidegate.engines.server import Server
-from tidegate.errors import GateError
-from tidegate.metadata import Catalog, Description, Status
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.sql.outline import outline
-from tidegate.statements import Effect, Judgement, Rehearsal, Statement
+from tidegate.engines.mysql.dry_run import run_dry
+from tidegate.engines.mysql.errors import ServerError
+from tidegate.engines.mysql.inspect import Inspector, check_change, privilege_warnings
+from tidegate.engines.mysql.transaction import check_run_as
+from tidegate.engines.mysql.types import check_count, encode_statement, pack
+from tidegate.engines.mysql.url import Conninfo, parse_conninfo
+from tidegate.errors import TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain
+from tidegate.model.schema import Catalog, Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.dml_parser import parse_dml
 
 _STARTED_WITHIN_S = 3
 
@@ -48,12 +52,12 @@ class MysqlEngine:
         inspects=True, schemas=False, several_databases=True, rehearses=True, identities=True
     )
 
-    def __init__(self, target: Target, first: Session, warnings: tuple[str, ...]) -> None:
+    def __init__(self, target: Conninfo, first: Session, warnings: tuple[str, ...]) -> None:
         self._setting = first.setting
-        self._server = Server(
+        self._server = ServerPool(
             lambda _: Session.open(target), target.pool, first, first.setting.database
         )
-        self._opinions = Opinions(first.setting.database)
+        self._opinions = Inspector(first.setting.database)
         self._started = 0
         self._status = Status(
             first.setting.database or "",
@@ -65,13 +69,13 @@ class MysqlEngine:
     @classmethod
     async def open(cls, source: Source) -> MysqlEngine:
         check_run_as(source.run_as)
-        target = parse_target(source.url)
+        target = parse_conninfo(source.url)
         first = await Session.open(target)
         try:
             grants = [str(row[0]) for row in await first.own(b"SHOW GRANTS")]
         except ServerError:
             grants = []
-        return cls(target, first, warnings_of(grants))
+        return cls(target, first, privilege_warnings(grants))
 
     @property
     def status(self) -> Status:
@@ -79,14 +83,14 @@ class MysqlEngine:
 
     async def inspect(self, statement: Statement) -> Judgement | None:
         """The server's opinion, from preparing the text and from the views it reads; None on what
-        it cannot prepare. Raises: GateError."""
+        it cannot prepare. Raises: TidegateError."""
         self._server.check_open()
         return await self._opinions.inspect(statement.text, self._server.borrowed())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = runnable(permit)
+        request = query_of(permit)
         self._server.check_open()
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         explains = isinstance(request, Explain)
         text, params = request.statement.text, request.statement.params
         if explains:
@@ -102,30 +106,30 @@ class MysqlEngine:
             )
         else:
             check_change(text, permit)
-        errand = await self._server.errand(timeout_s, cancellation, writes=not reads)
+        running = await self._server.start(timeout_s, cancellation, writes=not reads)
         try:
-            async with errand:
-                session = errand.held()
-                session.dirty = session.dirty or not reads or _may_leave(text)
-                await session.assume(permit.identity)
-                await session.prelude(errand.timeout_ms, database)
+            async with running:
+                session = running.session()
+                session.needs_reset = session.needs_reset or not reads or _may_leave(text)
+                await session.run_as(permit.identity)
+                await session.begin(running.timeout_ms, database)
                 if not reads:
                     await session.open_transaction()
                 binary = await _send(session, encoded, params, explains)
-                head = await errand.held().line.answer()
-                cursor = MysqlCursor(errand, head, binary=binary, keeps=not explains)
+                head = await running.session().line.answer()
+                cursor = MysqlCursor(running, head, binary=binary, keeps=not explains)
                 await cursor.begin(head)
                 return cursor
         finally:
             if not reads:
                 self._opinions.forget()
 
-    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        request = rehearsable(permit)
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
+        request = dry_run_query_of(permit)
         self._server.check_open()
-        found = outline(request.statement.text, "mysql")
+        found = parse_dml(request.statement.text, "mysql")
         if isinstance(found, str):
-            return Rehearsal(reason=found)
+            return DryRun(reason=found)
         refused = unfit(found, request.statement.params)
         if refused is not None:
             return refused
@@ -138,9 +142,9 @@ class MysqlEngine:
         database = request.schema or request.database
         limits = permit.limits
         async with self._server.borrowed(limits.timeout_s, cancellation) as session:
-            await session.assume(permit.identity)
-            await session.prelude(max(1, round(limits.timeout_s * 1000)), database)
-            return await rehearse(
+            await session.run_as(permit.identity)
+            await session.begin(max(1, round(limits.timeout_s * 1000)), database)
+            return await run_dry(
                 session,
                 encoded,
                 request.statement.params or (),
@@ -150,23 +154,23 @@ class MysqlEngine:
             )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        request = describable(permit)
+        request = describe_of(permit)
         self._server.check_open()
         if request.aspect == "status":
             return self._status
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         timeout_s = permit.limits.timeout_s
         async with self._server.borrowed(timeout_s, cancellation) as session:
             if request.aspect in ("counts", "ddl"):  # the rest is kept for all callers
-                await session.assume(permit.identity)
-            await session.prelude(max(1, round(timeout_s * 1000)), None)
+                await session.run_as(permit.identity)
+            await session.begin(max(1, round(timeout_s * 1000)), None)
             mark = await self._mark(session)
             described = await catalog.describe(session, request)
         if isinstance(described, Catalog):
-            return structs.replace(described, stamp=mark)
+            return structs.replace(described, version=mark)
         return described
 
-    async def stamp(self) -> str:
+    async def schema_version(self) -> str:
         self._server.check_open()
         async with self._server.borrowed() as session:
             return await self._mark(session)
@@ -176,7 +180,7 @@ class MysqlEngine:
 
     async def _mark(self, session: Session) -> str:
         """When the server started, and how often schemas were changed since then."""
-        rows = await session.own(queries.counters(session.setting.mariadb))
+        rows = await session.own(catalog.counters(session.setting.mariadb))
         started, counts = 0, 0
         for name, value, now in rows:
             if str(name).lower() == "uptime":
@@ -207,7 +211,7 @@ async def _send(
     try:
         check_count(count, params)
         line.execute(statement, pack(params or ()))
-    except GateError:
+    except TidegateError:
         line.forget(statement)
         raise
     return True

@@ -1,9 +1,7 @@
-"""PostgreSQL, by libpq: raw through `psycopg.pq`, on the event loop, one round trip per statement.
+"""PostgreSQL, through libpq (`psycopg.pq`), on the event loop, one round trip per statement.
 
-`login`, `wire` and `meter` carry bytes, `line` commands, `session` keeps one connection's settings
-and transactions, `cursor` streams rows, `values` reads them, `catalog` describes, `hazards` tells
-what the database knows against a text, `engine` puts them together. Sessions are shared by
-`engines/pool`, and what must end is ended by `engines/errand`.
+Beside the ten files of every engine: `command_protocol.py` sends commands and reads results,
+`socket_io.py` waits for the socket and bounds what is read.
 """
 
 from tidegate.engines.postgres.engine import PostgresEngine

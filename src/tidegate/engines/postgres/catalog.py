@@ -1,5 +1,8 @@
-"""Decides what is told of a schema. A fixed number of statements in one read transaction, however
-many tables there are."""
+"""Schemas, tables, columns, keys and DDL, from PostgreSQL's catalogue.
+
+A fixed number of statements in one read transaction, however many tables there are. PostgreSQL
+keeps no text of a table, so its DDL is composed of the parts that the server itself prints.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ from collections import defaultdict
 from time import monotonic
 from typing import Any, NamedTuple
 
-from tidegate.calls import Browse
-from tidegate.engines.postgres import ddl, queries
-from tidegate.engines.postgres.session import Session
-from tidegate.engines.postgres.values import Rows
-from tidegate.errors import Code, GateError
-from tidegate.metadata import (
+from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.types import Rows
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -24,7 +26,226 @@ from tidegate.metadata import (
     Index,
     Table,
 )
-from tidegate.sources import Identity
+from tidegate.model.sources import Identity
+
+OUR_SCHEMAS = """n.nspname !~ '^pg_(toast|temp)' AND CASE WHEN $1::text IS NULL
+  THEN n.nspname NOT IN ('pg_catalog', 'information_schema') ELSE n.nspname = $1 END"""
+"""`$1`: the one schema that is asked for, or null for all but the system's."""
+
+SCHEMAS = b"""
+SELECT nspname::text FROM pg_catalog.pg_namespace
+WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"""
+
+DATABASES = b"""
+SELECT datname::text FROM pg_catalog.pg_database
+WHERE datallowconn AND NOT datistemplate
+  AND pg_catalog.has_database_privilege(oid, 'CONNECT') ORDER BY 1"""
+
+RELATIONS = f"""
+SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
+  CASE WHEN c.relkind IN ('r', 'm', 'p', 'f') AND c.reltuples >= 0 THEN c.reltuples::bigint END,
+  CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
+  ARRAY(SELECT h.inhparent FROM pg_catalog.pg_inherits AS h WHERE h.inhrelid = c.oid)::int8[]
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_description AS d
+  ON d.objoid = c.oid AND d.classoid = 'pg_catalog.pg_class'::regclass AND d.objsubid = 0
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OUR_SCHEMAS}
+ORDER BY 2, 3""".encode()
+
+_OF_RELATIONS = f"""c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OUR_SCHEMAS}
+  AND ($2::oid IS NULL OR c.oid = $2)"""
+
+COLUMNS = f"""
+SELECT a.attrelid, a.attnum::int, a.attname::text,
+  pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull,
+  CASE WHEN a.atthasdef THEN pg_catalog.pg_get_expr(f.adbin, f.adrelid) END,
+  a.attidentity::text, a.attgenerated::text, d.description
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_description AS d
+  ON d.objoid = c.oid AND d.classoid = 'pg_catalog.pg_class'::regclass AND d.objsubid = a.attnum
+WHERE a.attnum > 0 AND NOT a.attisdropped AND {_OF_RELATIONS}
+ORDER BY a.attrelid, a.attnum""".encode()
+
+INDEXES = f"""
+SELECT i.indrelid, x.relname::text, i.indisunique, i.indisprimary, m.amname::text,
+  i.indkey::text, i.indnkeyatts::int,
+  CASE WHEN 0 = ANY (i.indkey) THEN ARRAY(
+    SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, true)
+    FROM pg_catalog.generate_series(1, i.indnkeyatts) AS k) END
+FROM pg_catalog.pg_index AS i
+JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
+JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
+JOIN pg_catalog.pg_class AS c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE {_OF_RELATIONS}
+ORDER BY i.indrelid, i.indisprimary DESC, x.relname""".encode()
+
+FOREIGN_KEYS = f"""
+SELECT k.conrelid, k.conname::text, k.conkey::int[], p.relname::text, q.nspname::text,
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS u(at, place)
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.confrelid AND a.attnum = u.at
+    ORDER BY u.place),
+  k.confupdtype::text, k.confdeltype::text
+FROM pg_catalog.pg_constraint AS k
+JOIN pg_catalog.pg_class AS p ON p.oid = k.confrelid
+JOIN pg_catalog.pg_namespace AS q ON q.oid = p.relnamespace
+JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE k.contype = 'f' AND {_OF_RELATIONS}
+ORDER BY k.conrelid, k.conname""".encode()
+
+SNAPSHOT = b"SELECT pg_catalog.txid_current_snapshot()::text"
+"""Equal texts: no transaction that wrote anything has ended in between."""
+
+
+def _state(*tables: tuple[str, str]) -> bytes:
+    """A row whose values change with any row of the tables that users made (oids from 16384 on):
+    a row that is changed gets a new xmin. The sum of their distances does not move with time."""
+    sums = ", ".join(
+        f"(SELECT pg_catalog.concat(pg_catalog.count(*), '.', pg_catalog.sum("
+        f"pg_catalog.age('3'::xid)::int8 - pg_catalog.age(xmin)))"
+        f" FROM pg_catalog.{table} WHERE {key} >= 16384)"
+        for table, key in tables
+    )
+    return f"SELECT pg_catalog.concat_ws(' ', {sums})".encode()
+
+
+SCHEMA_STATE = _state(
+    ("pg_class", "oid"),
+    ("pg_attribute", "attrelid"),
+    ("pg_attrdef", "oid"),
+    ("pg_constraint", "oid"),
+    ("pg_namespace", "oid"),
+    ("pg_description", "objoid"),
+    ("pg_rewrite", "oid"),
+    ("pg_inherits", "inhrelid"),
+)
+"""Changes when anything that a catalog tells has changed, except row counts."""
+
+RULES_STATE = _state(
+    ("pg_proc", "oid"),
+    ("pg_rewrite", "oid"),
+    ("pg_policy", "oid"),
+    ("pg_operator", "oid"),
+    ("pg_cast", "oid"),
+    ("pg_extension", "oid"),
+    ("pg_constraint", "oid"),
+    ("pg_foreign_table", "ftrelid"),
+)
+"""Changes when anything has changed that `inspect.py` looks at."""
+
+# What one table is made of, for its DDL. `$1` is its oid. Names come quoted.
+
+DDL_TABLE = b"""
+SELECT c.relkind::text, pg_catalog.format('%I.%I', n.nspname, c.relname), c.relpersistence::text,
+  pg_catalog.pg_get_partkeydef(c.oid), pg_catalog.pg_get_expr(c.relpartbound, c.oid),
+  pg_catalog.array_to_string(c.reloptions, ', '), c.relrowsecurity,
+  ARRAY(SELECT pg_catalog.format('%I.%I', m.nspname, p.relname) FROM pg_catalog.pg_inherits AS h
+    JOIN pg_catalog.pg_class AS p ON p.oid = h.inhparent
+    JOIN pg_catalog.pg_namespace AS m ON m.oid = p.relnamespace
+    WHERE h.inhrelid = c.oid ORDER BY h.inhseqno),
+  s.srvname::text,
+  CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_foreign_table AS f ON f.ftrelid = c.oid
+LEFT JOIN pg_catalog.pg_foreign_server AS s ON s.oid = f.ftserver
+WHERE c.oid = $1::oid"""
+
+DDL_COLUMNS = b"""
+SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod),
+  CASE WHEN a.attcollation <> t.typcollation THEN pg_catalog.quote_ident(k.collname) END,
+  CASE WHEN a.atthasdef THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+  a.attnotnull, a.attidentity::text, a.attgenerated::text
+FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_collation AS k ON k.oid = a.attcollation
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+DDL_CONSTRAINTS = b"""
+SELECT pg_catalog.format('CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid, true))
+FROM pg_catalog.pg_constraint
+WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'f', 'c', 'x') AND conislocal
+ORDER BY pg_catalog.array_position(ARRAY['p', 'u', 'f', 'c', 'x'], contype::text), conname"""
+
+DDL_BEHIND = b"""
+SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index AS i
+WHERE i.indrelid = $1::oid AND NOT EXISTS (
+  SELECT FROM pg_catalog.pg_constraint AS k WHERE k.conindid = i.indexrelid
+    AND k.contype IN ('p', 'u', 'x'))
+UNION ALL
+SELECT pg_catalog.pg_get_triggerdef(oid, true) FROM pg_catalog.pg_trigger
+WHERE tgrelid = $1::oid AND NOT tgisinternal
+UNION ALL
+SELECT pg_catalog.format('COMMENT ON %s %s%s IS %L',
+  CASE WHEN d.objsubid > 0 THEN 'COLUMN' ELSE CASE c.relkind WHEN 'v' THEN 'VIEW'
+    WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END END,
+  pg_catalog.format('%I.%I', n.nspname, c.relname),
+  CASE WHEN d.objsubid > 0 THEN '.' || pg_catalog.quote_ident(a.attname) END, d.description)
+FROM pg_catalog.pg_description AS d
+JOIN pg_catalog.pg_class AS c ON c.oid = d.objoid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid
+WHERE d.classoid = 'pg_catalog.pg_class'::regclass AND d.objoid = $1::oid"""
+
+
+_DDL_KINDS = {"r": "TABLE", "p": "TABLE", "f": "FOREIGN TABLE"}
+_VIEWS = {"v": "VIEW", "m": "MATERIALIZED VIEW"}
+_PERSISTENCE = {"u": "UNLOGGED ", "t": "TEMPORARY "}
+
+
+def compose(table: Rows, columns: Rows, constraints: Rows, behind: Rows) -> str:
+    """The statements that make a table or view, each ending with a semicolon."""
+    kind, name, *_, view = table[0]
+    if kind in _VIEWS:
+        first = f"CREATE {_VIEWS[kind]} {name} AS\n{view.strip().removesuffix(';')}"
+    else:
+        first = _table(table[0], columns, constraints)
+    statements = [first, *[str(row[0]) for row in behind]]
+    if kind not in _VIEWS and table[0][6]:
+        statements.append(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
+    return "".join(f"{statement};\n" for statement in statements).rstrip("\n")
+
+
+def _table(row: tuple[Any, ...], columns: Rows, constraints: Rows) -> str:
+    kind, name, persistence, partition_key, bound, options, _, parents, server, _ = row
+    parts = [f"  {_column(column)}" for column in columns]
+    parts += [f"  {constraint}" for (constraint,) in constraints]
+    text = f"CREATE {_PERSISTENCE.get(persistence, '')}{_DDL_KINDS[kind]} {name} (\n"
+    text += ",\n".join(parts) + "\n)"
+    if bound:
+        return f"{text};\nALTER TABLE {parents[0]} ATTACH PARTITION {name} {bound}"
+    if parents:
+        text += f" INHERITS ({', '.join(parents)})"
+    if partition_key:
+        text += f" PARTITION BY {partition_key}"
+    if server:
+        text += f" SERVER {server}"
+    if options:
+        text += f" WITH ({options})"
+    return text
+
+
+def _column(column: tuple[Any, ...]) -> str:
+    name, type_, collation, default, not_null, identity, generated = column
+    text = f"{name} {type_}"
+    if collation:
+        text += f" COLLATE {collation}"
+    if generated:
+        stored = " STORED" if generated == "s" else " VIRTUAL"
+        text += f" GENERATED ALWAYS AS ({default}){stored}"
+    elif identity:
+        how = "ALWAYS" if identity == "a" else "BY DEFAULT"
+        text += f" GENERATED {how} AS IDENTITY"
+    elif default is not None:
+        text += f" DEFAULT {default}"
+    return f"{text} NOT NULL" if not_null else text
+
 
 _KINDS = {
     "r": "table",
@@ -58,10 +279,10 @@ async def describe(
     """Answer a Browse that needs the database. What shows data does it as `identity`; what is
     kept for all callers is seen by the source's account.
 
-    Raises: GateError TABLE_UNKNOWN, LIMIT_TIME, POLICY_IDENTITY.
+    Raises: TidegateError TABLE_UNKNOWN, LIMIT_TIME, POLICY_IDENTITY.
     """
     if request.aspect == "databases":
-        (rows,) = await session.ask(queries.DATABASES, timeout_ms=timeout_ms)
+        (rows,) = await session.ask(DATABASES, timeout_ms=timeout_ms)
         return Databases(tuple([name for (name,) in rows]))
     if request.aspect == "catalog" and request.table is None:
         return await _catalog(session, request, None, timeout_ms)
@@ -75,11 +296,9 @@ async def describe(
     return await _catalog(session, request, relations, timeout_ms)
 
 
-async def stamp(session: Session, timeout_ms: int) -> tuple[str, str]:
+async def schema_version(session: Session, timeout_ms: int) -> tuple[str, str]:
     """(snapshot, stamp): while the snapshot's text is the same, so is the stamp."""
-    (moment,), (state,) = await session.ask(
-        queries.SNAPSHOT, queries.SCHEMA_STATE, timeout_ms=timeout_ms
-    )
+    (moment,), (state,) = await session.ask(SNAPSHOT, SCHEMA_STATE, timeout_ms=timeout_ms)
     return moment[0], f"{session.setting.database}.{hash_of(state[0])}"
 
 
@@ -92,9 +311,7 @@ def hash_of(text: str) -> str:
 
 async def _relations(session: Session, request: Browse, timeout_ms: int) -> list[Relation]:
     schema = None if request.schema is None else request.schema.encode()
-    schemas, rows = await session.ask(
-        queries.SCHEMAS, (queries.RELATIONS, [schema]), timeout_ms=timeout_ms
-    )
+    schemas, rows = await session.ask(SCHEMAS, (RELATIONS, [schema]), timeout_ms=timeout_ms)
     _check_schema(request.schema, schemas)
     return [Relation(*row) for row in rows]
 
@@ -105,7 +322,7 @@ def _check_schema(name: str | None, schemas: Rows) -> None:
         return
     near = difflib.get_close_matches(name, known, 3)
     hint = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(known[:10])}."
-    raise GateError(Code.TABLE_UNKNOWN, f"There is no schema `{name}`.", hint=hint)
+    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no schema `{name}`.", hint=hint)
 
 
 async def _catalog(
@@ -115,12 +332,12 @@ async def _catalog(
     one = b"%d" % chosen[0].oid if chosen is not None and len(chosen) == 1 else None
     narrow = [schema, one]
     state, schemas, listed, columns, indexes, keys = await session.ask(
-        queries.SCHEMA_STATE,
-        queries.SCHEMAS,
-        (queries.RELATIONS, [schema]),
-        (queries.COLUMNS, narrow),
-        (queries.INDEXES, narrow),
-        (queries.FOREIGN_KEYS, narrow),
+        SCHEMA_STATE,
+        SCHEMAS,
+        (RELATIONS, [schema]),
+        (COLUMNS, narrow),
+        (INDEXES, narrow),
+        (FOREIGN_KEYS, narrow),
         timeout_ms=timeout_ms,
     )
     _check_schema(request.schema, schemas)
@@ -223,7 +440,7 @@ def _foreign_keys(keys: Rows, names: dict[int, dict[int, str]]) -> dict[int, lis
 
 def _named(relations: list[Relation], name: str, schema: str | None) -> list[Relation]:
     """The tables of a name: as it is written, else in any case, also with its schema before it;
-    those of the default schema if there are any. Raises: GateError TABLE_UNKNOWN."""
+    those of the default schema if there are any. Raises: TidegateError TABLE_UNKNOWN."""
     lower = name.lower()
     for matches in (
         [one for one in relations if one.name == name],
@@ -234,7 +451,7 @@ def _named(relations: list[Relation], name: str, schema: str | None) -> list[Rel
             return [one for one in matches if one.schema == schema] or matches
     near = difflib.get_close_matches(lower, [one.name.lower() for one in relations], 3)
     hint = f"Did you mean {', '.join(dict.fromkeys(near))}?" if near else None
-    raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{name}`.", hint=hint)
+    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{name}`.", hint=hint)
 
 
 async def _ddl(
@@ -244,14 +461,14 @@ async def _ddl(
     for relation in relations:
         oid: list[Any] = [b"%d" % relation.oid]
         parts = await session.ask(
-            (queries.DDL_TABLE, oid),
-            (queries.DDL_COLUMNS, oid),
-            (queries.DDL_CONSTRAINTS, oid),
-            (queries.DDL_BEHIND, oid),
+            (DDL_TABLE, oid),
+            (DDL_COLUMNS, oid),
+            (DDL_CONSTRAINTS, oid),
+            (DDL_BEHIND, oid),
             timeout_ms=timeout_ms,
             identity=identity,
         )
-        texts.append(ddl.compose(*parts))
+        texts.append(compose(*parts))
     return Ddl("\n\n".join(texts))
 
 
@@ -271,7 +488,7 @@ async def _counts(
             ((count,),) = (
                 await session.ask(query.encode(), timeout_ms=max(1, left), identity=identity)
             )[0]
-        except GateError as error:
+        except TidegateError as error:
             if error.code not in (Code.SQL_FAILED, Code.LIMIT_TIME, Code.CALL_CANCELLED) or only:
                 raise
             if error.code is not Code.SQL_FAILED:

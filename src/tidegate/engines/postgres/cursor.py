@@ -7,15 +7,15 @@ import re
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.api import Row, Sink
-from tidegate.engines.errand import Errand
-from tidegate.engines.faults import lost, stopped
-from tidegate.engines.postgres.faults import translate
-from tidegate.engines.postgres.line import FAILED
-from tidegate.engines.postgres.session import COMMIT, Session
-from tidegate.engines.postgres.values import Reader, Rows
-from tidegate.errors import Code, GateError
-from tidegate.pages import Column
+from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.common.errors import lost, stopped
+from tidegate.engines.common.running_statement import RunningStatement
+from tidegate.engines.postgres.command_protocol import FAILED
+from tidegate.engines.postgres.connection import COMMIT, Session
+from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.types import Reader, Rows
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column
 
 _CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
 
@@ -25,10 +25,10 @@ class PostgresCursor:
 
     __slots__ = (
         "_changes",
-        "_errand",
         "_next",
         "_reader",
         "_ready",
+        "_running",
         "_seen",
         "affected",
         "columns",
@@ -36,7 +36,7 @@ class PostgresCursor:
 
     def __init__(
         self,
-        errand: Errand[Session],
+        running: RunningStatement[Session],
         first: PGresult,
         columns: tuple[Column, ...],
         reader: Reader,
@@ -45,7 +45,7 @@ class PostgresCursor:
         self._changes = _SELECTS.match(text) is None
         self.columns = columns
         self.affected = 0
-        self._errand: Errand[Session] | None = errand
+        self._running: RunningStatement[Session] | None = running
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
         self._next = 0
@@ -61,29 +61,29 @@ class PostgresCursor:
     async def fetch(self, max_rows: int) -> list[Row]:
         return list(await self._gathered(max_rows))
 
-    async def pour(self, sink: Sink) -> None:
-        while wanted := sink.wanted:
-            sink.add(await self._gathered(wanted))
+    async def fetch_into(self, sink: RowCollector) -> None:
+        while wanted := sink.remaining:
+            sink.write(await self._gathered(wanted))
 
     async def close(self) -> None:
         self._ready, self._next = [], 0
-        errand, self._errand = self._errand, None
-        if errand is not None:
-            await errand.close()
+        running, self._running = self._running, None
+        if running is not None:
+            await running.close()
 
     async def _gathered(self, max_rows: int) -> Rows:
-        errand = self._errand
-        if errand is not None and errand.cause is not None and not errand.writes:
+        running = self._running
+        if running is not None and running.cause is not None and not running.writes:
             # The server may have sent everything before it heard that nobody wants it.
-            raise stopped(errand.cause, errand.timeout_s)
+            raise stopped(running.cause, running.timeout_s)
         rows = self._taken(max_rows)
         while len(rows) < max_rows and await self._more():
             rows += self._taken(max_rows - len(rows))
-        return self._reader.mended(rows)
+        return self._reader.coerced(rows)
 
     @property
     def _writes(self) -> bool:
-        return self._errand is not None and self._errand.writes
+        return self._running is not None and self._running.writes
 
     def _taken(self, max_rows: int) -> Rows:
         first, self._next = self._next, self._next + max_rows
@@ -93,12 +93,12 @@ class PostgresCursor:
         return self._ready[first : self._next]
 
     async def _more(self) -> bool:
-        """Read the next chunk; False at the end. Raises: GateError."""
-        errand = self._errand
-        if errand is None:
+        """Read the next chunk; False at the end. Raises: TidegateError."""
+        running = self._running
+        if running is None:
             return False
-        async with errand:
-            result = await errand.held().line.result()
+        async with running:
+            result = await running.session().line.result()
             if result is None:
                 raise lost()
             if result.status in _CHUNKS:
@@ -110,10 +110,10 @@ class PostgresCursor:
 
     async def _look_for_end(self) -> None:
         """A short result has ended before anybody asks for more."""
-        errand = self._errand
-        if errand is None:
+        running = self._running
+        if running is None:
             return
-        result = errand.held().line.ready_result()
+        result = running.session().line.ready_result()
         if result is None:
             return
         if result.status in _CHUNKS:
@@ -125,15 +125,16 @@ class PostgresCursor:
 
     async def _finish(self, last: PGresult) -> None:
         """The statement has ended: commit a change, count it, give the session back."""
-        errand = self._errand
-        if errand is None:
+        running = self._running
+        if running is None:
             return
         if last.status in FAILED:
             raise translate(last)
         if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             raise _unfit(last)
-        if errand.writes:
-            session = errand.held()
+        if running.writes:
+            session = running.session()
+            running.committing = True
             committed = await session.end(COMMIT)
             if committed.status in FAILED or committed.command_status != COMMIT:
                 raise translate(committed)
@@ -142,8 +143,8 @@ class PostgresCursor:
                 self.affected = self._seen if self._changes else 0
             elif not _is_read(last):
                 self.affected = last.command_tuples or 0
-        self._errand = None
-        errand.done()
+        self._running = None
+        running.release()
 
 
 _SELECTS = re.compile(
@@ -157,10 +158,10 @@ def _is_read(last: PGresult) -> bool:
     return (last.command_status or b"").startswith((b"SELECT", b"SHOW", b"FETCH"))
 
 
-def _unfit(result: PGresult) -> GateError:
+def _unfit(result: PGresult) -> TidegateError:
     if result.status == ExecStatus.EMPTY_QUERY:
-        return GateError(Code.SQL_EMPTY, "The text holds no statement.")
-    return GateError(
+        return TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
+    return TidegateError(
         Code.UNSUPPORTED,
         "COPY to or from the client is not offered here.",
         hint="Use SELECT to read and INSERT to write.",

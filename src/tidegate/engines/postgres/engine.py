@@ -1,7 +1,7 @@
-"""Decides in which order things happen to a statement: what it may be, a session, rows.
+"""PostgreSQL behind the engine interface: a statement is inspected, gets a session, and runs.
 
-Everything that runs does so in a transaction of its own: `session.py` has the fence, `hazards.py`
-what the catalogue says, `engines/errand.py` how a statement is told to end.
+Everything runs in a transaction of its own: `connection.py` has the fence around it, `inspect.py`
+says what a text may do, and `engines/common/running_statement.py` ends it when its time is up.
 """
 
 from __future__ import annotations
@@ -9,36 +9,39 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.calls import Explain
-from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.errand import Errand
-from tidegate.engines.postgres import catalog, queries
+from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    dry_run_query_of,
+    query_of,
+)
+from tidegate.engines.common.running_statement import RunningStatement
+from tidegate.engines.common.server_pool import LEAST_S, OWN_S, ServerPool
+from tidegate.engines.postgres import catalog
+from tidegate.engines.postgres.command_protocol import FAILED
+from tidegate.engines.postgres.connection import Session
 from tidegate.engines.postgres.cursor import PostgresCursor
-from tidegate.engines.postgres.faults import translate
-from tidegate.engines.postgres.hazards import CATALOG_RULE
-from tidegate.engines.postgres.kinds import Kinds
-from tidegate.engines.postgres.line import FAILED
-from tidegate.engines.postgres.params import dump, encode_statement
-from tidegate.engines.postgres.pin import check_run_as
-from tidegate.engines.postgres.rehearsal import rehearse
-from tidegate.engines.postgres.session import Session
-from tidegate.engines.postgres.target import Target, parse_target
-from tidegate.engines.postgres.watch import Watch
-from tidegate.engines.rehearsal import UNREAD, unfit
-from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
-from tidegate.engines.server import LEAST_S, OWN_S, Server
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Description, Status
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.sql.outline import outline
-from tidegate.statements import Effect, Judgement, Rehearsal, Statement
+from tidegate.engines.postgres.dry_run import run_dry
+from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
+from tidegate.engines.postgres.transaction import check_run_as
+from tidegate.engines.postgres.types import TypeCache, dump, encode_statement
+from tidegate.engines.postgres.url import Conninfo, parse_conninfo
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain, Query
+from tidegate.model.schema import Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.dml_parser import parse_dml
 
 SUPERUSER = (
     "the account is a superuser: no privilege that was not granted stops it, so give this source a"
@@ -48,6 +51,13 @@ SUPERUSER = (
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
+class _Database(NamedTuple):
+    """What is known of one database of the server: its oids mean nothing in another."""
+
+    watch: CatalogSafetyCache
+    types: TypeCache
+
+
 class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
@@ -55,15 +65,16 @@ class PostgresEngine:
         inspects=True, several_databases=True, rehearses=True, identities=True
     )
 
-    def __init__(self, target: Target, first: Session) -> None:
+    def __init__(self, target: Conninfo, first: Session) -> None:
         self._setting = first.setting
 
         def open_session(database: str | None) -> Awaitable[Session]:
             return Session.open(target, **({} if database is None else {"dbname": database}))
 
-        self._server = Server(open_session, target.pool, first, first.setting.database)
-        self._kinds = Kinds(lambda: Session.open(target))
-        self._watch = Watch()
+        self._server = ServerPool(open_session, target.pool, first, first.setting.database)
+        self._target = target
+        home = _Database(CatalogSafetyCache(), TypeCache(lambda: Session.open(target)))
+        self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
         self._stamp: tuple[str, str] | None = None
         self._server_version = first.line.server_version
         self._status = Status(
@@ -76,7 +87,7 @@ class PostgresEngine:
     @classmethod
     async def open(cls, source: Source) -> PostgresEngine:
         check_run_as(source.run_as)
-        target = parse_target(source.url)
+        target = parse_conninfo(source.url)
         return cls(target, await Session.open(target))
 
     @property
@@ -86,119 +97,165 @@ class PostgresEngine:
     async def inspect(self, statement: Statement) -> Judgement | None:
         """The catalogue's opinion, joined with the judge's; None on what neither can read.
 
-        Raises: GateError.
+        Raises: TidegateError.
         """
-        judgement = await self._judgement(statement.text)
+        try:
+            judgement = await self._judgement(statement.text)
+        except TidegateError as error:
+            if error.code is not Code.SQL_FAILED:
+                raise
+            return None  # the server cannot read it, and says so again in `run`
         unread = judgement.effect is Effect.UNKNOWN and judgement.rule != CATALOG_RULE
         return None if unread else judgement
 
     async def _judgement(
-        self, text: str, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER
+        self,
+        text: str,
+        timeout_s: float = OWN_S,
+        cancellation: Cancellation = NEVER,
+        *,
+        database: str | None = None,
+        schema: bytes | None = None,
     ) -> Judgement:
+        """The judgement of a text in one database, whose catalogue is surveyed before."""
         self._server.check_open()
-        if self._watch.is_due:
-            async with self._server.borrowed(timeout_s, cancellation) as session:
-                await self._watch.look(session, max(1, round(timeout_s * 1000)))
-        return self._watch.judgement(text)
+        known = self._databases.get(database)
+        if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
+            return known.watch.judgement(text)
+        timeout_ms = max(1, round(timeout_s * 1000))
+        async with self._server.borrowed(timeout_s, cancellation, database) as session:
+            watch = self._database(database).watch
+            if watch.is_due:
+                await watch.look(session, timeout_ms)
+            if watch.needs_analysis:
+                return await watch.analysed(session, text, schema, timeout_ms)
+            return watch.judgement(text)
+
+    def _database(self, name: str | None) -> _Database:
+        """What is known of a database; of one that can be connected to, so that few are kept."""
+        known = self._databases.get(name)
+        if known is None:
+            target, others = self._target, {} if name is None else {"dbname": name}
+            known = self._databases[name] = _Database(
+                CatalogSafetyCache(), TypeCache(lambda: Session.open(target, **others))
+            )
+        return known
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = runnable(permit)
+        request = query_of(permit)
         self._server.check_open()
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         explains = isinstance(request, Explain)
         text, params = request.statement.text, dump(request.statement.params)
         if explains:
             text, params = self._explanation(text, params)
         encoded = encode_statement(text)
         until = monotonic() + permit.limits.timeout_s
-        opinion = await self._judgement(text, permit.limits.timeout_s, cancellation)
+        schema = None if request.schema is None else self._path(request.schema)
+        opinion = await self._judgement(
+            text,
+            permit.limits.timeout_s,
+            cancellation,
+            database=request.database,
+            schema=schema,
+        )
         if opinion.effect > (Effect.READ if explains else permit.effect) or (
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
-            await self._refuse(encoded, opinion, permit)
+            await self._refuse(encoded, opinion, permit, request.database)
         writes = not explains and permit.effect > Effect.READ
-        schema = None if request.schema is None else self._path(request.schema)
         left_s = max(LEAST_S, until - monotonic())
-        errand = await self._server.errand(left_s, cancellation, request.database, writes=writes)
+        running = await self._server.start(left_s, cancellation, request.database, writes=writes)
         try:
-            async with errand:
-                session = errand.held()
-                session.dirty = writes
+            async with running:
+                session = running.session()
+                session.needs_reset = writes
                 first = await session.begin(
                     encoded,
                     params,
-                    errand.timeout_ms,
+                    running.timeout_ms,
                     schema,
                     permit.identity,
                     writes=writes,
                 )
                 if first.status in FAILED:
                     raise translate(first)
-                return await self._cursor(errand, first, request.statement.text)
+                return await self._cursor(running, first, request)
         finally:
             if writes:
-                self._watch.wake()
+                self._database(request.database).watch.wake()
 
-    async def _cursor(self, errand: Errand[Session], first: PGresult, text: str) -> PostgresCursor:
-        columns, reader = await self._kinds.columns(first)
-        cursor = PostgresCursor(errand, first, columns, reader, text)
+    async def _cursor(
+        self, running: RunningStatement[Session], first: PGresult, request: Query | Explain
+    ) -> PostgresCursor:
+        columns, reader = await self._database(request.database).types.columns(first)
+        cursor = PostgresCursor(running, first, columns, reader, request.statement.text)
         await cursor.begin(first)
         return cursor
 
-    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
-        request = rehearsable(permit)
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
+        request = dry_run_query_of(permit)
         self._server.check_open()
-        found = outline(request.statement.text, "postgres")
+        found = parse_dml(request.statement.text, "postgres")
         if isinstance(found, str):
-            return Rehearsal(reason=found)
+            return DryRun(reason=found)
         refused = unfit(found, request.statement.params)
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)
-        opinion = await self._judgement(
-            request.statement.text, permit.limits.timeout_s, cancellation
-        )
+        schema = None if request.schema is None else self._path(request.schema)
+
+        async def judged(text: str) -> Judgement:
+            return await self._judgement(
+                text,
+                permit.limits.timeout_s,
+                cancellation,
+                database=request.database,
+                schema=schema,
+            )
+
+        opinion = await judged(request.statement.text)
         if opinion.effect > permit.effect:
-            await self._refuse(encoded, opinion, permit)
+            await self._refuse(encoded, opinion, permit, request.database)
         query = found.query.text
-        if query and (await self._judgement(query)).effect is not Effect.READ:
+        if query and (await judged(query)).effect is not Effect.READ:
             return UNREAD
         limits = permit.limits
         async with self._server.borrowed(
             limits.timeout_s, cancellation, request.database
         ) as session:
-            session.dirty = True
-            return await rehearse(
+            session.needs_reset = True
+            return await run_dry(
                 session,
                 encoded,
                 dump(request.statement.params),
                 found,
                 timeout_ms=max(1, round(limits.timeout_s * 1000)),
-                schema=None if request.schema is None else self._path(request.schema),
+                schema=schema,
                 identity=permit.identity,
                 max_rows=limits.max_rows,
             )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        request = describable(permit)
+        request = describe_of(permit)
         self._server.check_open()
         if request.aspect == "status":
             return self._status
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         timeout_s = permit.limits.timeout_s
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
             return await catalog.describe(session, request, timeout_ms, permit.identity)
 
-    async def stamp(self) -> str:
+    async def schema_version(self) -> str:
         self._server.check_open()
         async with self._server.borrowed() as session:
             kept = self._stamp
             if kept is not None:
-                ((moment,),) = await session.own(queries.SNAPSHOT)
+                ((moment,),) = await session.own(catalog.SNAPSHOT)
                 if moment == kept[0]:
                     return kept[1]
-            self._stamp = kept = await catalog.stamp(session, round(OWN_S * 1000))
+            self._stamp = kept = await catalog.schema_version(session, round(OWN_S * 1000))
             return kept[1]
 
     async def close(self) -> None:
@@ -216,18 +273,20 @@ class PostgresEngine:
         how = " (GENERIC_PLAN)" if self._server_version >= 160000 else ""
         return f"EXPLAIN{how} {text}", [None] * count
 
-    async def _refuse(self, encoded: bytes, opinion: Judgement, permit: Permit) -> None:
+    async def _refuse(
+        self, encoded: bytes, opinion: Judgement, permit: Permit, database: str | None
+    ) -> None:
         """Refuse what is more than the permit allows; if the server cannot even read it, with the
-        server's own words. Raises: GateError, always."""
-        async with self._server.borrowed() as session:
+        server's own words. Raises: TidegateError, always."""
+        async with self._server.borrowed(database=database) as session:
             parsed = await session.parse(encoded)
             if parsed.status != ExecStatus.COMMAND_OK:
                 raise translate(parsed)
         if not encoded.strip(b" \t\r\n;") or opinion.code == Code.SQL_EMPTY.value:
-            raise GateError(Code.SQL_EMPTY, "The text holds no statement.")
+            raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
         if opinion.code == Code.SQL_FUNCTION.value:
             code = Code.SQL_FUNCTION
         else:
             code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
         details = {"effect": opinion.effect.label, "rule": opinion.rule}
-        raise GateError(code, opinion.reason, hint=opinion.hint, details=details)
+        raise TidegateError(code, opinion.reason, hint=opinion.hint, details=details)

@@ -1,15 +1,39 @@
-"""Decides what a type of PostgreSQL is called and which Python values its texts become.
+"""PostgreSQL's types and values: columns, rows that are read, parameters that are sent.
 
-Every value comes as text. Where that text is already what `results/types.py` would write, it stays
-text: that is exact, also beyond what Python's own types hold (numeric, years before 1 and after
-9999, infinity), and the cheapest. `Kind` names what is done with a column.
+Every value comes as text. Where that text is already what `results/json_values.py` would write, it
+stays text: that is exact, also beyond what Python's types can hold. Parameters travel as text
+without a type, so the server infers it: `WHERE id = $1` makes an integer of "7" and `$1::date` a
+date of a text, as they do for psql.
 """
 
 from __future__ import annotations
 
+import datetime
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import msgspec
+from msgspec import Raw
+from psycopg import pq
+from psycopg.abc import AdaptContext
+from psycopg.adapt import AdaptersMap, Transformer
+from psycopg.pq.abc import PGresult
+from psycopg.types.bool import BoolLoader
+from psycopg.types.numeric import FloatLoader, IntLoader
+from psycopg.types.string import ByteaLoader, TextLoader
+
+from tidegate.engines.common.column_kinds import column_of
+from tidegate.engines.common.errors import lost
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column
+
+if TYPE_CHECKING:
+    from tidegate.engines.postgres.connection import Session
 
 HEADER = 4
 """A type modifier counts these bytes with the length."""
@@ -126,3 +150,401 @@ def name_of(oid: int, modifier: int) -> str | None:
             scale = ((modifier - HEADER) & 0x7FF ^ 1024) - 1024
             name = f"{name}({(modifier - HEADER) >> 16 & 0xFFFF},{scale})"
     return f"{name}[]" if known.array else name
+
+
+Rows = list[tuple[Any, ...]]
+Coercion = Callable[[str], Any]
+
+_LOADERS = {
+    Kind.INTEGER: IntLoader,
+    Kind.FLOAT: FloatLoader,
+    Kind.BOOLEAN: BoolLoader,
+    Kind.BYTES: ByteaLoader,
+}
+
+
+class _Context:
+    """What psycopg's transformer asks for: our choice of loaders, and no connection."""
+
+    connection = None
+
+    def __init__(self) -> None:
+        self.adapters = AdaptersMap()
+        self.adapters.register_loader(0, TextLoader)
+        for oid, known in BUILT_IN.items():
+            if not known.array and known.kind in _LOADERS:
+                self.adapters.register_loader(oid, _LOADERS[known.kind])
+
+
+_OTHER = Type("")
+
+_context = cast("AdaptContext", _Context())
+
+
+class Reader:
+    """Reads the chunks of results whose columns have the given types. Keeps nothing of them, so
+    that one reader serves many cursors."""
+
+    __slots__ = ("_mends", "_ready", "_transformer")
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self._transformer = Transformer(_context)
+        self._ready = False
+        self._mends = [
+            (place, mend)
+            for place, kind in enumerate(types)
+            if (mend := _coercion_of(kind)) is not None
+        ]
+
+    @classmethod
+    def of(cls, result: PGresult) -> Reader:
+        """A reader for a result of built-in types."""
+        oids = [result.ftype(at) for at in range(result.nfields)]
+        return cls([BUILT_IN.get(oid, _OTHER) for oid in oids])
+
+    def read(self, result: PGresult) -> Rows:
+        """The rows of one chunk, not yet mended. Raises: TidegateError SOURCE_UNREACHABLE."""
+        transformer = self._transformer
+        transformer.set_pgresult(result, set_loaders=not self._ready, format=pq.Format.TEXT)
+        self._ready = True
+        try:
+            return transformer.load_rows(0, result.ntuples, tuple)
+        except UnicodeDecodeError as error:  # the server checks what it sends: the line spoilt it
+            raise lost() from error
+
+    def coerced(self, rows: Rows) -> Rows:
+        """The rows with every value as it is to be. Many at once are cheaper."""
+        if not self._mends or not rows:
+            return rows
+        columns = list(zip(*rows, strict=True))
+        for place, mend in self._mends:
+            columns[place] = mend(columns[place])
+        return list(zip(*columns, strict=True))
+
+    def rows(self, result: PGresult) -> Rows:
+        """The rows of a whole result, mended. Raises: TidegateError SOURCE_UNREACHABLE."""
+        return self.coerced(self.read(result))
+
+
+def _coercion_of(kind: Type) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
+    if kind.array:
+        element = _ELEMENTS[kind.kind]
+        delimiter = kind.delimiter
+
+        def arrays(column: Sequence[str | None]) -> tuple[Any, ...]:
+            return tuple(
+                [None if text is None else parse_array(text, element, delimiter) for text in column]
+            )
+
+        return arrays
+    if kind.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+        return _timestamps
+    mend = _MENDS.get(kind.kind)
+    if mend is None:
+        return None
+    return lambda column: tuple([None if text is None else mend(text) for text in column])
+
+
+# Time.
+
+_SHORT_FRACTION = re.compile(r"\.(\d{1,5})(?!\d)")
+_SHORT_OFFSET = re.compile(r"([+-]\d\d)(?=\n|$)")
+_TIMESTAMP = re.compile(r"(\d{4,6}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)([+-][\d:]+)?")
+
+
+def _timestamps(column: Sequence[str | None]) -> tuple[str | None, ...]:
+    """`2026-01-02 03:04:05.6+00` as `2026-01-02T03:04:05.600000Z`; what ISO 8601 cannot say (BC,
+    infinity) stays as it is."""
+    try:
+        joined = "\n".join(cast("Sequence[str]", column))
+    except TypeError:  # there are nulls
+        return tuple([None if text is None else timestamp_text(text) for text in column])
+    if "BC" in joined or "inf" in joined:
+        return tuple([timestamp_text(cast("str", text)) for text in column])
+    return tuple(_with_t(joined).split("\n"))
+
+
+def timestamp_text(text: str) -> str:
+    """One timestamp, as above."""
+    return _with_t(text) if _TIMESTAMP.fullmatch(text) else text
+
+
+def _with_t(joined: str) -> str:
+    return _precise(joined.replace(" ", "T"))
+
+
+def _precise(joined: str) -> str:
+    """Six digits or none behind the second; Z, or hours and minutes, for the zone."""
+    if "." in joined:
+        joined = _SHORT_FRACTION.sub(_padded, joined)
+    if joined.endswith("+00"):
+        joined = joined[:-3] + "Z"
+    joined = joined.replace("+00\n", "Z\n")
+    return _SHORT_OFFSET.sub(r"\1:00", joined) if "+" in joined or joined[-3:-2] == "-" else joined
+
+
+def _padded(found: re.Match[str]) -> str:
+    return f".{found[1]:0<6}"
+
+
+def time_text(text: str) -> str:
+    """`03:04:05.6+00` as `03:04:05.600000Z`."""
+    return _precise(text)
+
+
+_INTERVAL = re.compile(
+    r"(?:(-?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?"
+    r"(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d+))?)?"
+)
+
+
+def interval_text(text: str) -> str:
+    """`1 year 2 mons 3 days 04:05:06.5` as an ISO 8601 duration, the time of day in seconds.
+
+    If every part is negative the sign stands in front; if only some are, at each of them.
+    """
+    found = _INTERVAL.fullmatch(text)
+    if found is None:
+        return text  # infinity
+    years, months, days = (int(part or 0) for part in found.group(1, 2, 3))
+    seconds, fraction = 0, ""
+    if found[5] is not None:
+        seconds = int(found[5]) * 3600 + int(found[6]) * 60 + int(found[7])
+        fraction = (found[8] or "").rstrip("0")
+    late = -1 if found[4] == "-" else 1
+    has_time = seconds or fraction
+    signs = {part < 0 for part in (years, months, days) if part}
+    if has_time:
+        signs.add(late < 0)
+    turn = -1 if signs == {True} else 1
+    day_part = "".join(
+        f"{part * turn}{unit}" for part, unit in ((years, "Y"), (months, "M"), (days, "D")) if part
+    )
+    time_part = ""
+    if has_time:
+        sign = "-" if late * turn < 0 else ""
+        time_part = f"T{sign}{seconds}{'.' + fraction if fraction else ''}S"
+    if not day_part and not time_part:
+        return "P0D"
+    return f"{'-' if turn < 0 else ''}P{day_part}{time_part}"
+
+
+# JSON.
+
+_NEWLINES = str.maketrans("\r\n", "  ")
+
+
+def json_raw(text: str) -> Raw:
+    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
+    return Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)
+
+
+_MENDS: dict[Kind, Coercion] = {
+    Kind.JSON: json_raw,
+    Kind.TIME: time_text,
+    Kind.TIME_ZONE: time_text,
+    Kind.INTERVAL: interval_text,
+}
+
+_ELEMENTS: dict[Kind, Coercion] = {
+    **_MENDS,
+    Kind.TEXT: str,
+    Kind.INTEGER: int,
+    Kind.FLOAT: float,
+    Kind.BOOLEAN: lambda text: text == "t",
+    Kind.BYTES: lambda text: bytes.fromhex(text[2:]),
+    Kind.TIMESTAMP: timestamp_text,
+    Kind.TIMESTAMP_ZONE: timestamp_text,
+}
+
+
+def parse_array(text: str, element: Coercion, delimiter: str = ",") -> list[Any]:
+    """PostgreSQL's array text, `{1,NULL,"a b"}`, as a list, of lists if it has more dimensions."""
+    if text.startswith("["):  # bounds other than 1
+        text = text.partition("=")[2]
+    token = _TOKENS.get(delimiter) or _TOKENS.setdefault(delimiter, _token(delimiter))
+    stack: list[list[Any]] = [[]]
+    for found in token.finditer(text):
+        quoted, bare, brace = found.groups()
+        if quoted is not None:
+            stack[-1].append(element(_ESCAPE.sub(r"\1", quoted)))
+        elif bare is not None:
+            stack[-1].append(None if bare == "NULL" else element(bare))
+        elif brace == "{":
+            inner: list[Any] = []
+            stack[-1].append(inner)
+            stack.append(inner)
+        else:
+            stack.pop()
+    return stack[0][0]
+
+
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def _token(delimiter: str) -> re.Pattern[str]:
+    return re.compile(rf'"((?:[^"\\]|\\.)*)"|([^{{}}"{re.escape(delimiter)}]+)|([{{}}])', re.DOTALL)
+
+
+_TOKENS: dict[str, re.Pattern[str]] = {}
+
+
+_PLAIN = (int, Decimal, UUID)
+_DATED = (datetime.datetime, datetime.date, datetime.time)
+
+
+def dump(params: Sequence[Any] | None) -> list[bytes | None]:
+    """The parameters as libpq wants them. Raises: TidegateError ARGUMENT_INVALID,
+    SQL_UNREADABLE."""
+    return [None if value is None else _bytes(_text(value)) for value in params or ()]
+
+
+def encode_statement(text: str) -> bytes:
+    """A statement as libpq wants it. Raises: TidegateError SQL_UNREADABLE."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from None
+    if b"\0" in encoded:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
+    return encoded
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise TidegateError(Code.ARGUMENT_INVALID, "A parameter holds a lone surrogate.") from None
+    if b"\0" in encoded:
+        raise TidegateError(Code.ARGUMENT_INVALID, "PostgreSQL's text cannot hold a NUL character.")
+    return encoded
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, _PLAIN):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if isfinite(value) else _not_finite(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "\\x" + bytes(cast("bytes", value)).hex()
+    if isinstance(value, _DATED):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
+    if isinstance(value, Mapping):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, (list, tuple)):
+        return _array(cast("Sequence[Any]", value))
+    raise TidegateError(
+        Code.ARGUMENT_INVALID,
+        "A parameter has a type that PostgreSQL does not know.",
+        hint="Send null, true, false, numbers, text, lists of these, or an object for JSON.",
+    )
+
+
+def _array(values: Sequence[Any]) -> str:
+    """An array's text, for `= ANY($1)`; a list of objects is JSON."""
+    if any(isinstance(value, Mapping) for value in values):
+        return msgspec.json.encode(values).decode()
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, (list, tuple)):
+        return _array(cast("Sequence[Any]", value))
+    escaped = _text(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _not_finite(value: float) -> str:
+    if isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+_UNKNOWN = Type("")
+
+_LOOKUP = b"""
+SELECT x.oid, x.modifier, pg_catalog.format_type(x.oid, x.modifier), t.typcategory,
+  e.oid, e.typdelim
+FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]),
+  pg_catalog.unnest($2::pg_catalog.int4[])) AS x(oid, modifier)
+JOIN pg_catalog.pg_type AS t ON t.oid = x.oid
+LEFT JOIN pg_catalog.pg_type AS e ON e.typarray = x.oid"""
+
+LOOKUP_MS = 5_000
+MAX_SHAPES = 512
+
+Shape = tuple[tuple[bytes | None, int, int], ...]
+"""Name, type and modifier of each column of a result."""
+
+
+class TypeCache:
+    """The types of one source, by oid and modifier."""
+
+    def __init__(self, open_session: Callable[[], Awaitable[Session]]) -> None:
+        self._open = open_session
+        self._known: dict[tuple[int, int], Type] = {}
+        self._shapes: dict[Shape, tuple[tuple[Column, ...], Reader]] = {}
+
+    async def columns(self, result: PGresult) -> tuple[tuple[Column, ...], Reader]:
+        """The columns of a result and the reader of its rows. Raises: TidegateError."""
+        shape = tuple(
+            [(result.fname(at), result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
+        )
+        found = self._shapes.get(shape)
+        if found is None:
+            if len(self._shapes) >= MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = found = await self._found(shape)
+        return found
+
+    def forget(self) -> None:
+        """Types may have changed."""
+        self._known.clear()
+        self._shapes.clear()
+
+    async def _found(self, shape: Shape) -> tuple[tuple[Column, ...], Reader]:
+        known = self._known
+        keys = [(oid, modifier) for _, oid, modifier in shape]
+        missing = {key for key in keys if key not in known and not self._is_built_in(key)}
+        if missing:
+            await self._learn(missing)
+        types = [known.get(key, _UNKNOWN) for key in keys]
+        names = [(name or b"").decode(errors="replace") for name, _, _ in shape]
+        columns = [column_of(name, type_.name) for name, type_ in zip(names, types, strict=True)]
+        return tuple(columns), Reader(types)
+
+    def _is_built_in(self, key: tuple[int, int]) -> bool:
+        name = name_of(*key)
+        if name is None:
+            return False
+        known = BUILT_IN[key[0]]
+        self._known[key] = Type(name, known.kind, known.array)
+        return True
+
+    async def _learn(self, missing: set[tuple[int, int]]) -> None:
+        """Ask, on a connection of its own: the caller's is in the middle of its rows."""
+        oids, modifiers = zip(*missing, strict=True)
+        session = await self._open()
+        try:
+            params = [_int_array(oids), _int_array(modifiers)]
+            (rows,) = await session.ask((_LOOKUP, params), timeout_ms=LOOKUP_MS)
+        finally:
+            session.line.close()
+        for oid, modifier, name, category, element, delimiter in rows:
+            key = oid, modifier
+            base = BUILT_IN.get(element or oid, _UNKNOWN)
+            is_array = category == "A" and element is not None
+            kind = base.kind if is_array or oid in BUILT_IN else Kind.TEXT
+            self._known[key] = Type(name, kind, is_array, delimiter or ",")
+
+
+def _int_array(numbers: tuple[int, ...]) -> bytes:
+    return ("{" + ",".join(map(str, numbers)) + "}").encode()

@@ -1,7 +1,7 @@
-"""SQLite, by apsw: read-only enforced by SQLite itself, quick statements inline, others in threads.
+"""SQLite, through apsw: read-only enforced by SQLite, quick statements inline, others in threads.
 
-`authorizer` decides what SQLite may do, `plan` what a statement is, `session` runs it on one
-connection, `worker` keeps the threads, `engine` puts them together.
+Beside the ten files of every engine: `inline_executor.py` runs quick statements on the event loop,
+`cost_estimate.py` bounds what one step of a statement can cost, `threads.py` runs all others.
 """
 
 from tidegate.engines.sqlite.engine import SqliteEngine

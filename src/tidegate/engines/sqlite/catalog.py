@@ -1,20 +1,26 @@
-"""Decides what is told of a schema. A fixed number of statements, however many tables."""
+"""Schemas, tables, columns, keys and DDL of a SQLite file.
+
+A fixed number of statements, however many tables there are. The CREATE statements are read for what
+SQLite tells in no other way: the expressions of computed columns, and which tables a virtual table
+may keep rows in.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 import apsw
 from msgspec import structs
 
-from tidegate.calls import Browse
-from tidegate.engines.sqlite.authorizer import Mode
-from tidegate.engines.sqlite.brake import Brake
-from tidegate.engines.sqlite.driver import Rows
-from tidegate.engines.sqlite.session import Session
-from tidegate.errors import Code, GateError
-from tidegate.metadata import (
+from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.inspect import Mode
+from tidegate.engines.sqlite.types import Rows
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import (
     Catalog,
     ColumnInfo,
     Counts,
@@ -25,6 +31,68 @@ from tidegate.metadata import (
     Status,
     Table,
 )
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import Token, lex
+
+_OPENS, _CLOSES = "([{", ")]}"
+
+
+def expressions(text: str) -> dict[str, str]:
+    """Expressions of a table's computed columns by column; empty if they cannot be made out."""
+    try:
+        tokens = lex(text, find("sqlite").lexical_rules)
+    except Refusal:
+        return {}
+    found: dict[str, str] = {}
+    for item in _items(tokens):
+        for number, token in enumerate(item[:-1]):
+            if number and token.key == "AS" and item[number + 1].key == "(":
+                first = item[number + 1]
+                found[item[0].text] = text[first.at : _end(item[number + 1 :])]
+                break
+    return found
+
+
+def sources(text: str, names: Mapping[str, str]) -> Iterable[str]:
+    """The tables that a virtual table's arguments name, perhaps in a string: too many rather than
+    too few. `names` are the known ones by their lower-case form."""
+    lowered = text.lower()
+    arguments = lowered[lowered.find("using") :]
+    words = set(re.findall(r"\w+", arguments))
+    for lower, name in names.items():
+        plain = lower.isidentifier()
+        if lower in words if plain else lower in arguments:
+            yield name
+
+
+def _items(tokens: list[Token]) -> list[list[Token]]:
+    """What stands between the commas of the outermost brackets."""
+    items: list[list[Token]] = []
+    depth = 0
+    for token in tokens:
+        depth -= token.key in _CLOSES
+        if depth == 0 and token.key == ")":
+            break
+        if depth == 1 and token.key == ",":
+            items.append([])
+        elif depth:
+            items[-1].append(token)
+        elif token.key == "(":
+            items.append([])
+        depth += token.key in _OPENS
+    return [item for item in items if item]
+
+
+def _end(tokens: list[Token]) -> int:
+    """Where the brackets end that the first of these tokens opens."""
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if depth == 0:
+            return token.at + 1
+    return tokens[-1].at
+
 
 SCHEMA = "main"
 
@@ -58,13 +126,17 @@ _GENERATED = {2: "generated virtual", 3: "generated stored"}
 
 
 def describe(
-    session: Session, brake: Brake, request: Browse, status: Status, identity: str
+    session: Session,
+    progress_handler: ProgressHandler,
+    request: Browse,
+    status: Status,
+    identity: str,
 ) -> Description:
-    """Answer a Browse that needs the database. Raises: GateError TABLE_UNKNOWN, LIMIT_TIME."""
+    """Answer a Browse that needs the database. Raises: TidegateError TABLE_UNKNOWN, LIMIT_TIME."""
     # OBSERVE, since a virtual table may prepare changes of its own while it is connected.
-    with session.stepping(brake), session.mode(Mode.OBSERVE):
+    with session.stepping(progress_handler), session.mode(Mode.OBSERVE):
         if request.schema not in (None, SCHEMA):
-            raise GateError(
+            raise TidegateError(
                 Code.TABLE_UNKNOWN,
                 f"There is no schema `{request.schema}`.",
                 hint="SQLite has the one schema `main`.",
@@ -76,14 +148,14 @@ def describe(
         return _catalog(session, request, status, identity)
 
 
-def stamp(session: Session, identity: str) -> str:
+def schema_version(session: Session, identity: str) -> str:
     """The schema's version and the file's identity. Raises: apsw.Error."""
     version = session.connection.execute("PRAGMA schema_version").fetchall()
     return f"{identity}.{version[0][0]}"
 
 
 def _catalog(session: Session, request: Browse, status: Status, identity: str) -> Catalog:
-    mark = stamp(session, identity)
+    mark = schema_version(session, identity)
     listed = _all(session, _TABLES)
     names = {row[0].lower(): row[0] for row in listed}
     only = None
@@ -152,7 +224,7 @@ def _read_makings(
     computed = {name for name, known in columns.items() if any(each.extra for each in known)}
     if not virtual and not computed:
         return {}
-    from tidegate.engines.sqlite.makings import expressions, sources
+    from tidegate.engines.sqlite.catalog import expressions, sources
 
     reads: dict[str, list[str]] = {}
     for name, text in _all(session, _MAKINGS):
@@ -271,13 +343,13 @@ def _counts(session: Session, table: str | None) -> Counts:
 
 
 def _known(session: Session, table: str) -> str:
-    """A table's name as the catalog spells it. Raises: GateError TABLE_UNKNOWN."""
+    """A table's name as the catalog spells it. Raises: TidegateError TABLE_UNKNOWN."""
     names = {row[0].lower(): row[0] for row in _all(session, _TABLES)}
     found = names.get(table.lower())
     if found is None:
         near = difflib.get_close_matches(table.lower(), names, 3)
         hint = f"Did you mean {', '.join(names[name] for name in near)}?" if near else None
-        raise GateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
+        raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
     return found
 
 

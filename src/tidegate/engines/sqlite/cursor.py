@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from tidegate.cancellation import Cancellation
-from tidegate.engines.api import Row, Sink
-from tidegate.engines.sqlite.brake import Brake
-from tidegate.engines.sqlite.driver import Rows
-from tidegate.engines.sqlite.errand import Errand
-from tidegate.engines.sqlite.execution import Execution
-from tidegate.engines.sqlite.session import Session
-from tidegate.engines.sqlite.worker import Pool, Worker
-from tidegate.pages import Column
+from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.threads import Pool, ThreadStatement, Worker
+from tidegate.engines.sqlite.transaction import Execution
+from tidegate.engines.sqlite.types import Rows
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.results import Column
 
 FIRST_ROWS = 512
 """Rows that come back with the start of a statement: most results need one hop."""
@@ -38,11 +36,11 @@ class ReadyCursor:
         self._next = first + max_rows
         return list(self._rows[first : self._next])
 
-    async def pour(self, sink: Sink) -> None:
+    async def fetch_into(self, sink: RowCollector) -> None:
         rows = self._rows
-        while wanted := sink.wanted:
+        while wanted := sink.remaining:
             first, self._next = self._next, self._next + wanted
-            sink.add(rows[first : self._next] if first or len(rows) > wanted else rows)
+            sink.write(rows[first : self._next] if first or len(rows) > wanted else rows)
 
     async def close(self) -> None:
         self._next = len(self._rows)
@@ -58,9 +56,9 @@ class StreamCursor:
         self,
         pool: Pool,
         worker: Worker,
-        brake: Brake,
+        progress_handler: ProgressHandler,
         cancellation: Cancellation,
-        running: set[Errand],
+        running: set[ThreadStatement],
     ) -> None:
         self.columns: tuple[Column, ...] = ()
         self.affected = 0
@@ -68,7 +66,9 @@ class StreamCursor:
         self._execution: Execution | None = None
         self._ready: Rows = []
         self._next = 0
-        self._errand = Errand(pool, worker, brake, cancellation, running, self._finish)
+        self._running = ThreadStatement(
+            pool, worker, progress_handler, cancellation, running, self._finish
+        )
 
     async def begin(self, start: Callable[[Session], Execution], max_rows: int) -> None:
         """Start the statement and read its first rows. It has ended if this raises."""
@@ -84,7 +84,7 @@ class StreamCursor:
             self.columns = execution.columns
             return rows
 
-        self._ready = await self._errand.do(work)
+        self._ready = await self._running.do(work)
         self._note_end()
 
     async def fetch(self, max_rows: int) -> list[Row]:
@@ -93,25 +93,25 @@ class StreamCursor:
         while len(rows) < max_rows and execution is not None and not execution.done:
             rest = max_rows - len(rows)
             wanted = rest if execution.writes else max(rest, READ_AHEAD)
-            self._ready = await self._errand.do(lambda _, n=wanted: execution.read(n))
+            self._ready = await self._running.do(lambda _, n=wanted: execution.read(n))
             self._next = 0
             self._note_end()
             rows += self._taken(rest)
         return rows
 
-    async def pour(self, sink: Sink) -> None:
-        while self._next < len(self._ready) and (wanted := sink.wanted):
-            sink.add(self._taken(wanted))
+    async def fetch_into(self, sink: RowCollector) -> None:
+        while self._next < len(self._ready) and (wanted := sink.remaining):
+            sink.write(self._taken(wanted))
         execution = self._execution
-        if execution is not None and not execution.done and sink.wanted:
-            await self._errand.do(lambda _: execution.pour(sink))
+        if execution is not None and not execution.done and sink.remaining:
+            await self._running.do(lambda _: execution.fetch_into(sink))
             self._note_end()
-        if sink.wanted:
-            sink.add(())
+        if sink.remaining:
+            sink.write(())
 
     async def close(self) -> None:
         self._ready = []
-        await self._errand.close()
+        await self._running.close()
 
     def _taken(self, max_rows: int) -> Rows:
         first, self._next = self._next, self._next + max_rows
@@ -120,7 +120,7 @@ class StreamCursor:
     def _note_end(self) -> None:
         if self._execution is not None and self._execution.done:
             self.affected = self._execution.affected
-            self._errand.done()
+            self._running.done()
 
     def _finish(self, _: Session) -> None:
         if self._execution is not None:

@@ -1,50 +1,54 @@
-"""Decides where a statement runs: at once on the event loop, or on a worker's thread.
+"""SQLite behind the engine interface: a statement runs inline on the event loop, or in a thread.
 
-A hop to a thread costs ten times what a point query costs. So a statement whose program is tame is
-first tried here, within a budget of about a millisecond; what does not end well in it runs on a
-worker and is remembered. `docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
+A hop to a thread costs ten times what a point query costs. So a statement with a simple program is
+first tried inline, within a budget of about a millisecond; what does not end well in it runs in a
+thread and is remembered. `docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import ClassVar, TypeVar
 
 import apsw
 
-from tidegate.calls import Explain
-from tidegate.cancellation import NEVER, Cancellation
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.faults import closed
-from tidegate.engines.identities import refuse_identity
-from tidegate.engines.rehearsal import UNREAD, unfit
-from tidegate.engines.requests import check_wanted, describable, rehearsable, runnable
+from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.errors import closed
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    dry_run_query_of,
+    query_of,
+)
+from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
-from tidegate.engines.sqlite.brake import Brake
+from tidegate.engines.sqlite.connection import ProgressHandler, Session
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
-from tidegate.engines.sqlite.errand import Errand
-from tidegate.engines.sqlite.execution import Execution
-from tidegate.engines.sqlite.lane import Lane
-from tidegate.engines.sqlite.plan import Plan, Plans
-from tidegate.engines.sqlite.rehearsal import rehearse
-from tidegate.engines.sqlite.session import Session
-from tidegate.engines.sqlite.source import check_writable, identity_of, read_url
-from tidegate.engines.sqlite.spill import SpillWatch
-from tidegate.engines.sqlite.study import study
-from tidegate.engines.sqlite.worker import Pool
-from tidegate.engines.url import FileUrl
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Databases, Description, Status
-from tidegate.permits import Permit
-from tidegate.sources import Source
-from tidegate.sql.outline import outline
-from tidegate.statements import Effect, Judgement, Rehearsal, Statement
+from tidegate.engines.sqlite.dry_run import run_dry
+from tidegate.engines.sqlite.inline_executor import InlineExecutor
+from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
+from tidegate.engines.sqlite.threads import Pool, TempSpaceLimit, ThreadStatement
+from tidegate.engines.sqlite.transaction import Execution
+from tidegate.engines.sqlite.url import check_writable, identity_of, read_url
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain
+from tidegate.model.schema import Databases, Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.dml_parser import parse_dml
 
 READERS = 8
 CACHED_TEXT = 32_768
 QUICK_S = 0.0003
 SLOW_S = 0.002
 WAIT_S = 10.0
+CHECKED_S = 0.0001
+"""How long a look at the file holds, so that the steps of one call share it."""
 
 Answer = TypeVar("Answer")
 
@@ -56,15 +60,16 @@ class SqliteEngine:
         explains_as_json=False, inspects=True, schemas=False, rehearses=True
     )
 
-    def __init__(self, file: FileUrl, lane: Session, readers: Pool, writer: Pool) -> None:
+    def __init__(self, file: FileUrl, inline: Session, readers: Pool, writer: Pool) -> None:
         self._file = file
         self._identity = identity_of(file)
+        self._checked_until = 0.0
         self._readers = readers
         self._writer = writer
-        self._plans = Plans()
-        self._lane = Lane(file, lane, self._plans)
-        self._running: set[Errand] = set()
-        self._spills = SpillWatch(self._running)
+        self._plans = StatementCache()
+        self._inline = InlineExecutor(file, inline, self._plans)
+        self._running: set[ThreadStatement] = set()
+        self._spills = TempSpaceLimit(self._running)
         self._closed = False
         self._status = Status(
             database=file.name,
@@ -80,12 +85,12 @@ class SqliteEngine:
         writer = Pool(lambda: Session(file, writes=True), 1, f"{name}-writer")
         worker = await readers.take(WAIT_S)
         try:
-            lane = await worker.submit(lambda _: Session(file, lane=True))
+            inline = await worker.submit(lambda _: Session(file, inline=True))
         except BaseException:
             await readers.close()
             raise
         readers.give(worker)
-        return cls(file, lane, readers, writer)
+        return cls(file, inline, readers, writer)
 
     @property
     def status(self) -> Status:
@@ -99,7 +104,7 @@ class SqliteEngine:
         self._check_open()
         try:
             return (await self._plan(statement.text)).judgement
-        except GateError as error:
+        except TidegateError as error:
             if error.code is Code.SQL_MULTIPLE:
                 return Judgement(
                     effect=Effect.UNKNOWN,
@@ -111,29 +116,29 @@ class SqliteEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = runnable(permit)
+        request = query_of(permit)
         self._check_open()
-        check_wanted(cancellation)
+        check_cancelled(cancellation)
         statement = request.statement
         plan = self._plans.get(statement.text) or await self._plan(statement.text)
         explain = isinstance(request, Explain)
         _check_permit(permit, plan, explain)
         statement = _check_parameters(plan, statement, explain)
-        if plan.inline and not explain and self._lane.ready:
-            done = self._lane.attempt(plan, statement)
+        if plan.inline and not explain and self._inline.ready:
+            done = self._inline.attempt(plan, statement)
             if done is not None:
                 columns, rows, seconds = done
                 if seconds > SLOW_S:
                     plan.inline = False
                 return ReadyCursor(columns, rows)
             plan.inline = False
-            await self._lane.renew(self._readers)
+            await self._inline.renew(self._readers)
         return await self._run_in_worker(permit, plan, statement, cancellation, explain)
 
     async def _run_in_worker(
         self,
         permit: Permit,
-        plan: Plan,
+        plan: CachedStatement,
         statement: Statement,
         cancellation: Cancellation,
         explain: bool,
@@ -142,14 +147,14 @@ class SqliteEngine:
         if writes:
             check_writable(self._file)
         pool = self._writer if writes else self._readers
-        brake = Brake(permit.limits.timeout_s)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
         worker = await pool.take(permit.limits.timeout_s)
-        cursor = StreamCursor(pool, worker, brake, cancellation, self._running)
+        cursor = StreamCursor(pool, worker, progress_handler, cancellation, self._running)
         if not writes:
             self._spills.wake()
         await cursor.begin(
             lambda session: Execution(
-                session, plan, statement, brake, writes=writes, explain=explain
+                session, plan, statement, progress_handler, writes=writes, explain=explain
             ),
             permit.limits.max_rows + 1,
         )
@@ -159,15 +164,15 @@ class SqliteEngine:
             plan.inline = plan.tame or plan.steady
         return cursor
 
-    async def rehearse(self, permit: Permit, cancellation: Cancellation) -> Rehearsal:
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         refuse_identity(permit)
-        request = rehearsable(permit)
+        request = dry_run_query_of(permit)
         self._check_open()
         check_writable(self._file)
         text = request.statement.text
-        found = outline(text, "sqlite")
+        found = parse_dml(text, "sqlite")
         if isinstance(found, str):
-            return Rehearsal(reason=found)
+            return DryRun(reason=found)
         refused = unfit(found, request.statement.params)
         if refused is not None:
             return refused
@@ -175,82 +180,91 @@ class SqliteEngine:
         _check_permit(permit, plan, False)
         if found.query.text and not (await self._plan(found.query.text)).reads:
             return UNREAD
-        brake = Brake(permit.limits.timeout_s)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
         worker = await self._writer.take(permit.limits.timeout_s)
-        errand = Errand(self._writer, worker, brake, cancellation, self._running)
-        answer = await errand.do(
-            lambda session: rehearse(
-                session, brake, request.statement, found, permit.limits.max_rows
+        running = ThreadStatement(
+            self._writer, worker, progress_handler, cancellation, self._running
+        )
+        answer = await running.do(
+            lambda session: run_dry(
+                session, progress_handler, request.statement, found, permit.limits.max_rows
             )
         )
-        errand.done()
+        running.done()
         return answer
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
-        request = describable(permit)
+        request = describe_of(permit)
         self._check_open()
         if request.aspect == "status":
             return self._status
         if request.aspect == "databases":
             return Databases((self._status.database,))
-        brake = Brake(permit.limits.timeout_s)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
 
         def work(session: Session) -> Description:
-            return catalog.describe(session, brake, request, self._status, self._identity)
+            return catalog.describe(
+                session, progress_handler, request, self._status, self._identity
+            )
 
-        return await self._ask(brake, cancellation, work)
+        return await self._ask(progress_handler, cancellation, work)
 
-    async def stamp(self) -> str:
+    async def schema_version(self) -> str:
         self._check_open()
-        stamp = self._lane.stamp(self._identity)
+        stamp = self._inline.schema_version(self._identity)
         if stamp is not None:
             return stamp
-        brake = Brake(WAIT_S)
+        progress_handler = ProgressHandler(WAIT_S)
         identity = self._identity
 
         def work(session: Session) -> str:
-            with session.stepping(brake):
-                return catalog.stamp(session, identity)
+            with session.stepping(progress_handler):
+                return catalog.schema_version(session, identity)
 
-        return await self._ask(brake, NEVER, work)
+        return await self._ask(progress_handler, NEVER, work)
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         self._spills.close()
-        for errand in list(self._running):
-            errand.stop("closed")
+        for running in list(self._running):
+            running.stop("closed")
         await self._readers.close()
         await self._writer.close()
-        self._lane.close()
+        self._inline.close()
 
     async def _ask(
-        self, brake: Brake, cancellation: Cancellation, work: Callable[[Session], Answer]
+        self,
+        progress_handler: ProgressHandler,
+        cancellation: Cancellation,
+        work: Callable[[Session], Answer],
     ) -> Answer:
         """Have a worker answer one question."""
-        worker = await self._readers.take(brake.timeout_s)
-        errand = Errand(self._readers, worker, brake, cancellation, self._running)
-        answer = await errand.do(work)
-        errand.done()
+        worker = await self._readers.take(progress_handler.timeout_s)
+        running = ThreadStatement(
+            self._readers, worker, progress_handler, cancellation, self._running
+        )
+        answer = await running.do(work)
+        running.done()
         return answer
 
-    async def _plan(self, text: str) -> Plan:
+    async def _plan(self, text: str) -> CachedStatement:
         """What the text is: from the cache, or by having SQLite prepare it."""
         plan = self._plans.get(text)
         if plan is not None:
             return plan
-        plan = self._lane.study(text)
+        plan = self._inline.study(text)
         if plan is None:
-            await self._lane.renew(self._readers)
-            brake = Brake(WAIT_S)
+            await self._inline.renew(self._readers)
+            progress_handler = ProgressHandler(WAIT_S)
 
-            def work(session: Session) -> Plan:
-                with session.stepping(brake):
-                    return study(session, text)
+            def work(session: Session) -> CachedStatement:
+                with session.stepping(progress_handler):
+                    return prepare(session, text)
 
-            plan = await self._ask(brake, NEVER, work)
+            plan = await self._ask(progress_handler, NEVER, work)
         if len(text) <= CACHED_TEXT:
             self._plans.put(text, plan)
         return plan
@@ -259,18 +273,22 @@ class SqliteEngine:
         """See that the file is still the one that was opened; open a new one in its place."""
         if self._closed:
             raise closed()
+        now = perf_counter()
+        if now < self._checked_until and self._inline.present:
+            return
         identity = identity_of(self._file)
-        if identity == self._identity and self._lane.present:
+        self._checked_until = now + CHECKED_S
+        if identity == self._identity and self._inline.present:
             return
         self._plans.clear()
         self._readers.renew()
         self._writer.renew()
-        self._lane.reopen()
+        self._inline.reopen()
         self._identity = identity
 
 
-def _check_permit(permit: Permit, plan: Plan, explain: bool) -> None:
-    """Fail closed if SQLite sees more than the permit allows. Raises: GateError POLICY_*."""
+def _check_permit(permit: Permit, plan: CachedStatement, explain: bool) -> None:
+    """Fail closed if SQLite sees more than the permit allows. Raises: TidegateError POLICY_*."""
     judgement = plan.judgement
     if judgement.code is None and (explain or judgement.effect <= permit.effect):
         return
@@ -278,16 +296,16 @@ def _check_permit(permit: Permit, plan: Plan, explain: bool) -> None:
         code = Code.SQL_FUNCTION
     else:
         code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
-    raise GateError(code, judgement.reason, details={"effect": judgement.effect.label})
+    raise TidegateError(code, judgement.reason, details={"effect": judgement.effect.label})
 
 
-def _check_parameters(plan: Plan, statement: Statement, explain: bool) -> Statement:
+def _check_parameters(plan: CachedStatement, statement: Statement, explain: bool) -> Statement:
     given = 0 if statement.params is None else len(statement.params)
     if given == plan.parameters:
         return statement
     if explain and given == 0:
         return Statement(statement.text, (None,) * plan.parameters)
-    raise GateError(
+    raise TidegateError(
         Code.ARGUMENT_INVALID,
         f"The statement has {plan.parameters} placeholders, and {given} parameters were given.",
     )

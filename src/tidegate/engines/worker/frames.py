@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 Body = TypeVar("Body")
 
@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fault(msgspec.Struct, frozen=True, array_like=True):
-    """A GateError on its way."""
+    """A TidegateError on its way."""
 
     code: str
     message: str
@@ -45,11 +45,11 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
     details: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, error: GateError) -> Fault:
+    def of(cls, error: TidegateError) -> Fault:
         return cls(error.code.value, error.message, error.hint, error.details)
 
-    def error(self) -> GateError:
-        return GateError(Code(self.code), self.message, hint=self.hint, details=self.details)
+    def error(self) -> TidegateError:
+        return TidegateError(Code(self.code), self.message, hint=self.hint, details=self.details)
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):

@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from tidegate.engines.faults import closed
+from tidegate.engines.common.errors import closed
 from tidegate.engines.worker.process import WorkerProcess
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 
 class Pool:
@@ -31,8 +31,8 @@ class Pool:
     async def take(self, timeout_s: float) -> WorkerProcess:
         """A live worker for the caller alone.
 
-        Raises: GateError SOURCE_BUSY after `timeout_s`, SOURCE_NOT_CONNECTED when closed, and what
-        starting one raises.
+        Raises: TidegateError SOURCE_BUSY after `timeout_s`, SOURCE_NOT_CONNECTED when closed, and
+        what starting one raises.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         while not self._closed:
@@ -92,7 +92,7 @@ class Pool:
         try:
             await asyncio.wait_for(waiter, max(0.0, deadline - loop.time()))
         except TimeoutError:
-            raise GateError(
+            raise TidegateError(
                 Code.SOURCE_BUSY, f"All {self._size} workers of this source are busy."
             ) from None
         except asyncio.CancelledError:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ from tidegate.engines.worker.frames import (
     frame,
     pack,
 )
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
@@ -60,14 +61,31 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     async def start(cls, module: str, setup: Any) -> WorkerProcess:
         """Start `python -m module`, away from the working directory's modules, and set it up.
 
-        Raises: GateError SOURCE_UNREACHABLE if the process does not start or answer.
+        Raises: TidegateError SOURCE_UNREACHABLE if the process does not start or answer.
+        """
+        command = (sys.executable, "-P", "-m", module)
+        return await cls.start_command(command, setup, f"Run `python -m {module}` to see why.")
+
+    @classmethod
+    async def start_command(
+        cls,
+        command: Sequence[str],
+        setup: Any,
+        hint: str,
+        environment_names: Sequence[str] = (),
+    ) -> WorkerProcess:
+        """Start any program that speaks the frames of `frames.py` on its stdin and stdout, such as
+        a JVM, and send it `setup`. It gets `ENVIRONMENT` and the variables named beside it.
+
+        Raises: TidegateError SOURCE_UNREACHABLE, with `hint` if the process does not answer.
         """
         worker = cls()
-        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        names = (*ENVIRONMENT, *environment_names)
+        environment = {name: os.environ[name] for name in names if name in os.environ}
         try:
             await worker._loop.subprocess_exec(
                 lambda: worker,
-                *(sys.executable, "-P", "-m", module),
+                *command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -75,7 +93,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 start_new_session=True,
             )
         except OSError as error:
-            raise GateError(
+            raise TidegateError(
                 Code.SOURCE_UNREACHABLE,
                 "No process could be started for the driver.",
                 hint="Check the limits on processes and memory.",
@@ -84,12 +102,12 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             await asyncio.wait_for(worker.send("setup", setup), START_S)
         except BaseException as error:
             worker.kill()
-            if not isinstance(error, (GateError, TimeoutError)):
+            if not isinstance(error, (TidegateError, TimeoutError)):
                 raise
-            raise GateError(
+            raise TidegateError(
                 Code.SOURCE_UNREACHABLE,
                 "The driver's process did not come up.",
-                hint=f"Run `python -m {module}` to see why.",
+                hint=hint,
             ) from error
         return worker
 
@@ -108,7 +126,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     def send(self, verb: str, body: Any = None) -> asyncio.Future[msgspec.Raw]:
-        """Ask; the future has the packed answer, or the GateError.
+        """Ask; the future has the packed answer, or the TidegateError.
 
         Raises: UnicodeEncodeError, TypeError if the body cannot be packed.
         """
@@ -197,9 +215,9 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         pipe.write(frame(request))
 
 
-def lost() -> GateError:
+def lost() -> TidegateError:
     """The error of a statement whose worker died under it."""
-    return GateError(
+    return TidegateError(
         Code.SOURCE_UNREACHABLE,
         "The driver's process ended while it had the statement.",
         hint="Nothing was run again. Look whether a change took effect, then retry.",

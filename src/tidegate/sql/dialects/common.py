@@ -1,8 +1,11 @@
 """What the dialects share: keywords that stand before a bracket, words that give a change away,
-functions of the SQL standard. Data only.
+functions of the SQL standard, views that describe a database.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 from tidegate.sql.dialects.model import words
 
@@ -99,3 +102,37 @@ or what cannot follow one: a table must not be taken for a clause, and be overlo
 
 PREDICATES = words("= < > <= >= <> != + - * / %")
 """Operators that every dialect has."""
+
+INFORMATION_SCHEMA = words("""
+    check_constraints columns constraint_column_usage constraint_table_usage domains
+    key_column_usage parameters referential_constraints routines schemata sequences
+    table_constraints tables triggers views
+    """)
+"""Views of the SQL standard that describe a database and hold no values of columns."""
+
+PG_CATALOG = words("""
+    pg_am pg_attrdef pg_attribute pg_cast pg_class pg_collation pg_constraint pg_database pg_depend
+    pg_description pg_enum pg_extension pg_foreign_table pg_index pg_indexes pg_inherits pg_language
+    pg_matviews pg_namespace pg_opclass pg_operator pg_partitioned_table pg_policies pg_policy
+    pg_proc pg_range pg_roles pg_rules pg_sequence pg_settings pg_tables pg_tablespace
+    pg_timezone_abbrevs pg_timezone_names pg_trigger pg_type pg_user pg_views
+    """)
+"""Tables of PostgreSQL's catalogue that describe a database and hold no values of columns."""
+
+
+def spelled_duration(value: Any) -> Any:
+    """An ISO 8601 duration in words that PostgreSQL and DuckDB read; other values as they are."""
+    found = re.fullmatch(DURATION, value, re.ASCII) if isinstance(value, str) else None
+    if found is None:
+        return value
+    sign = found[1]
+    shown = [
+        f"{part.removeprefix('-') if sign and part.startswith('-') else sign + part} {unit}"
+        for part, unit in zip(found.groups()[1:], _UNITS, strict=True)
+        if part is not None
+    ]
+    return " ".join(shown)
+
+
+DURATION = r"(-?)P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(-?\d+(?:\.\d+)?)S)?"
+_UNITS = ("years", "months", "days", "seconds")

@@ -5,7 +5,7 @@ everywhere, and whatever databases read differently is refused.
 from __future__ import annotations
 
 from tidegate.sql.dialects.common import PREDICATES, STANDARD, TYPES
-from tidegate.sql.dialects.model import Dialect, Lexis, words
+from tidegate.sql.dialects.model import Dialect, LexicalRules, words
 
 _VERBS = words("""
     ALTER ANALYZE ATTACH BACKUP BEGIN BULK CALL CHECKPOINT COMMIT COPY CREATE DBCC DEALLOCATE
@@ -107,7 +107,7 @@ _RESPELLINGS = (
 DIALECT = Dialect(
     name="default",
     parser="",
-    lexis=Lexis(
+    lexical_rules=LexicalRules(
         operators=PREDICATES | frozenset({"||"}),
         parameters=r"\?|:[A-Za-z_][A-Za-z0-9_]*+|@@?[A-Za-z_][A-Za-z0-9_]*+",
         comments="ambiguous",
@@ -160,4 +160,5 @@ DIALECT = Dialect(
     assigns=True,
     reads_files=True,
     remotes=True,
+    explains_queries_only=True,
 )

@@ -4,8 +4,12 @@ files, run SQL given as text, or change a state.
 
 from __future__ import annotations
 
-from tidegate.sql.dialects.common import TYPES
-from tidegate.sql.dialects.model import Dialect, Lexis, words
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from tidegate.sql.dialects.common import INFORMATION_SCHEMA, PG_CATALOG, TYPES, spelled_duration
+from tidegate.sql.dialects.model import Dialect, LexicalRules, Write, words
 
 _FUNCTIONS = words("""
     abs acos acosh add age ago alias any_value approx_count_distinct approx_quantile approx_top_k
@@ -139,10 +143,87 @@ _ROOTS = {
     "DROP": "drop",
 }
 
-DIALECT = Dialect(
+
+class _Duckdb(Dialect, frozen=True):
+    """DuckDB's own spellings. Its types nest."""
+
+    def bytes_literal(self, value: bytes) -> str:
+        return f"from_hex('{value.hex()}')"
+
+    def array(self, values: Sequence[Any]) -> str:
+        return f"[{', '.join(map(self.literal, values))}]"
+
+    def export_writer(self, kind: str, as_text: Callable[[Any], str | None]) -> Write | None:
+        if kind == "INTERVAL":
+            return lambda value: self.literal(spelled_duration(value))
+        if kind.startswith(("DATE", "TIMESTAMP")) and not kind.endswith("]"):
+            return lambda value: self.literal(_ancient(value))
+        if kind == "TIME WITH TIME ZONE":
+            return lambda value: self.literal(_offset(value))
+        if kind.endswith("]"):
+            inner = self._writer(kind[: kind.rindex("[")], as_text)
+            return lambda value: self._list(value, inner)
+        if kind.startswith("STRUCT(") and kind.endswith(")"):
+            fields = [self._writer(_behind_name(part), as_text) for part in _parts(kind[7:-1])]
+            return lambda value: self._struct(value, fields)
+        if kind.startswith("MAP(") and kind.endswith(")"):
+            keys, values = [self._writer(part, as_text) for part in _parts(kind[4:-1])]
+            return lambda value: self._map(value, keys, values)
+        return None
+
+    def _writer(self, kind: str, as_text: Callable[[Any], str | None]) -> Write:
+        return self.export_writer(kind, as_text) or self.literal
+
+    def _list(self, value: Any, inner: Write) -> str:
+        return "NULL" if value is None else f"[{', '.join(map(inner, value))}]"
+
+    def _struct(self, value: Any, fields: Sequence[Write]) -> str:
+        if not isinstance(value, Mapping):
+            return self.literal(value)
+        pairs = zip(cast("Mapping[str, Any]", value).items(), fields, strict=True)
+        shown = [f"{self.literal(name)}: {write(inner)}" for (name, inner), write in pairs]
+        return "{" + ", ".join(shown) + "}"
+
+    def _map(self, value: Any, keys: Write, values: Write) -> str:
+        if not isinstance(value, Mapping):
+            return self.literal(value)
+        pairs = cast("Mapping[Any, Any]", value)
+        return f"MAP({self._list(list(pairs), keys)}, {self._list(list(pairs.values()), values)})"
+
+
+def _parts(inside: str) -> list[str]:
+    """What commas part, outside of parentheses and quotes."""
+    parts, depth, quoted = [""], 0, False
+    for sign in inside:
+        quoted ^= sign == '"'
+        if not quoted:
+            depth += (sign in "([") - (sign in ")]")
+            if sign == "," and not depth:
+                parts.append("")
+                continue
+        parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def _behind_name(field: str) -> str:
+    """The type of a field: `"a b" INTEGER` or `a INTEGER`."""
+    found = re.match(r'(?:"(?:[^"]|"")*"|\S+)\s+', field)
+    return field[found.end() :] if found else field
+
+
+def _offset(value: Any) -> Any:
+    return f"{value[:-1]}+00" if isinstance(value, str) and value.endswith("Z") else value
+
+
+def _ancient(value: Any) -> Any:
+    return f"{value[:-2]}(BC)" if isinstance(value, str) and value.endswith(" BC") else value
+
+
+DIALECT = _Duckdb(
     name="duckdb",
+    plain_selects=True,
     parser="duckdb",
-    lexis=Lexis(
+    lexical_rules=LexicalRules(
         operators=_OPERATORS,
         operator_runs=True,
         parameters=r"\$[A-Za-z0-9_]++",
@@ -169,4 +250,24 @@ DIALECT = Dialect(
     respellings=(("USING KEY ( * )", ""),),
     methods=True,
     reads_files=True,
+    title="DuckDB",
+    in_files=True,
+    database_as_schema=True,
+    numbered_parameters=True,
+    selects_into=False,
+    describes_in_queries=True,
+    show_describes=True,
+    fence=" LIMIT 9223372036854775807",
+    system_tables={
+        "pg_catalog": PG_CATALOG,
+        "information_schema": INFORMATION_SCHEMA,
+        "": words("""
+    duckdb_columns duckdb_constraints duckdb_databases duckdb_indexes duckdb_schemas duckdb_tables
+    duckdb_types duckdb_views pragma_database_list sqlite_master sqlite_schema
+    """),
+    },
+    system_schema="pg_catalog",
+    table_clauses=frozenset({"sample", "pivots"}),
+    table_macros=words("histogram histogram_values"),
+    masked_shows=words("TABLES ALL DATABASES SCHEMAS"),
 )

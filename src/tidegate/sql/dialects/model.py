@@ -1,10 +1,20 @@
-"""The shape of a dialect's tables. Says what there is to know, not what any database does."""
+"""The shape of a dialect: data about its syntax, and how it writes names, values and masks.
+
+The methods here follow standard SQL. A dialect that differs overrides them in its own module.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Literal, cast
 
 import msgspec
+
+Write = Callable[[Any], str]
+"""Writes a value as a literal."""
 
 
 def words(block: str) -> frozenset[str]:
@@ -12,7 +22,7 @@ def words(block: str) -> frozenset[str]:
     return frozenset(block.split())
 
 
-class Lexis(msgspec.Struct, frozen=True):
+class LexicalRules(msgspec.Struct, frozen=True):
     """How a dialect's text falls into tokens.
 
     `operators` are those that call only the database's own code; with `operator_runs` adjacent
@@ -61,11 +71,13 @@ class Dialect(msgspec.Struct, frozen=True):
     first.
     `worded` maps functions whose arguments are parted by words to some that have commas. With
     `remotes` a name with `@` behind it is looked for in another database.
+
+    The fields from `title` on are documented one by one.
     """
 
     name: str
     parser: str
-    lexis: Lexis
+    lexical_rules: LexicalRules
     roots: dict[str, str]
     functions: frozenset[str]
     bare_functions: frozenset[str] = frozenset()
@@ -93,3 +105,183 @@ class Dialect(msgspec.Struct, frozen=True):
     assigns: bool = False
     reads_files: bool = False
     remotes: bool = False
+    title: str = ""
+    """The product's name."""
+    titles: dict[str, str] = {}
+    """Other names by the scheme of a source's URL."""
+    in_files: bool = False
+    """A database is a local file, without a server."""
+
+    # Names.
+    quote_mark: str = '"'
+    folds_quoted: bool = True
+    """Quoted names are compared without regard to case."""
+    database_prefix: bool = True
+    """A table may be called `database.schema.table`."""
+    database_as_schema: bool = False
+    """`database.table` means a table of the default schema."""
+    dummy_tables: frozenset[str] = frozenset()
+    """Names that stand for one row without columns."""
+
+    # Parameters.
+    variable_sigil: str = ""
+    """Begins the name of a session's variable, which the lexer takes for a parameter."""
+    numbered_parameters: bool = False
+    """`$2` takes the second parameter."""
+
+    # Statements.
+    selects_into: bool = True
+    """SELECT ... INTO writes its result."""
+    plain_selects: bool = False
+    """Its plain queries are those of `sql/select_grammar.py`."""
+    ctes_see_all: bool = False
+    """A common table expression sees itself and later ones without RECURSIVE."""
+    in_reads_tables: bool = False
+    """`IN name` reads a table."""
+    update_or: bool = False
+    """UPDATE OR IGNORE and its like."""
+    values_parses: bool = True
+    """The parser knows VALUES as a statement of this dialect."""
+    table_engines: frozenset[str] = frozenset()
+    """Storage engines that keep rows in the database's own files, where ENGINE chooses one."""
+    view_options: bool = False
+    """ALGORITHM and SQL SECURITY may precede VIEW."""
+    with_before_change: bool = True
+    """A change may begin with WITH."""
+    explains_tables: bool = False
+    """EXPLAIN of a table describes its columns."""
+    explains_queries_only: bool = False
+    explain_creates: bool = False
+    """Planning a CREATE already makes schemas for temporary objects."""
+    describes_in_queries: bool = False
+    """DESCRIBE and SUMMARIZE may stand in the place of a table."""
+    show_describes: bool = False
+    """SHOW of anything that is not in `shows` describes it."""
+
+    # Masks and row filters.
+    fence: str = ""
+    """Ends a derived table with a filter. It keeps the database from evaluating the caller's
+    conditions before the filter: they would see hidden rows, and could reveal them by failing.
+    Empty if the dialect has no masks."""
+    system_tables: dict[str, frozenset[str]] = {}
+    """System tables, by schema, that describe and hold no values of columns. "" has those that are
+    known without a schema."""
+    system_schema: str | None = None
+    """The system schema in which names without a schema are found."""
+    plans_reveal_rows: bool = True
+    """A plan estimates or counts rows."""
+    labels_by_text: bool = True
+    """A column without a name is called by the text of its expression."""
+    longest_label: int | None = None
+    table_clauses: frozenset[str] = frozenset()
+    """Further parts of a table in FROM that a derived table can have as well."""
+    table_macros: frozenset[str] = frozenset()
+    """Functions that, in the place of a table, read the table that their first argument names."""
+    tables_are_types: bool = False
+    masked_shows: frozenset[str] | None = None
+    """What SHOW may be asked while something is hidden; None for everything that reads."""
+    setting_shows: frozenset[str] | None = frozenset()
+    """What SHOW tells of settings alone; None if it shows nothing else."""
+
+    # Filters that a surface builds.
+    text_type: str = "TEXT"
+    exact_collation: str = ""
+    """Follows a text to compare it with regard to case, where that is not the rule."""
+    globs: bool = False
+    """LIKE ignores case, and GLOB does not."""
+    server_views: dict[str, str] = {}
+    """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
+
+    def quote(self, name: str) -> str:
+        """A name in quotes."""
+        mark = self.quote_mark
+        return f"{mark}{name.replace(mark, mark * 2)}{mark}"
+
+    def marker(self, place: int) -> str:
+        """The placeholder of the parameter at a place, from 1."""
+        return "?"
+
+    # Values as literals.
+
+    def literal(self, value: Any) -> str:
+        """A value as a literal that the database reads as the same value."""
+        if value is None:
+            return "NULL"
+        if value is True or value is False:
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, Decimal):
+            finite = value.is_finite()
+            return format(value, "f") if finite else self.not_finite(float(value))
+        if isinstance(value, int):
+            return str(int(value))
+        if isinstance(value, float):
+            return repr(value) if isfinite(value) else self.not_finite(value)
+        if isinstance(value, msgspec.Raw):
+            return self.text_literal(bytes(value).decode())
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return self.bytes_literal(bytes(cast("bytes", value)))
+        if isinstance(value, Mapping):
+            return self.text_literal(msgspec.json.encode(value, enc_hook=str).decode())
+        if isinstance(value, (list, tuple)):
+            return self.array(cast("Sequence[Any]", value))
+        if isinstance(value, datetime.datetime):
+            return self.text_literal(value.isoformat(" "))
+        if isinstance(value, datetime.timedelta):
+            return self.text_literal(_interval(value))
+        return self.text_literal(str(value))
+
+    def text_literal(self, value: str) -> str:
+        doubled = value.replace("'", "''")
+        return f"'{doubled}'"
+
+    def bytes_literal(self, value: bytes) -> str:
+        return f"X'{value.hex()}'"
+
+    def array(self, values: Sequence[Any]) -> str:
+        return self.text_literal(msgspec.json.encode(values, enc_hook=str).decode())
+
+    def not_finite(self, value: float) -> str:
+        """NaN or an infinity; NULL where the database has none."""
+        word = "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+        return f"CAST('{word}' AS DOUBLE PRECISION)"
+
+    def export_writer(self, kind: str, as_text: Callable[[Any], str | None]) -> Write | None:
+        """Writes values of a column of the type `kind` as that column takes them back; None if
+        `literal` does. `as_text` renders a value as a text cell of a result."""
+        return None
+
+    # Masks. A term is an SQL expression.
+
+    def null_of(self, term: str, kind: str) -> str:
+        """NULL of the column's type."""
+        return f"CAST(NULL AS {kind})" if kind else "NULL"
+
+    def as_text(self, term: str) -> str:
+        return f"CAST({term} AS VARCHAR)"
+
+    def hash_of(self, key: str, text: str) -> str:
+        """The SHA-256, in hexadecimal, of a key followed by a text; both are terms."""
+        return f"sha256({key} || {text})"
+
+    def concat(self, *terms: str) -> str:
+        return " || ".join(terms)
+
+    def length(self, text: str) -> str:
+        return f"length({text})"
+
+    def position(self, text: str, sought: str) -> str:
+        return f"instr({text}, {sought})"
+
+    def substr(self, text: str, *bounds: str) -> str:
+        return f"substr({', '.join((text, *bounds))})"
+
+
+def _interval(value: datetime.timedelta) -> str:
+    """As SQL and MySQL's TIME read it: hours that may pass 24, minutes, seconds."""
+    whole = value // datetime.timedelta(microseconds=1)
+    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
+    seconds, micros = divmod(whole, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    fraction = f".{micros:06d}" if micros else ""
+    return f"{sign}{hour:02d}:{minute:02d}:{second:02d}{fraction}"

@@ -7,8 +7,11 @@ extensions.
 
 from __future__ import annotations
 
-from tidegate.sql.dialects.common import TYPES
-from tidegate.sql.dialects.model import Dialect, Lexis, words
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from tidegate.sql.dialects.common import INFORMATION_SCHEMA, PG_CATALOG, TYPES, spelled_duration
+from tidegate.sql.dialects.model import Dialect, LexicalRules, Write, words
 
 _FUNCTIONS = words("""
     _pg_expandarray abbrev abs acldefault aclexplode acos acosd acosh age akeys any_value area
@@ -285,10 +288,102 @@ _ROOTS = {
     "DROP": "drop",
 }
 
-DIALECT = Dialect(
+_VIEWS = {
+    "sessions": (
+        "SELECT pid, usename, datname, application_name, state, wait_event_type,"
+        " query_start FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        " ORDER BY query_start DESC NULLS LAST"
+    ),
+    "metrics": (
+        "SELECT datname, numbackends, xact_commit, xact_rollback, blks_read, blks_hit,"
+        " tup_returned, tup_fetched, tup_inserted, tup_updated, tup_deleted, deadlocks,"
+        " temp_bytes FROM pg_stat_database WHERE datname IS NOT NULL ORDER BY datname"
+    ),
+    "slow_queries": (
+        "SELECT pid, usename, datname, state, now() - query_start AS running_for"
+        " FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend'"
+        " ORDER BY query_start"
+    ),
+    "errors": (
+        "SELECT datname, conflicts, deadlocks, checksum_failures FROM pg_stat_database"
+        " WHERE datname IS NOT NULL ORDER BY datname"
+    ),
+}
+
+
+class _Postgres(Dialect, frozen=True):
+    """PostgreSQL's own spellings."""
+
+    def marker(self, place: int) -> str:
+        return f"${place}"
+
+    def text_literal(self, value: str) -> str:
+        plain = super().text_literal(value)
+        if "\\" not in value:
+            return plain
+        escaped = plain.replace("\\", "\\\\")
+        return f"E{escaped}"
+
+    def bytes_literal(self, value: bytes) -> str:
+        return f"decode('{value.hex()}', 'hex')"
+
+    def array(self, values: Sequence[Any]) -> str:
+        return f"ARRAY[{', '.join(map(self.literal, values))}]" if values else "'{}'"
+
+    def export_writer(self, kind: str, as_text: Callable[[Any], str | None]) -> Write | None:
+        """What is not a number is a literal without a type, which the column's type reads."""
+        shaped = spelled_duration if kind.removesuffix("[]") == "interval" else None
+        if kind.endswith("[]"):
+            return lambda value: self.literal(
+                None if value is None else _array(value, shaped or _same, as_text)
+            )
+        return None if shaped is None else lambda value: self.literal(shaped(value))
+
+    def as_text(self, term: str) -> str:
+        return f"CAST({term} AS pg_catalog.text)"
+
+    def hash_of(self, key: str, text: str) -> str:
+        bytes_ = f"pg_catalog.convert_to(CAST({key} AS pg_catalog.text) || {text}, 'UTF8')"
+        return f"pg_catalog.encode(pg_catalog.sha256({bytes_}), 'hex')"
+
+    def length(self, text: str) -> str:
+        return f"pg_catalog.length({text})"
+
+    def position(self, text: str, sought: str) -> str:
+        return f"pg_catalog.strpos({text}, {sought})"
+
+    def substr(self, text: str, *bounds: str) -> str:
+        return f"pg_catalog.{super().substr(text, *bounds)}"
+
+
+def _array(values: Any, shaped: Callable[[Any], Any], as_text: Callable[[Any], str | None]) -> str:
+    """PostgreSQL's own text of an array: `{1,NULL,"a b"}`."""
+    if not isinstance(values, list):
+        return str(values)
+    parts = [_element(value, shaped, as_text) for value in cast("list[Any]", values)]
+    return "{" + ",".join(parts) + "}"
+
+
+def _element(value: Any, shaped: Callable[[Any], Any], as_text: Callable[[Any], str | None]) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        return _array(value, shaped, as_text)
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    written = as_text(shaped(value)) or ""
+    return '"' + written.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+DIALECT = _Postgres(
     name="postgres",
+    plain_selects=True,
     parser="postgres",
-    lexis=Lexis(
+    lexical_rules=LexicalRules(
         operators=_OPERATORS,
         operator_runs=True,
         parameters=r"\$[0-9]++",
@@ -324,4 +419,15 @@ DIALECT = Dialect(
     explain_words=frozenset({"ANALYZE", "ANALYSE", "VERBOSE"}),
     respellings=_RESPELLINGS,
     worded=_WORDED,
+    title="PostgreSQL",
+    folds_quoted=False,
+    numbered_parameters=True,
+    explain_creates=True,
+    fence=" OFFSET 0",
+    system_tables={"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA},
+    system_schema="pg_catalog",
+    labels_by_text=False,
+    tables_are_types=True,
+    setting_shows=None,
+    server_views=_VIEWS,
 )

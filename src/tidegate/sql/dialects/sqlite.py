@@ -5,7 +5,7 @@ JSON, R-tree and maths extensions bring, less those that load code, reach files 
 from __future__ import annotations
 
 from tidegate.sql.dialects.common import PREDICATES, TYPES
-from tidegate.sql.dialects.model import Dialect, Lexis, words
+from tidegate.sql.dialects.model import Dialect, LexicalRules, words
 
 PRAGMAS = words("""
     analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill
@@ -61,10 +61,33 @@ _ROOTS = {
     "DROP": "drop",
 }
 
-DIALECT = Dialect(
+
+class _Sqlite(Dialect, frozen=True):
+    """SQLite's own spellings."""
+
+    def text_literal(self, value: str) -> str:
+        if "\0" in value:
+            return f"CAST(X'{value.encode('utf-8', 'replace').hex()}' AS TEXT)"
+        return super().text_literal(value)
+
+    def not_finite(self, value: float) -> str:
+        return "NULL" if value != value else ("9e999" if value > 0 else "-9e999")
+
+    def null_of(self, term: str, kind: str) -> str:
+        return "NULL"
+
+    def as_text(self, term: str) -> str:
+        return f"CAST({term} AS TEXT)"
+
+    def hash_of(self, key: str, text: str) -> str:
+        return f"tidegate_hash({key}, {text})"  # SQLite has no SHA-256: the engine brings it
+
+
+DIALECT = _Sqlite(
     name="sqlite",
+    plain_selects=True,
     parser="sqlite",
-    lexis=Lexis(
+    lexical_rules=LexicalRules(
         operators=PREDICATES | words("== || -> ->> << >> & | ~"),
         parameters=r"\?[0-9]*+|[:@$](?:[A-Za-z0-9_$\x80-\U0010ffff]|::)++(?!\()",
         string_prefixes="xX",
@@ -88,4 +111,22 @@ DIALECT = Dialect(
         ("FROM GENERATE_SERIES (", "0 JSON_EACH 2"),
         ("JOIN GENERATE_SERIES (", "0 JSON_EACH 2"),
     ),
+    title="SQLite",
+    in_files=True,
+    ctes_see_all=True,
+    in_reads_tables=True,
+    update_or=True,
+    fence=" LIMIT -1",
+    system_tables={
+        "main": words("sqlite_master sqlite_schema"),
+        "": words("""
+    pragma_collation_list pragma_compile_options pragma_database_list pragma_encoding
+    pragma_foreign_key_list pragma_function_list pragma_index_info pragma_index_list
+    pragma_index_xinfo pragma_module_list pragma_pragma_list pragma_table_info pragma_table_list
+    pragma_table_xinfo pragma_user_version
+    """),
+    },
+    system_schema="main",
+    plans_reveal_rows=False,
+    globs=True,
 )

@@ -1,7 +1,7 @@
 """The surface `core`: six tools with which an agent finds its way and runs statements.
 
 Made for few tokens: short definitions, tables in shorthand, rows as one compact JSON array, text
-only. What it may do is the gate's business.
+only. The gateway decides what a call may do.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 from tidegate import __version__
 from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
+from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, plain, search_tool
 from tidegate.surfaces.schema import schema_of
 from tidegate.surfaces.surface import Surface
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Gate, Turn
+from tidegate.surfaces.tool_context import Gate, ToolContext
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 INSTRUCTIONS = (
@@ -34,11 +34,10 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No arguments."""
 
 
-async def _sources(turn: Turn, args: Nothing) -> ToolResult:
-    entries = await turn.sources()
+async def _sources(context: ToolContext, args: Nothing) -> ToolResult:
+    entries = await context.sources()
     lines = [
-        f"{entry.source.name}: {entry.source.dialect} {entry.source.external_access}"
-        for entry in entries
+        f"{entry.source.name}: {entry.source.dialect} {entry.source.access}" for entry in entries
     ]
     return plain("\n".join(lines) or "No sources. Ask the operator to add one.")
 
@@ -57,11 +56,13 @@ def _terse(args: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _admits_writers(config: Config) -> bool:
-    """Whether a caller could come who may write: on HTTP that is said by its token."""
+    """Whether a caller with write access is possible: over HTTP the token decides."""
     return config.allow_writes or (config.http is not None and config.auth)
 
 
-def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
+def surface(
+    gate: Gate, *, config: Config = DEFAULTS, on_rejected_call: OnRejectedCall | None = None
+) -> Surface:
     """The surface over `gate`, within the limits that `config` sets."""
     statements = tools(config.limits, _admits_writers(config))
     return Surface(
@@ -74,4 +75,5 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
         tools=(SOURCES, search_tool(), DESCRIBE, *statements),
         render_error=render_error,
         shape=_terse,
+        on_rejected_call=on_rejected_call,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.confirmation import PHRASE
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 
 _MESSAGES = {Code.CONFIRM_NEEDLESS: "The statement needs no confirmation"}
 _HINTS = {
@@ -18,7 +18,7 @@ _HINTS = {
 }
 
 
-def render_error(error: GateError, turn: Turn) -> ToolResult:
+def render_error(error: TidegateError, context: ToolContext) -> ToolResult:
     """The error as text for the model: its code, what happened, what to do now."""
     hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
     message = _MESSAGES.get(error.code, error.message).rstrip(". ")

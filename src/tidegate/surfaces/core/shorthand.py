@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tidegate.metadata import Catalog, ColumnInfo, ForeignKey, Table
+from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _SHORT_TYPES = (

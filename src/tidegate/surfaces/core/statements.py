@@ -12,16 +12,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tidegate.calls import Explain, More, Query
 from tidegate.config.model import LimitSettings
-from tidegate.errors import GateError
-from tidegate.pages import Limits, Page, Truncation
+from tidegate.errors import TidegateError
+from tidegate.model.requests import Explain, FetchMore, Query
+from tidegate.model.results import Limits, Page, Truncation
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.statements import Statement
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.tables import READS
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 
 DEFAULT_ROWS = 100
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
@@ -31,7 +31,7 @@ Rows = Annotated[int, Meta(ge=1)]
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`confirm` is the phrase for what cannot be undone; the refusal without it tells the phrase,
-    so that nobody else reads of it."""
+    so that no other caller reads about it."""
 
     sql: str
     max_rows: Rows | None = None
@@ -61,29 +61,29 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         rows = min(asked or DEFAULT_ROWS, settings.max_rows)
         return Limits(rows, settings.max_bytes, settings.timeout_s)
 
-    async def query(turn: Turn, args: Run) -> ToolResult:
-        request = Query(Statement(args.sql), limits(args.max_rows), shelve=True)
+    async def query(context: ToolContext, args: Run) -> ToolResult:
+        request = Query(Statement(args.sql), limits(args.max_rows), keep_rest=True)
         confirmed = args.confirm is not None
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
         try:
-            page = await turn.handle(request, args.source, Page, confirmed=confirmed)
-        except GateError as error:
-            raise await _advised(error, turn, args.source) from None
+            page = await context.handle(request, args.source, Page, confirmed=confirmed)
+        except TidegateError as error:
+            raise await _advised(error, context, args.source) from None
         return _answer(page, args.source)
 
-    async def explain(turn: Turn, args: Plan) -> ToolResult:
+    async def explain(context: ToolContext, args: Plan) -> ToolResult:
         request = Explain(Statement(args.sql), limits(settings.max_rows))
         try:
-            page = await turn.handle(request, args.source, Page)
-        except GateError as error:
-            raise await _advised(error, turn, args.source) from None
+            page = await context.handle(request, args.source, Page)
+        except TidegateError as error:
+            raise await _advised(error, context, args.source) from None
         return _answer(page, args.source)
 
-    async def more(turn: Turn, args: Rest) -> ToolResult:
+    async def more(context: ToolContext, args: Rest) -> ToolResult:
         source, _, handle = args.handle.rpartition("/")
-        request = More(handle, limits(args.max_rows).max_rows)
-        return _answer(await turn.handle(request, source or None, Page), source or None)
+        request = FetchMore(handle, limits(args.max_rows).max_rows)
+        return _answer(await context.handle(request, source or None, Page), source or None)
 
     return (
         SurfaceTool(
@@ -110,10 +110,10 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
     )
 
 
-async def _advised(error: GateError, turn: Turn, source: str | None) -> GateError:
-    from tidegate.surfaces.core.advice import advise
+async def _advised(error: TidegateError, context: ToolContext, source: str | None) -> TidegateError:
+    from tidegate.surfaces.core.suggestions import advise
 
-    return await advise(error, turn, source)
+    return await advise(error, context, source)
 
 
 def _answer(page: Page, source: str | None) -> ToolResult:
@@ -132,7 +132,7 @@ def _answer(page: Page, source: str | None) -> ToolResult:
     return ToolResult(body=b"".join((b"{", *parts, b"}")), structured=False)
 
 
-def _note(truncations: Sequence[Truncation], shelved: bool) -> str:
+def _note(truncations: Sequence[Truncation], cached: bool) -> str:
     """What was left out, and how to get it."""
     said = [
         f"values cut at {cut.limit} bytes"
@@ -140,5 +140,5 @@ def _note(truncations: Sequence[Truncation], shelved: bool) -> str:
         else f"first {cut.returned} rows" + (" (byte limit)" if cut.kind == "bytes" else "")
         for cut in truncations
     ]
-    step = "call more for the rest" if shelved else "narrow the query for the rest"
+    step = "call more for the rest" if cached else "narrow the query for the rest"
     return "; ".join([*said, step])

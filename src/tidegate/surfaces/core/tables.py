@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tidegate.calls import Browse
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Catalog, Table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog, Table
 from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.shorthand import table_name, with_column_names, with_keys
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
     from tidegate.search.words import Indexes, Match
@@ -53,8 +53,8 @@ def search_tool() -> SurfaceTool:
 
         return Indexes()
 
-    async def search(turn: Turn, args: Search) -> ToolResult:
-        catalog = await turn.handle(Browse("catalog"), args.source, Catalog)
+    async def search(context: ToolContext, args: Search) -> ToolResult:
+        catalog = await context.handle(Browse("catalog"), args.source, Catalog)
         if not args.words.strip():
             return plain(_all_names(catalog))
         most = _MOST[args.detail]
@@ -98,8 +98,8 @@ def _all_names(catalog: Catalog, most: int = _MOST_NAMES) -> str:
     return names + (f" +{more} more: search by words" if more > 0 else "") or "none"
 
 
-async def _describe(turn: Turn, args: Describe) -> ToolResult:
-    catalog = await turn.handle(Browse("catalog"), args.source, Catalog)
+async def _describe(context: ToolContext, args: Describe) -> ToolResult:
+    catalog = await context.handle(Browse("catalog"), args.source, Catalog)
     lines: list[str] = []
     unknown: list[str] = []
     for name in args.tables:
@@ -108,7 +108,7 @@ async def _describe(turn: Turn, args: Describe) -> ToolResult:
         if not tables:
             unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
     if not lines:
-        raise GateError(
+        raise TidegateError(
             Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}", hint="Find it with search."
         )
     if unknown:
@@ -117,7 +117,7 @@ async def _describe(turn: Turn, args: Describe) -> ToolResult:
 
 
 def _with_nearest(name: str, catalog: Catalog) -> str:
-    from tidegate.surfaces.core.advice import nearest_tables
+    from tidegate.surfaces.core.suggestions import nearest_tables
 
     near = nearest_tables(name, catalog)
     return f"{name} (nearest: {', '.join(near)})" if near else name

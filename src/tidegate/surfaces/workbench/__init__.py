@@ -1,7 +1,7 @@
 """The surface `workbench`: the tools of a desktop workbench for databases, names and shapes exact.
 
-Its document is a contract: names, inputs, outputs, key order, codes and statuses follow it. What it
-may do is the gate's business.
+Its document is a contract: names, inputs, outputs, key order, codes and statuses follow it. The
+gateway decides what a call may do.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from tidegate import __version__
 from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
+from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.surface import Surface
-from tidegate.surfaces.turn import Gate
+from tidegate.surfaces.tool_context import Gate
 from tidegate.surfaces.workbench import connections, metadata, statements, switching, tabs
 from tidegate.surfaces.workbench.confirmation import confirm_destructive_operation
 from tidegate.surfaces.workbench.errors import (
@@ -23,6 +24,7 @@ from tidegate.surfaces.workbench.execution import execute_query
 from tidegate.surfaces.workbench.export import export_data
 from tidegate.surfaces.workbench.extended import extended_tools
 from tidegate.surfaces.workbench.resources import RESOURCES
+from tidegate.surfaces.workbench.settings import WorkbenchSettings
 
 REVISIONS = RevisionPolicy(
     ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"), fallback="2025-11-25"
@@ -42,9 +44,16 @@ INSTRUCTIONS = (
 DEFAULTS = Config()
 
 
-def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
+def surface(
+    gate: Gate,
+    *,
+    config: Config = DEFAULTS,
+    settings: WorkbenchSettings | None = None,
+    on_rejected_call: OnRejectedCall | None = None,
+) -> Surface:
     """The surface over `gate`, within the limits that `config` sets."""
-    status_of = status_rule(config.http_error_status)
+    settings = settings or WorkbenchSettings()
+    status_of = status_rule(settings.http_error_status)
     return Surface(
         gate,
         name="workbench",
@@ -57,14 +66,15 @@ def surface(gate: Gate, *, config: Config = DEFAULTS) -> Surface:
             *metadata.TOOLS,
             execute_query(config.limits),
             confirm_destructive_operation(config.limits),
-            export_data(config),
+            export_data(config.limits, settings.export_directory),
             *switching.TOOLS,
             *tabs.TOOLS,
             *statements.TOOLS,
-            *(extended_tools(config.limits) if config.extended else ()),
+            *(extended_tools(config.limits) if settings.extended else ()),
         ),
         resources=RESOURCES,
         render_error=error_renderer(status_of),
         unknown_tool=unknown_tool,
         unknown_resource=unknown_resource(status_of),
+        on_rejected_call=on_rejected_call,
     )

@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tidegate.calls import Browse
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Catalog, Databases, Table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog, Databases, Table
+from tidegate.model.sources import Source
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.sources import Source
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -31,12 +31,12 @@ class OnConnection(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The id of the source. Raises: GateError ARGUMENT_INVALID if it is no UUID."""
+        """The id of the source. Raises: TidegateError ARGUMENT_INVALID if it is no UUID."""
         return uuid_of(self.connection_id, "connection_id")
 
 
 def uuid_of(text: str, parameter: str) -> str:
-    """The UUID in lower case. Raises: GateError ARGUMENT_INVALID with problem `uuid`."""
+    """The UUID in lower case. Raises: TidegateError ARGUMENT_INVALID with problem `uuid`."""
     if _UUID.fullmatch(text) is None:
         raise wrong_argument(
             parameter, "uuid", "is not a UUID", hint="list_connections tells the ids."
@@ -67,19 +67,19 @@ def answer(output: msgspec.Struct) -> ToolResult:
 
 
 async def catalog_of(
-    turn: Turn, source: str, database: str | None = None, schema: str | None = None
+    context: ToolContext, source: str, database: str | None = None, schema: str | None = None
 ) -> tuple[Catalog, str]:
     """The catalog and the schema that a call is about, both checked to exist.
 
-    Raises: GateError ARGUMENT_INVALID for an unknown database or schema.
+    Raises: TidegateError ARGUMENT_INVALID for an unknown database or schema.
     """
     if database is not None:
-        await check_database(turn, source, database)
-    catalog = await turn.handle(Browse("catalog", database=database), source, Catalog)
+        await check_database(context, source, database)
+    catalog = await context.handle(Browse("catalog", database=database), source, Catalog)
     if schema is None:
         return catalog, catalog.default_schema
     if schema not in catalog.schemas:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"Schema not found: {schema}",
             hint=f"Schemas: {', '.join(catalog.schemas[:20])}.",
@@ -87,27 +87,27 @@ async def catalog_of(
     return catalog, schema
 
 
-async def ids_of(turn: Turn) -> dict[str, str]:
+async def ids_of(context: ToolContext) -> dict[str, str]:
     """The ids of the sources that the actor may see, by their names."""
-    return {entry.source.name: entry.source.id for entry in await turn.sources()}
+    return {entry.source.name: entry.source.id for entry in await context.sources()}
 
 
-async def source_of(turn: Turn, id: str) -> Source | None:
+async def source_of(context: ToolContext, id: str) -> Source | None:
     """The source of that id, if the actor may see it."""
-    for entry in await turn.sources():
+    for entry in await context.sources():
         if entry.source.id == id:
             return entry.source
     return None
 
 
-async def dialect_of(turn: Turn, source: str) -> str:
+async def dialect_of(context: ToolContext, source: str) -> str:
     """The dialect of a source that the actor may see. Of another the gate says what is to say."""
-    found = await source_of(turn, source)
+    found = await source_of(context, source)
     return "default" if found is None else found.dialect
 
 
 async def table_of(
-    turn: Turn,
+    context: ToolContext,
     source: str,
     name: str,
     schema: str | None = None,
@@ -115,9 +115,9 @@ async def table_of(
 ) -> Table:
     """The table that is meant, as it is called or else without regard to case.
 
-    Raises: GateError ARGUMENT_INVALID for an unknown schema, TABLE_UNKNOWN.
+    Raises: TidegateError ARGUMENT_INVALID for an unknown schema, TABLE_UNKNOWN.
     """
-    catalog, place = await catalog_of(turn, source, database, schema)
+    catalog, place = await catalog_of(context, source, database, schema)
     tables = [table for table in catalog.tables if table.schema == place]
     for table in tables:
         if table.name == name:
@@ -125,14 +125,14 @@ async def table_of(
     alike = [table for table in tables if table.name.casefold() == name.casefold()]
     if len(alike) == 1:
         return alike[0]
-    raise GateError(Code.TABLE_UNKNOWN, f"Table not found: {name}")
+    raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name}")
 
 
-async def check_database(turn: Turn, source: str, database: str) -> None:
-    """Raises: GateError ARGUMENT_INVALID unless the source has that database."""
-    names = (await turn.handle(Browse("databases"), source, Databases)).names
+async def check_database(context: ToolContext, source: str, database: str) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID unless the source has that database."""
+    names = (await context.handle(Browse("databases"), source, Databases)).names
     if database not in names:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"Database not found: {database}",
             hint=f"Databases: {', '.join(names[:20])}.",

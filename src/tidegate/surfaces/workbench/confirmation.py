@@ -6,15 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tidegate.actors import Scope
-from tidegate.calls import Query
 from tidegate.config.model import LimitSettings
-from tidegate.pages import Page
+from tidegate.model.actors import Scope
+from tidegate.model.requests import Query
+from tidegate.model.results import Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.statements import Statement
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import PHRASE, check_phrase
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
 from tidegate.surfaces.workbench.execution import Executed, executed, limits_of
 
@@ -28,11 +28,11 @@ def confirm_destructive_operation(settings: LimitSettings) -> SurfaceTool:
     """The tool. What runs through it still needs a person's approval, as the gate decides."""
     limits = limits_of(settings)
 
-    async def confirm(turn: Turn, args: Confirmation) -> ToolResult:
+    async def confirm(context: ToolContext, args: Confirmation) -> ToolResult:
         source = args.source
         check_phrase(args.confirmation_phrase, "confirmation_phrase")
         request = Query(Statement(args.query), limits, "text")
-        return answer(executed(await turn.handle(request, source, Page, confirmed=True)))
+        return answer(executed(await context.handle(request, source, Page, confirmed=True)))
 
     return SurfaceTool(
         name="confirm_destructive_operation",

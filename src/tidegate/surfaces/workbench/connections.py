@@ -7,24 +7,17 @@ import time
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tidegate.actors import Scope
-from tidegate.calls import Browse, Connect, Disconnect
-from tidegate.metadata import Status
+from tidegate.model.actors import Scope
+from tidegate.model.replies import ConnectionState, SourceEntry
+from tidegate.model.requests import Connect, Disconnect, ShowStatus
+from tidegate.model.schema import Status
+from tidegate.model.sources import Source
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import ConnectionState, SourceEntry
-from tidegate.sources import Source
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.sql.dialects import find
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
-
-_TYPES = {
-    "sqlite": "SQLite",
-    "duckdb": "DuckDB",
-    "postgres": "PostgreSQL",
-    "postgresql": "PostgreSQL",
-    "mysql": "MySQL",
-    "mariadb": "MariaDB",
-}
+from tidegate.surfaces.workbench.policy_words import ai_policy, safe_mode
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -77,9 +70,14 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
     error: ErrorMessage | UnsetType = UNSET
 
 
-async def connections_of(turn: Turn) -> Connections:
+async def connections_of(context: ToolContext) -> Connections:
     """The connections that the actor may see."""
-    return Connections(tuple(_connection(entry) for entry in await turn.sources()))
+    return Connections(tuple(_connection(entry) for entry in await context.sources()))
+
+
+def _type(source: Source) -> str:
+    dialect = find(source.dialect)
+    return dialect.titles.get(source.url.partition(":")[0]) or dialect.title or source.engine
 
 
 def _connection(entry: SourceEntry) -> Connection:
@@ -88,19 +86,19 @@ def _connection(entry: SourceEntry) -> Connection:
     return Connection(
         id=source.id,
         name=source.name,
-        type=_TYPES.get(source.url.partition(":")[0]) or _TYPES.get(source.engine, source.engine),
+        type=_type(source),
         host=host,
         port=port,
         database=state.current.database if state.current else database,
         username=username,
         is_connected=state.status == "connected",
-        ai_policy=source.ai_policy,
-        safe_mode=source.safe_mode,
+        ai_policy=ai_policy(source),
+        safe_mode=safe_mode(source),
     )
 
 
 def _address(source: Source) -> tuple[str, int, str, str]:
-    """(host, port, database, username); of a file only its name is told, never its path."""
+    """(host, port, database, username); of a file only its name is shown, never its path."""
     from urllib.parse import unquote, urlsplit  # only listings need it
 
     parts = urlsplit(source.url)
@@ -110,23 +108,23 @@ def _address(source: Source) -> tuple[str, int, str, str]:
     return parts.hostname, parts.port or 0, name, unquote(parts.username or "")
 
 
-async def _list_connections(turn: Turn, args: Nothing) -> ToolResult:
-    return answer(await connections_of(turn))
+async def _list_connections(context: ToolContext, args: Nothing) -> ToolResult:
+    return answer(await connections_of(context))
 
 
-async def _connect(turn: Turn, args: OnConnection) -> ToolResult:
-    state = await turn.handle(Connect(), args.source, ConnectionState)
+async def _connect(context: ToolContext, args: OnConnection) -> ToolResult:
+    state = await context.handle(Connect(), args.source, ConnectionState)
     database, schema, version = _where(state.current)
     return answer(Connected(state.status, database, schema, version))
 
 
-async def _disconnect(turn: Turn, args: OnConnection) -> ToolResult:
-    await turn.handle(Disconnect(), args.source, ConnectionState)
+async def _disconnect(context: ToolContext, args: OnConnection) -> ToolResult:
+    await context.handle(Disconnect(), args.source, ConnectionState)
     return answer(Disconnected("disconnected"))
 
 
-async def _status(turn: Turn, args: OnConnection) -> ToolResult:
-    state = await turn.handle(Browse("status"), args.source, ConnectionState)
+async def _status(context: ToolContext, args: OnConnection) -> ToolResult:
+    state = await context.handle(ShowStatus(), args.source, ConnectionState)
     database, schema, version = _where(state.current)
     return answer(
         ConnectionStatus(

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 
 _MOST_TRIES = 1_000
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,7 +38,7 @@ class Downloads:
     def names(self, output_path: str, suffix: str) -> tuple[str, ...]:
         """The names on the way from the directory to the file.
 
-        Raises: GateError ARGUMENT_INVALID for a path outside, a hidden name, another suffix.
+        Raises: TidegateError ARGUMENT_INVALID for a path outside, a hidden name, another suffix.
         """
         home = self.directory
         try:
@@ -75,7 +75,7 @@ class Downloads:
 
         return user_downloads_path()
 
-    def _outside(self, home: Path) -> GateError:
+    def _outside(self, home: Path) -> TidegateError:
         # Its last name only: where it lies on this machine is nothing to a client.
         return _refused(f"output_path must be inside the Downloads directory ({home.name})")
 
@@ -94,17 +94,17 @@ class NewFile:
         self.path: Path | None = None
 
     def put(self, chunk: bytes) -> None:
-        """Write. Raises: GateError ARGUMENT_INVALID if a folder on the way is missing or a link,
-        STATE_FAILED if the disk takes no more."""
+        """Write. Raises: TidegateError ARGUMENT_INVALID if a folder on the way is missing or a
+        link, STATE_FAILED if the disk takes no more."""
         with self._guard:
             if self._ended:  # the call was given up, and its last rows still came
-                raise GateError(Code.CALL_CANCELLED, "The export was ended")
+                raise TidegateError(Code.CALL_CANCELLED, "The export was ended")
             file = self._file or self._made()
             with _told():
                 file.write(chunk)
 
     def finish(self) -> Path:
-        """The path of the whole file. Raises: GateError as `put`."""
+        """The path of the whole file. Raises: TidegateError as `put`."""
         with self._guard:
             file = self._file or self._made()
             with _told():
@@ -176,14 +176,14 @@ def _told() -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise GateError(
+        raise TidegateError(
             Code.STATE_FAILED,
             f"The export cannot be written: {error.strerror}",
             hint="Ask the operator to make room, or export fewer rows.",
         ) from None
 
 
-def _refused(message: str) -> GateError:
-    return GateError(
+def _refused(message: str) -> TidegateError:
+    return TidegateError(
         Code.ARGUMENT_INVALID, message, hint="Give a new path inside the Downloads directory."
     )

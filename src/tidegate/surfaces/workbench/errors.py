@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NoReturn
 
-from tidegate.errors import Code, GateError
+from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import METHOD_NOT_FOUND, Context, Info, RpcError
 from tidegate.protocol.revisions import MODERN
-from tidegate.surfaces.surface import ErrorRenderer
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import ErrorRenderer
+from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.workbench.policy_words import refusal_words
 
 ErrorStatus = Literal["auto", "seed", "compat"]
 StatusOf = Callable[[int, Info, str], int]
@@ -62,19 +63,19 @@ def status_rule(mode: ErrorStatus) -> StatusOf:
 
 def _loses_its_session(client: Info, revision: str) -> bool:
     """Whether it may be the Python SDK 1.x. The 2.x gives the same name and version, and in the
-    handshake era it cannot be told from the other; the stateless era is its alone."""
+    handshake era it cannot be distinguished from the other; the stateless era is its alone."""
     named = client.name == "mcp" and client.version.startswith(("0.", "1."))
     return named and revision not in MODERN
 
 
 def error_renderer(status_of: StatusOf) -> ErrorRenderer:
-    """Raises every GateError as the JSON-RPC error that the document names for it."""
+    """Raises every TidegateError as the JSON-RPC error that the document names for it."""
 
-    def render(error: GateError, turn: Turn) -> NoReturn:
+    def render(error: TidegateError, context: ToolContext) -> NoReturn:
         fate = error.fate
-        words = _words(error, turn)
+        words = _words(error, context)
         prefix = _PREFIXES.get(fate.rpc)
-        plain = status_of(fate.rpc, turn.client, turn.revision) == 200
+        plain = status_of(fate.rpc, context.client, context.revision) == 200
         raise RpcError(
             fate.rpc,
             f"{prefix}: {words}" if prefix else words,
@@ -85,18 +86,18 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
     return render
 
 
-def _words(error: GateError, turn: Turn) -> str:
+def _words(error: TidegateError, context: ToolContext) -> str:
     parameter = error.details.get("parameter")
     if parameter is not None:
         return _words_on_argument(parameter, error)
-    if error.code is Code.POLICY_SCOPE and not turn.actor.scope.covers(turn.scope):
-        return f"Tool '{turn.tool}' requires additional scopes"
+    if error.code is Code.POLICY_SCOPE and not context.actor.scope.covers(context.scope):
+        return f"Tool '{context.tool}' requires additional scopes"
     if error.code is Code.POLICY_CONFIRM:
         return _words_on_confirmation(error)
-    return _WORDS.get(error.code, error.message)
+    return refusal_words(error) or _WORDS.get(error.code, error.message)
 
 
-def _words_on_confirmation(error: GateError) -> str:
+def _words_on_confirmation(error: TidegateError) -> str:
     if error.details.get("effect") == "destructive":
         what = "Destructive queries (DROP, TRUNCATE, ALTER...DROP)"
     else:
@@ -104,7 +105,7 @@ def _words_on_confirmation(error: GateError) -> str:
     return f"{what} cannot be executed via execute_query. Use confirm_destructive_operation."
 
 
-def _words_on_argument(parameter: str, error: GateError) -> str:
+def _words_on_argument(parameter: str, error: TidegateError) -> str:
     problem = error.details.get("problem")
     if problem == "value":
         return error.message
@@ -115,15 +116,15 @@ def _words_on_argument(parameter: str, error: GateError) -> str:
     return f"Invalid value for parameter: {parameter}"
 
 
-def _hint(error: GateError) -> str:
+def _hint(error: TidegateError) -> str:
     """What to do; of an argument of the wrong type, what is wrong with it."""
     if error.details.get("problem") == "type":
         return f"{error.message}."
     return error.hint
 
 
-def unknown_tool(name: str) -> RpcError:
-    return RpcError(METHOD_NOT_FOUND, f"Method not found: tools/call:{name}")
+def unknown_tool(name: str, context: Context) -> NoReturn:
+    raise RpcError(METHOD_NOT_FOUND, f"Method not found: tools/call:{name}")
 
 
 def unknown_resource(status_of: StatusOf) -> Callable[[str, Context], RpcError]:

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.actors import Scope
-from tidegate.calls import Query, Switch
 from tidegate.config.model import LimitSettings
-from tidegate.pages import Limits, Page
+from tidegate.model.actors import Scope
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Query, Switch
+from tidegate.model.results import Limits, Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import ConnectionState
-from tidegate.statements import Statement
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -83,28 +83,28 @@ def limits_of(
     )
 
 
-async def _may_switch(turn: Turn, source: str) -> bool:
+async def _may_switch(context: ToolContext, source: str) -> bool:
     """Whether `switch_database` would be allowed; else the arguments hold for one call only."""
-    if not turn.actor.scope.covers(Scope.READ_WRITE):
+    if not context.actor.scope.covers(Scope.READ_WRITE):
         return False
-    found = await source_of(turn, source)
-    return found is not None and found.external_access == "readWrite"
+    found = await source_of(context, source)
+    return found is not None and found.access == "write"
 
 
 def execute_query(settings: LimitSettings) -> SurfaceTool:
     """The tool, within `limits_of` the operator's settings."""
 
-    async def execute(turn: Turn, args: Execution) -> ToolResult:
+    async def execute(context: ToolContext, args: Execution) -> ToolResult:
         source, limits = args.source, limits_of(settings, args.max_rows, args.timeout_seconds)
         if args.schema is not None:
-            await catalog_of(turn, source, args.database, args.schema)
+            await catalog_of(context, source, args.database, args.schema)
         elif args.database is not None:
-            await check_database(turn, source, args.database)
+            await check_database(context, source, args.database)
         request = Query(Statement(args.query), limits, "text", args.database, args.schema)
-        page = await turn.handle(request, source, Page)
-        if (args.database or args.schema) and await _may_switch(turn, source):
+        page = await context.handle(request, source, Page)
+        if (args.database or args.schema) and await _may_switch(context, source):
             # Only now that the statement was let through.
-            await turn.handle(Switch(args.database, args.schema), source, ConnectionState)
+            await context.handle(Switch(args.database, args.schema), source, ConnectionState)
         return answer(executed(page))
 
     return SurfaceTool(

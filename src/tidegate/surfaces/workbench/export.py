@@ -12,17 +12,18 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import Query
-from tidegate.config.model import Config
-from tidegate.errors import Code, GateError
-from tidegate.pages import Column, Limits, Page, RowWriter
+from tidegate.config.model import LimitSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Query
+from tidegate.model.results import Column, Limits, Page, RowWriter
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.results.formats import Format, Put, Writer, unique, writer
+from tidegate.results.row_stream import WriterSink
 from tidegate.sql.quoting import identifier, qualified
-from tidegate.statements import Statement
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     OnConnection,
     answer,
@@ -80,7 +81,7 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
 class Part(msgspec.Struct, frozen=True):
     """One statement of an export: what it is called, and where its INSERTs go.
 
-    `overriding`: the table has a column that takes a value only when told so. One of several
+    `overriding`: the table has a column that takes a value only on request. One of several
     reports no progress, which must not go back.
     """
 
@@ -101,7 +102,7 @@ class _Inline:
     def put(self, chunk: bytes) -> None:
         self._left -= len(chunk)
         if self._left < 0:
-            raise GateError(
+            raise TidegateError(
                 Code.LIMIT_BYTES,
                 "The export is too large to be returned inline",
                 hint="Give output_path, or ask for fewer rows.",
@@ -128,30 +129,30 @@ class _Named:
         self._inner.begin(columns)
 
 
-def export_data(config: Config) -> SurfaceTool:
-    """The tool within the operator's limits, writing where the settings allow."""
-    downloads = Downloads(config.export_directory)
-    most_bytes = config.limits.max_bytes
+def export_data(settings: LimitSettings, directory: str | None = None) -> SurfaceTool:
+    """The tool within the operator's limits, writing into `directory` or the user's Downloads."""
+    downloads = Downloads(directory)
+    most_bytes = settings.max_bytes
 
-    async def export(turn: Turn, args: Export) -> ToolResult:
+    async def export(context: ToolContext, args: Export) -> ToolResult:
         source = args.source
         rows = clamp(args.max_rows, MOST_ROWS)
         names = None
         if args.output_path is not None:
             names = downloads.names(args.output_path, _SUFFIXES[args.format])
-        dialect = await dialect_of(turn, source)
-        parts = await _parts(turn, source, args, dialect)
+        dialect = await dialect_of(context, source)
+        parts = await _parts(context, source, args, dialect)
         limits = Limits(rows, most_bytes, TIMEOUT_S)
         if names is None:
-            sheet = _Inline(most_bytes)
+            sink = _Inline(most_bytes)
             exports = [
-                await _inline(turn, source, part, args.format, limits, dialect, sheet)
+                await _inline(context, source, part, args.format, limits, dialect, sink)
                 for part in parts
             ]
             return answer(_one_or_several(exports))
         file = downloads.new_file(names)
         try:
-            count, cut = await _write(turn, source, parts, args.format, limits, dialect, file)
+            count, cut = await _write(context, source, parts, args.format, limits, dialect, file)
             path = file.finish()
         finally:
             file.discard()
@@ -170,8 +171,8 @@ def export_data(config: Config) -> SurfaceTool:
     )
 
 
-async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Part]:
-    """The statements to run. Raises: GateError ARGUMENT_INVALID, TABLE_UNKNOWN."""
+async def _parts(context: ToolContext, source: str, args: Export, dialect: str) -> list[Part]:
+    """The statements to run. Raises: TidegateError ARGUMENT_INVALID, TABLE_UNKNOWN."""
     if (args.query is None) == (args.tables is None):
         raise wrong_argument("query", "value", "or tables must be given, and not both")
     if args.query is not None:
@@ -189,7 +190,7 @@ async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Pa
             )
     return [
         msgspec.structs.replace(
-            await _part(turn, source, name, label, args.format, dialect),
+            await _part(context, source, name, label, args.format, dialect),
             one_of_several=len(tables) > 1,
         )
         for name, label in zip(tables, unique(tables), strict=True)
@@ -197,15 +198,15 @@ async def _parts(turn: Turn, source: str, args: Export, dialect: str) -> list[Pa
 
 
 async def _part(
-    turn: Turn, source: str, name: str, label: str, format: Format, dialect: str
+    context: ToolContext, source: str, name: str, label: str, format: Format, dialect: str
 ) -> Part:
     schema, _, table = name.rpartition(".")
-    found = await table_of(turn, source, table, schema or None)
+    found = await table_of(context, source, table, schema or None)
     place = qualified(found.schema, found.name, dialect)
     extras = [column.extra or "" for column in found.columns]
     shown = "*"
     if format == "sql" and any(extra.startswith("generated") for extra in extras):
-        # What the table makes of its other columns, nobody may put in.
+        # Columns that the table computes itself take no values.
         shown = ", ".join(
             identifier(column.name, dialect)
             for column, extra in zip(found.columns, extras, strict=True)
@@ -219,20 +220,20 @@ def _writer(format: Format, put: Put, part: Part, dialect: str) -> Writer:
 
 
 async def _inline(
-    turn: Turn,
+    context: ToolContext,
     source: str,
     part: Part,
     format: Format,
     limits: Limits,
     dialect: str,
-    sheet: _Inline,
+    sink: _Inline,
 ) -> Exported:
-    rows = _writer(format, sheet.put, part, dialect)
-    request = Query(Statement(part.text), limits, writer=rows)
-    page = await turn.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
+    rows = _writer(format, sink.put, part, dialect)
+    request = Query(Statement(part.text), limits, sink=WriterSink(rows))
+    page = await context.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
     rows.end()
     cut = True if page.truncations else UNSET
-    return Exported(part.label, format, page.row_count, sheet.taken(), cut)
+    return Exported(part.label, format, page.row_count, sink.taken(), cut)
 
 
 def _one_or_several(exports: list[Exported]) -> Output:
@@ -245,7 +246,7 @@ def _one_or_several(exports: list[Exported]) -> Output:
 
 
 async def _write(
-    turn: Turn,
+    context: ToolContext,
     source: str,
     parts: list[Part],
     format: Format,
@@ -261,8 +262,10 @@ async def _write(
         if place and format != "json":
             file.put(b"\r\n" if format == "csv" else b"\n")
         target: RowWriter = _Named(rows, file, part.label, place == 0) if several else rows
-        request = Query(Statement(part.text), limits, writer=target)
-        page = await turn.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
+        request = Query(Statement(part.text), limits, sink=WriterSink(target))
+        page = await context.handle(
+            request, source, Page, reads_only=True, quiet=part.one_of_several
+        )
         rows.end()
         count += page.row_count
         cut = cut or bool(page.truncations)

@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import Browse
-from tidegate.errors import Code, GateError
-from tidegate.metadata import ColumnInfo, Counts, Databases, Ddl, ForeignKey, Index, Table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import ColumnInfo, Counts, Databases, Ddl, ForeignKey, Index, Table
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -103,21 +103,21 @@ class TableDdl(msgspec.Struct, frozen=True):
     ddl: str
 
 
-async def _list_databases(turn: Turn, args: OnConnection) -> ToolResult:
-    databases = await turn.handle(Browse("databases"), args.source, Databases)
+async def _list_databases(context: ToolContext, args: OnConnection) -> ToolResult:
+    databases = await context.handle(Browse("databases"), args.source, Databases)
     return answer(DatabaseNames(databases.names))
 
 
-async def _list_schemas(turn: Turn, args: OfDatabase) -> ToolResult:
-    catalog, _ = await catalog_of(turn, args.source, args.database)
+async def _list_schemas(context: ToolContext, args: OfDatabase) -> ToolResult:
+    catalog, _ = await catalog_of(context, args.source, args.database)
     return answer(SchemaNames(catalog.schemas))
 
 
-async def _list_tables(turn: Turn, args: OfSchema) -> ToolResult:
-    catalog, schema = await catalog_of(turn, args.source, args.database, args.schema)
+async def _list_tables(context: ToolContext, args: OfSchema) -> ToolResult:
+    catalog, schema = await catalog_of(context, args.source, args.database, args.schema)
     counts: dict[tuple[str, str], int] = {}
     if args.include_row_counts:
-        counts = await _counts(turn, args.source, args.database, schema)
+        counts = await _counts(context, args.source, args.database, schema)
     return answer(
         Tables(
             tuple(
@@ -130,26 +130,26 @@ async def _list_tables(turn: Turn, args: OfSchema) -> ToolResult:
 
 
 async def _counts(
-    turn: Turn, source: str, database: str | None, schema: str
+    context: ToolContext, source: str, database: str | None, schema: str
 ) -> dict[tuple[str, str], int]:
     """Row counts, or none at all from an engine that cannot count."""
     try:
         request = Browse("counts", schema=schema, database=database)
-        return (await turn.handle(request, source, Counts)).rows
-    except GateError as error:
+        return (await context.handle(request, source, Counts)).rows
+    except TidegateError as error:
         if error.code is Code.UNSUPPORTED:
             return {}
         raise
 
 
-async def _describe_table(turn: Turn, args: OfTable) -> ToolResult:
-    table = await table_of(turn, args.source, args.table, args.schema)
+async def _describe_table(context: ToolContext, args: OfTable) -> ToolResult:
+    table = await table_of(context, args.source, args.table, args.schema)
     return answer(
         TableDescription(
             columns=tuple(column_entry(column) for column in table.columns),
             indexes=tuple(index_entry(index) for index in table.indexes),
             foreign_keys=foreign_key_entries(table),
-            ddl=await _ddl(turn, args.source, table),
+            ddl=await _ddl(context, args.source, table),
             approximate_row_count=UNSET
             if table.approximate_rows is None
             else table.approximate_rows,
@@ -157,17 +157,17 @@ async def _describe_table(turn: Turn, args: OfTable) -> ToolResult:
     )
 
 
-async def _get_table_ddl(turn: Turn, args: OfTable) -> ToolResult:
-    table = await table_of(turn, args.source, args.table, args.schema)
+async def _get_table_ddl(context: ToolContext, args: OfTable) -> ToolResult:
+    table = await table_of(context, args.source, args.table, args.schema)
     request = Browse("ddl", schema=table.schema, table=table.name)
-    return answer(TableDdl((await turn.handle(request, args.source, Ddl)).text))
+    return answer(TableDdl((await context.handle(request, args.source, Ddl)).text))
 
 
-async def _ddl(turn: Turn, source: str, table: Table) -> str | UnsetType:
+async def _ddl(context: ToolContext, source: str, table: Table) -> str | UnsetType:
     try:
         request = Browse("ddl", schema=table.schema, table=table.name)
-        return (await turn.handle(request, source, Ddl)).text
-    except GateError as error:
+        return (await context.handle(request, source, Ddl)).text
+    except TidegateError as error:
         if error.code is Code.UNSUPPORTED:
             return UNSET
         raise

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from tidegate.calls import SearchHistory
+from tidegate.model.requests import SearchHistory
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.resource import SurfaceResource
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import catalog_of, clamp, uuid_of
 from tidegate.surfaces.workbench.connections import connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
@@ -39,13 +39,13 @@ class Schema(msgspec.Struct, frozen=True):
     total_tables: int
 
 
-async def _connections(turn: Turn, variables: Mapping[str, str]) -> bytes:
-    return msgspec.json.encode(await connections_of(turn))
+async def _connections(context: ToolContext, variables: Mapping[str, str]) -> bytes:
+    return msgspec.json.encode(await connections_of(context))
 
 
-async def _schema(turn: Turn, variables: Mapping[str, str]) -> bytes:
+async def _schema(context: ToolContext, variables: Mapping[str, str]) -> bytes:
     source = uuid_of(variables["id"], "id")
-    catalog, schema = await catalog_of(turn, source)
+    catalog, schema = await catalog_of(context, source)
     tables = [table for table in catalog.tables if table.schema == schema]
     shown = tuple(
         SchemaTable(table.name, table.kind, tuple(column_entry(c) for c in table.columns))
@@ -56,7 +56,7 @@ async def _schema(turn: Turn, variables: Mapping[str, str]) -> bytes:
     )
 
 
-async def _history(turn: Turn, variables: Mapping[str, str]) -> bytes:
+async def _history(context: ToolContext, variables: Mapping[str, str]) -> bytes:
     source = uuid_of(variables["id"], "id")
     limit = variables.get("limit", "50")
     if not (limit.isascii() and limit.isdigit() and len(limit) <= 9):
@@ -66,7 +66,7 @@ async def _history(turn: Turn, variables: Mapping[str, str]) -> bytes:
         since=_since(variables.get("date_filter")),
         limit=clamp(int(limit), MOST),
     )
-    return msgspec.json.encode(await found(turn, request, source))
+    return msgspec.json.encode(await found(context, request, source))
 
 
 def _since(period: str | None) -> float | None:

@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import SearchHistory
+from tidegate.model.replies import HistoryEntry, HistoryFound
+from tidegate.model.requests import SearchHistory
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import HistoryEntry, HistoryFound
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import ConnectionId, answer, clamp, hints, ids_of, uuid_of
 
 MOST = 500
@@ -44,10 +44,12 @@ class HistoryLines(msgspec.Struct, frozen=True):
     entries: tuple[HistoryLine, ...]
 
 
-async def found(turn: Turn, request: SearchHistory, connection_id: str | None) -> HistoryLines:
+async def found(
+    context: ToolContext, request: SearchHistory, connection_id: str | None
+) -> HistoryLines:
     """The entries in the document's shape; those of a connection that is gone are left out."""
-    history = await turn.handle(request, connection_id, HistoryFound)
-    ids = await ids_of(turn)
+    history = await context.handle(request, connection_id, HistoryFound)
+    ids = await ids_of(context)
     return HistoryLines(
         tuple(_line(entry, ids[entry.source]) for entry in history.entries if entry.source in ids)
     )
@@ -67,7 +69,7 @@ def _line(entry: HistoryEntry, connection_id: str) -> HistoryLine:
     )
 
 
-async def _search(turn: Turn, args: HistorySearch) -> ToolResult:
+async def _search(context: ToolContext, args: HistorySearch) -> ToolResult:
     if args.since is not None and args.until is not None and args.since > args.until:
         raise wrong_argument("since", "value", "must not be after until")
     connection = None
@@ -75,7 +77,7 @@ async def _search(turn: Turn, args: HistorySearch) -> ToolResult:
         connection = uuid_of(args.connection_id, "connection_id")
     limit = clamp(args.limit, MOST)
     request = SearchHistory(args.query, args.since, args.until, limit)
-    return answer(await found(turn, request, connection))
+    return answer(await found(context, request, connection))
 
 
 TOOLS = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.actors import Scope
-from tidegate.calls import Switch
+from tidegate.model.actors import Scope
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Switch
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import ConnectionState
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -39,15 +39,15 @@ class SwitchedSchema(msgspec.Struct, frozen=True):
     current_schema: str
 
 
-async def _switch_database(turn: Turn, args: ToDatabase) -> ToolResult:
-    await check_database(turn, args.source, args.database)
-    await turn.handle(Switch(database=args.database), args.source, ConnectionState)
+async def _switch_database(context: ToolContext, args: ToDatabase) -> ToolResult:
+    await check_database(context, args.source, args.database)
+    await context.handle(Switch(database=args.database), args.source, ConnectionState)
     return answer(SwitchedDatabase("switched", args.database))
 
 
-async def _switch_schema(turn: Turn, args: ToSchema) -> ToolResult:
-    await catalog_of(turn, args.source, schema=args.schema)
-    await turn.handle(Switch(schema=args.schema), args.source, ConnectionState)
+async def _switch_schema(context: ToolContext, args: ToSchema) -> ToolResult:
+    await catalog_of(context, args.source, schema=args.schema)
+    await context.handle(Switch(schema=args.schema), args.source, ConnectionState)
     return answer(SwitchedSchema("switched", args.schema))
 
 

@@ -10,13 +10,11 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import Connect, FocusTab, ListTabs, OpenTable, OpenWindow
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import ConnectionState, Window
-from tidegate.replies import Tab as OpenTab
-from tidegate.replies import Tabs as OpenTabs
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     OnConnection,
     TableName,
@@ -27,6 +25,9 @@ from tidegate.surfaces.workbench.calls import (
     ids_of,
     table_of,
 )
+from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow, Window
+from tidegate.workspace.requests import Tab as OpenTab
+from tidegate.workspace.requests import Tabs as OpenTabs
 
 MOST = 500
 
@@ -90,32 +91,34 @@ class TabLines(msgspec.Struct, frozen=True):
     tabs: tuple[TabLine, ...]
 
 
-async def _open_window(turn: Turn, args: OnConnection) -> ToolResult:
-    await turn.handle(Connect(), args.source, ConnectionState)
-    window = await turn.handle(OpenWindow(), args.source, Window)
+async def _open_window(context: ToolContext, args: OnConnection) -> ToolResult:
+    await context.handle(Connect(), args.source, ConnectionState)
+    window = await context.handle(OpenWindow(), args.source, Window)
     return answer(OpenedWindow("opened", args.source, window.id, window.is_delivered))
 
 
-async def _open_table(turn: Turn, args: OnTable) -> ToolResult:
-    catalog, _ = await catalog_of(turn, args.source, args.database_name)
-    table = await table_of(turn, args.source, args.table_name, args.schema_name, args.database_name)
+async def _open_table(context: ToolContext, args: OnTable) -> ToolResult:
+    catalog, _ = await catalog_of(context, args.source, args.database_name)
+    table = await table_of(
+        context, args.source, args.table_name, args.schema_name, args.database_name
+    )
     request = OpenTable(table.name, catalog.database, table.schema)
-    tab = await turn.handle(request, args.source, OpenTab)
+    tab = await context.handle(request, args.source, OpenTab)
     return answer(
         OpenedTab("opened", args.source, table.name, tab.window_id, tab.id, tab.is_delivered)
     )
 
 
-async def _focus(turn: Turn, args: OfTab) -> ToolResult:
-    tab = await turn.handle(FocusTab(args.tab_id), None, OpenTab)
-    ids = await ids_of(turn)
+async def _focus(context: ToolContext, args: OfTab) -> ToolResult:
+    tab = await context.handle(FocusTab(args.tab_id), None, OpenTab)
+    ids = await ids_of(context)
     return answer(FocusedTab("focused", tab.id, tab.window_id, ids[tab.source], tab.is_delivered))
 
 
-async def _list(turn: Turn, args: HowMany) -> ToolResult:
+async def _list(context: ToolContext, args: HowMany) -> ToolResult:
     request = ListTabs(clamp(args.limit, MOST))
-    tabs = (await turn.handle(request, None, OpenTabs)).tabs
-    ids = await ids_of(turn)
+    tabs = (await context.handle(request, None, OpenTabs)).tabs
+    ids = await ids_of(context)
     return answer(TabLines(tuple(_line(tab, ids[tab.source]) for tab in tabs if tab.source in ids)))
 
 

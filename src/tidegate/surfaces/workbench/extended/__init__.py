@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.config.model import LimitSettings
-from tidegate.surfaces.tool import SurfaceTool
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.workbench.extended import dashboard, keys, search
 from tidegate.surfaces.workbench.extended.browse import browsing_tools
 from tidegate.surfaces.workbench.extended.insert import insert_rows

@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import Query
 from tidegate.config.model import LimitSettings
-from tidegate.pages import Limits, Page
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits, Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.quoting import qualified
-from tidegate.statements import Statement
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -66,11 +66,11 @@ class RowCount(msgspec.Struct, frozen=True):
 def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
     """Both tools, within the operator's limits."""
 
-    async def browse(turn: Turn, args: Browsed) -> ToolResult:
+    async def browse(context: ToolContext, args: Browsed) -> ToolResult:
         if args.offset < 0:
             raise wrong_argument("offset", "value", "must not be negative")
-        dialect = await dialect_of(turn, args.source)
-        table = await table_of(turn, args.source, args.table, args.schema, args.database)
+        dialect = await dialect_of(context, args.source)
+        table = await table_of(context, args.source, args.table, args.schema, args.database)
         names = args.columns if args.columns is not None else [c.name for c in table.columns]
         shown = ", ".join(column(name, table, dialect) for name in names) or "*"
         limits = limits_of(settings, args.limit, args.timeout_seconds)
@@ -80,16 +80,16 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
             f"{order_by(args.sort, table, dialect)}"
             f" LIMIT {limits.max_rows + 1} OFFSET {args.offset}"
         )
-        return answer(executed(await _read(turn, args.source, text, limits, args.database)))
+        return answer(executed(await _read(context, args.source, text, limits, args.database)))
 
-    async def count(turn: Turn, args: Counted) -> ToolResult:
-        dialect = await dialect_of(turn, args.source)
-        table = await table_of(turn, args.source, args.table, args.schema, args.database)
+    async def count(context: ToolContext, args: Counted) -> ToolResult:
+        dialect = await dialect_of(context, args.source)
+        table = await table_of(context, args.source, args.table, args.schema, args.database)
         if not args.exact and not args.filters and table.approximate_rows is not None:
             return answer(RowCount(table.approximate_rows, True))
         place = qualified(table.schema, table.name, dialect)
         text = f"SELECT count(*) FROM {place}{where(args.filters, args.logic, table, dialect)}"
-        page = await _read(turn, args.source, text, limits_of(settings), args.database)
+        page = await _read(context, args.source, text, limits_of(settings), args.database)
         rows = int(_CELL.decode(page.rows)[0][0] or 0)
         return answer(RowCount(rows, False, len(args.filters) or UNSET))
 
@@ -115,6 +115,8 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
     )
 
 
-async def _read(turn: Turn, source: str, text: str, limits: Limits, database: str | None) -> Page:
+async def _read(
+    context: ToolContext, source: str, text: str, limits: Limits, database: str | None
+) -> Page:
     request = Query(Statement(text), limits, "text", database)
-    return await turn.handle(request, source, Page, reads_only=True)
+    return await context.handle(request, source, Page, reads_only=True)

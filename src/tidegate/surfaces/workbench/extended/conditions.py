@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tidegate.errors import Code, GateError
-from tidegate.metadata import Table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.schema import Table
+from tidegate.sql.dialects import find
 from tidegate.sql.quoting import identifier, literal
 
 Value = str | int | float | bool | None
@@ -38,7 +39,6 @@ _COMPARISONS = {
     "greater_or_equal": ">=",
 }
 _PATTERNS = {"contains": "%{}%", "starts_with": "{}%", "ends_with": "%{}"}
-_COLLATES = ("mysql", "mariadb")
 _ESCAPE = "!"  # a backslash would depend on the server's settings
 
 
@@ -60,7 +60,7 @@ class Sort(msgspec.Struct, frozen=True):
 def where(
     filters: Sequence[Filter], logic: Literal["and", "or"], table: Table, dialect: str
 ) -> str:
-    """` WHERE ...`, or nothing without filters. Raises: GateError ARGUMENT_INVALID."""
+    """` WHERE ...`, or nothing without filters. Raises: TidegateError ARGUMENT_INVALID."""
     if not filters:
         return ""
     joint = f" {logic.upper()} "
@@ -68,7 +68,7 @@ def where(
 
 
 def order_by(sort: Sequence[Sort], table: Table, dialect: str) -> str:
-    """` ORDER BY ...`, or nothing. Raises: GateError ARGUMENT_INVALID for an unknown column."""
+    """` ORDER BY ...`, or nothing. Raises: TidegateError ARGUMENT_INVALID for an unknown column."""
     if not sort:
         return ""
     terms = [f"{column(one.column, table, dialect)} {one.direction.upper()}" for one in sort]
@@ -78,7 +78,7 @@ def order_by(sort: Sequence[Sort], table: Table, dialect: str) -> str:
 def column(name: str, table: Table, dialect: str) -> str:
     """The column's name, quoted as it is really called.
 
-    Raises: GateError ARGUMENT_INVALID if the table has no such column.
+    Raises: TidegateError ARGUMENT_INVALID if the table has no such column.
     """
     names = [known.name for known in table.columns]
     found = name if name in names else None
@@ -86,7 +86,7 @@ def column(name: str, table: Table, dialect: str) -> str:
         alike = [known for known in names if known.casefold() == name.casefold()]
         found = alike[0] if len(alike) == 1 else None
     if found is None:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"Column not found: {name}",
             hint=f"Columns: {', '.join(names[:30])}.",
@@ -99,14 +99,14 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
     if operator in ("is_null", "is_not_null"):
         return f"{name} IS {'NOT ' if operator == 'is_not_null' else ''}NULL"
     if value is None:
-        raise GateError(
+        raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"The filter on {filter.column} needs a value",
             hint="Compare with NULL by is_null and is_not_null.",
         )
     if operator == "between":
         if filter.second_value is None:
-            raise GateError(
+            raise TidegateError(
                 Code.ARGUMENT_INVALID, f"The filter on {filter.column} needs a second_value"
             )
         return (
@@ -116,13 +116,14 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
         shown = literal(value, dialect)
         left, right = _folded(name, shown, filter, dialect, textual=isinstance(value, str))
         return f"{left} {_COMPARISONS[operator]} {right}"
-    if dialect == "sqlite" and filter.case_sensitive:
+    spoken = find(dialect)
+    if spoken.globs and filter.case_sensitive:
         return f"{name} GLOB {literal(_glob(operator, str(value)), dialect)}"
     escaped = str(value)
     for special in (_ESCAPE, "%", "_"):
         escaped = escaped.replace(special, _ESCAPE + special)
     pattern = literal(_PATTERNS[operator].format(escaped), dialect)
-    text = f"CAST({name} AS {'CHAR' if dialect in _COLLATES else 'TEXT'})"
+    text = f"CAST({name} AS {spoken.text_type})"
     left, right = _folded(text, pattern, filter, dialect, textual=True)
     return f"{left} LIKE {right} ESCAPE '{_ESCAPE}'"
 
@@ -141,4 +142,4 @@ def _folded(
         return left, right
     if not filter.case_sensitive:
         return f"LOWER({left})", f"LOWER({right})"
-    return left, f"{right} COLLATE utf8mb4_bin" if dialect in _COLLATES else right
+    return left, f"{right}{find(dialect).exact_collation}"

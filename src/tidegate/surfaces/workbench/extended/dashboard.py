@@ -10,14 +10,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.calls import Browse, Query
-from tidegate.errors import Code, GateError
-from tidegate.pages import Limits, Page
+from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Query, ShowStatus
+from tidegate.model.results import Limits, Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.replies import ConnectionState
-from tidegate.statements import Statement
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.sql.dialects import find
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import OnConnection, answer, dialect_of, hints
 from tidegate.surfaces.workbench.execution import Executed, executed
 
@@ -35,36 +36,6 @@ _OF_ONE_VIEW = frozenset(
     }
 )
 """What may be wrong with one panel and not with the others."""
-
-_POSTGRES: dict[Panel, str] = {
-    "sessions": (
-        "SELECT pid, usename, datname, application_name, state, wait_event_type,"
-        " query_start FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        " ORDER BY query_start DESC NULLS LAST"
-    ),
-    "metrics": (
-        "SELECT datname, numbackends, xact_commit, xact_rollback, blks_read, blks_hit,"
-        " tup_returned, tup_fetched, tup_inserted, tup_updated, tup_deleted, deadlocks,"
-        " temp_bytes FROM pg_stat_database WHERE datname IS NOT NULL ORDER BY datname"
-    ),
-    "slow_queries": (
-        "SELECT pid, usename, datname, state, now() - query_start AS running_for"
-        " FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend'"
-        " ORDER BY query_start"
-    ),
-    "errors": (
-        "SELECT datname, conflicts, deadlocks, checksum_failures FROM pg_stat_database"
-        " WHERE datname IS NOT NULL ORDER BY datname"
-    ),
-}
-# No list of sessions: MySQL's holds the text of everybody's statements, and the gate refuses it.
-_MYSQL: dict[Panel, str] = {
-    "sessions": "SHOW GLOBAL STATUS LIKE 'Threads%'",
-    "metrics": "SHOW GLOBAL STATUS",
-    "slow_queries": "SHOW GLOBAL STATUS LIKE 'Slow%'",
-    "errors": "SHOW GLOBAL STATUS LIKE 'Aborted%'",
-}
-_PANELS = {"postgres": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
 
 
 class Wanted(OnConnection, frozen=True, kw_only=True):
@@ -88,10 +59,10 @@ class Dashboard(msgspec.Struct, frozen=True):
     unavailable: tuple[Failure, ...] = ()
 
 
-async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
+async def _dashboard(context: ToolContext, args: Wanted) -> ToolResult:
     # The gate has its say on the source itself, also where there is no statement to run.
-    await turn.handle(Browse("status"), args.source, ConnectionState)
-    known = _PANELS.get(await dialect_of(turn, args.source), {})
+    await context.handle(ShowStatus(), args.source, ConnectionState)
+    known = find(await dialect_of(context, args.source)).server_views
     shown: dict[str, Executed] = {}
     missing: list[Failure] = []
     panels: list[Panel] = ["sessions", "metrics", "slow_queries", "errors"]
@@ -102,9 +73,9 @@ async def _dashboard(turn: Turn, args: Wanted) -> ToolResult:
             continue
         request = Query(Statement(text), _LIMITS, "text")
         try:
-            page = await turn.handle(request, args.source, Page, reads_only=True, quiet=True)
+            page = await context.handle(request, args.source, Page, reads_only=True, quiet=True)
             shown[panel] = executed(page)
-        except GateError as error:
+        except TidegateError as error:
             if error.code not in _OF_ONE_VIEW:
                 raise
             # One view that the account may not read must not hide the others.

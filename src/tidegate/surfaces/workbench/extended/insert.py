@@ -7,17 +7,18 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tidegate.actors import Scope
-from tidegate.calls import Query
 from tidegate.config.model import LimitSettings
-from tidegate.errors import Code, GateError
-from tidegate.pages import Page
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
+from tidegate.model.requests import Query
+from tidegate.model.results import Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
+from tidegate.sql.dialects import find
 from tidegate.sql.quoting import qualified
-from tidegate.statements import Statement
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -50,17 +51,17 @@ class Inserted(msgspec.Struct, frozen=True):
 def insert_rows(settings: LimitSettings) -> SurfaceTool:
     """The tool, within the operator's limits: all rows go in, or none."""
 
-    async def insert(turn: Turn, args: Insertion) -> ToolResult:
+    async def insert(context: ToolContext, args: Insertion) -> ToolResult:
         if not 1 <= len(args.rows) <= MOST_ROWS:
             raise wrong_argument("rows", "value", f"must hold 1 to {MOST_ROWS} rows")
         if not args.columns or any(len(row) != len(args.columns) for row in args.rows):
             raise wrong_argument("rows", "value", "must give each row a value for each column")
         if len({name.casefold() for name in args.columns}) < len(args.columns):
             raise wrong_argument("columns", "value", "must not name a column twice")
-        dialect = await dialect_of(turn, args.source)
-        table = await table_of(turn, args.source, args.table, args.schema, args.database)
+        dialect = await dialect_of(context, args.source)
+        table = await table_of(context, args.source, args.table, args.schema, args.database)
         if table.kind != "table":
-            raise GateError(Code.ARGUMENT_INVALID, f"{args.table} is a {table.kind}")
+            raise TidegateError(Code.ARGUMENT_INVALID, f"{args.table} is a {table.kind}")
         names = ", ".join(column(name, table, dialect) for name in args.columns)
         text = (
             f"INSERT INTO {qualified(table.schema, table.name, dialect)} ({names}) VALUES"
@@ -68,7 +69,7 @@ def insert_rows(settings: LimitSettings) -> SurfaceTool:
         )
         params = tuple(value for row in args.rows for value in row)
         request = Query(Statement(text, params), limits_of(settings), "text", args.database)
-        page = await turn.handle(request, args.source, Page)
+        page = await context.handle(request, args.source, Page)
         return answer(Inserted(len(args.rows), page.affected))
 
     return SurfaceTool(
@@ -85,11 +86,8 @@ def insert_rows(settings: LimitSettings) -> SurfaceTool:
 
 def _marks(rows: int, columns: int, dialect: str) -> str:
     """`(?, ?), (?, ?)`, or with numbers where the dialect has them."""
-    if dialect != "postgres":
-        row = f"({', '.join('?' * columns)})"
-        return ", ".join([row] * rows)
-    numbered = [
-        ", ".join(f"${row * columns + place}" for place in range(1, columns + 1))
+    marker = find(dialect).marker
+    return ", ".join(
+        f"({', '.join(marker(row * columns + place) for place in range(1, columns + 1))})"
         for row in range(rows)
-    ]
-    return ", ".join(f"({row})" for row in numbered)
+    )

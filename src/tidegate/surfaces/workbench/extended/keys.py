@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.metadata import Table
+from tidegate.model.schema import Table
 from tidegate.protocol.model import ToolResult
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -50,31 +50,31 @@ class ForeignKeys(msgspec.Struct, frozen=True):
     tables: tuple[TableForeignKeys, ...]
 
 
-async def _tables(turn: Turn, args: OfTables) -> list[Table]:
+async def _tables(context: ToolContext, args: OfTables) -> list[Table]:
     if args.table is not None:
-        return [await table_of(turn, args.source, args.table, args.schema, args.database)]
-    catalog, schema = await catalog_of(turn, args.source, args.database, args.schema)
+        return [await table_of(context, args.source, args.table, args.schema, args.database)]
+    catalog, schema = await catalog_of(context, args.source, args.database, args.schema)
     return [table for table in catalog.tables if table.schema == schema]
 
 
-async def _list_indexes(turn: Turn, args: OfTables) -> ToolResult:
+async def _list_indexes(context: ToolContext, args: OfTables) -> ToolResult:
     return answer(
         Indexes(
             tuple(
                 TableIndexes(table.name, tuple(index_entry(index) for index in table.indexes))
-                for table in await _tables(turn, args)
+                for table in await _tables(context, args)
                 if table.indexes or args.table is not None
             )
         )
     )
 
 
-async def _list_foreign_keys(turn: Turn, args: OfTables) -> ToolResult:
+async def _list_foreign_keys(context: ToolContext, args: OfTables) -> ToolResult:
     return answer(
         ForeignKeys(
             tuple(
                 TableForeignKeys(table.name, foreign_key_entries(table))
-                for table in await _tables(turn, args)
+                for table in await _tables(context, args)
                 if table.foreign_keys or args.table is not None
             )
         )

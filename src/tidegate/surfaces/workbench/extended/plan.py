@@ -7,14 +7,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tidegate.calls import Explain
 from tidegate.config.model import LimitSettings
-from tidegate.errors import Code, GateError
-from tidegate.pages import Page
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Explain
+from tidegate.model.results import Page
+from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.statements import Statement
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -47,16 +47,16 @@ class Plan(msgspec.Struct, frozen=True):
 def explain_query(settings: LimitSettings) -> SurfaceTool:
     """The tool, within the operator's limits."""
 
-    async def explain(turn: Turn, args: Explained) -> ToolResult:
+    async def explain(context: ToolContext, args: Explained) -> ToolResult:
         if args.analyze:
-            raise GateError(
+            raise TidegateError(
                 Code.UNSUPPORTED,
                 "EXPLAIN ANALYZE runs the statement and is not offered",
                 hint="Leave out analyze, or run the statement itself.",
             )
         limits = limits_of(settings, settings.max_rows, args.timeout_seconds)
         request = Explain(Statement(args.query), limits, args.database, args.schema)
-        page = await turn.handle(request, args.source, Page)
+        page = await context.handle(request, args.source, Page)
         rows = [[_text(cell) for cell in row] for row in _ROWS.decode(page.rows)]
         return answer(
             Plan(

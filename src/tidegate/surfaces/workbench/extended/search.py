@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tidegate.metadata import Table
+from tidegate.model.schema import Table
 from tidegate.protocol.model import ToolResult
+from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.tool import SurfaceTool
-from tidegate.surfaces.turn import Turn
+from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -50,11 +50,11 @@ class Matches(msgspec.Struct, frozen=True):
     column_search: str
 
 
-async def _search(turn: Turn, args: Search) -> ToolResult:
+async def _search(context: ToolContext, args: Search) -> ToolResult:
     term = args.term.strip().casefold()
     if not term:
         raise wrong_argument("term", "missing", "is required")
-    catalog, schema = await catalog_of(turn, args.source, args.database, args.schema)
+    catalog, schema = await catalog_of(context, args.source, args.database, args.schema)
     tables = [table for table in catalog.tables if args.schema is None or table.schema == schema]
     most = clamp(args.limit, MOST)
     found: list[Match] = []

@@ -1,0 +1,109 @@
+"""Decides how the point query over HTTP is measured on PostgreSQL, MariaDB and DuckDB.
+
+It is the query of `point-repeated` and `point-fresh`, on a table with the same rows. Every
+contestant logs in to the database server over TCP with a password, because all of them can. The
+CPU of the database server is not counted. DuckDB has no server: it runs inside the contestants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bench.grounds import Ground, Login, grounds
+from bench.servers import (
+    BEFORE,
+    DBHUB,
+    FLOOR,
+    GATE,
+    TOOLBOX,
+    Makers,
+    chosen,
+    core,
+    dbhub,
+    floor,
+    toolbox,
+)
+from bench.workloads import Effort, Rows, Running, start, throughput
+
+ENGINES = ("PostgreSQL", "MariaDB", "DuckDB")
+KINDS = {"repeated": False, "fresh": True}
+"""How each workload's name ends, and whether its calls have a new literal each."""
+
+_PASSWORD = "BENCH_PASSWORD"
+_SCHEMES = {"PostgreSQL": "postgres", "MariaDB": "mariadb"}
+"""The scheme of the URL that Tidegate and DBHub are given."""
+_PREBUILT = {"PostgreSQL": "postgres", "MariaDB": "mysql"}
+"""The name of the Toolbox's prebuilt configuration."""
+
+
+def workloads(engine: str) -> dict[str, bool]:
+    """The names of an engine's workloads, and whether each has a new literal in every call."""
+    return {f"point-{engine.lower()}-{kind}": fresh for kind, fresh in KINDS.items()}
+
+
+def contestants(ground: Ground, *, with_peers: bool, before: Path | None = None) -> Makers:
+    """Who can take part on this engine. No peer reads DuckDB's files, but the floor does."""
+    engine, login, makers = ground.name, ground.login, Makers()
+    source: dict[str, Any] = {"url": ground.url("shop"), "state_name": f"core-{engine.lower()}"}
+    if login is not None:
+        source["url"] = _url(engine, login, f"${{ENV:{_PASSWORD}}}")
+        source["env"] = {_PASSWORD: login.password}
+    else:
+        file = Path(source["url"].partition("://")[2])
+        makers[FLOOR] = lambda: floor(file)
+    makers[GATE] = lambda: core(**source)
+    if before is not None:
+        makers[BEFORE] = lambda: core(**source, tree=before)
+    if with_peers and login is not None:
+        makers |= _peers(engine, login)
+    return makers
+
+
+def _url(engine: str, login: Login, password: str) -> str:
+    return f"{_SCHEMES[engine]}://{login.user}:{password}@127.0.0.1:{login.port}/shop"
+
+
+def _peers(engine: str, login: Login) -> Makers:
+    prebuilt = _PREBUILT[engine]
+    asked = {
+        "HOST": "127.0.0.1",
+        "PORT": str(login.port),
+        "DATABASE": "shop",
+        "USER": login.user,
+        "PASSWORD": login.password,
+    }
+    env = {f"{prebuilt.upper()}_{key}": value for key, value in asked.items()}
+    return {
+        TOOLBOX: lambda: toolbox(prebuilt, env),
+        DBHUB: lambda: dbhub(_url(engine, login, quote(login.password))),
+    }
+
+
+Found = dict[str, Running] | str
+"""Servers by name, or the reason why there are none."""
+
+
+@contextmanager
+def running(
+    engine: str, *, with_peers: bool, only: list[str], before: Path | None = None
+) -> Iterator[Found]:
+    """Start the servers on one engine; a note instead if the engine is not installed."""
+    (ground,) = grounds(names=(engine,), wide=())
+    if isinstance(ground, str):
+        yield ground
+        return
+    with ExitStack() as stack:
+        log = f"{engine.lower()}-http"
+        makers = contestants(ground, with_peers=with_peers, before=before)
+        yield {one.name: start(stack, one, log_name=log) for one in chosen(makers, only)}
+
+
+def measured(found: Found, effort: Effort, *, fresh: bool) -> Rows:
+    """Measure one workload on the servers that were started."""
+    if isinstance(found, str):
+        return {found: []}
+    return throughput(found, effort, fresh=fresh) if found else {}

@@ -1,0 +1,99 @@
+"""What a person is asked to approve: a statement with everything its meaning hangs on."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from tidegate.model.actors import Actor
+from tidegate.model.decisions import Verdict
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement, Statement
+from tidegate.secrets import MASK, redact
+from tidegate.sql.redaction import redact_statement
+from tidegate.store.api import Subject
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True):
+    """One wish of one caller. `database` and `schema` say where the statement would run."""
+
+    actor: Actor
+    source: Source
+    statement: Statement
+    judgement: Judgement
+    verdict: Verdict
+    database: str | None = None
+    schema: str | None = None
+    surface: str = ""
+    tool: str = ""
+    client: str = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of what a grant is bound to: text, parameters, place, source and actor.
+
+        The source's URL is in it: a grant does not outlive a source that points elsewhere.
+        """
+        bound = (
+            self.statement.text,
+            self.statement.params,
+            self.database,
+            self.schema,
+            self.source.id,
+            self.source.url,
+            self.actor.id,
+        )
+        # Not as JSON, where the text 'AA==' and the byte 0 look the same.
+        return sha256(repr(bound).encode()).hexdigest()
+
+    def subject(self) -> Subject:
+        """What a person is shown of it, and what is kept: without secrets, as in the records."""
+        source, statement, dialect = self.source, self.statement, self.source.dialect
+        text = redact_statement(statement.text, dialect)
+        params = None if statement.params is None else _params(statement.params)
+        withheld = text != statement.text
+        if params is not None and _tells_secrets(statement.text, dialect):
+            # It is unknown which of the values is the secret.
+            params = MASK
+        return Subject(
+            actor_name=self.actor.name,
+            client=self.client[:_MAX_NAME],
+            surface=self.surface,
+            tool=self.tool,
+            source=source.name,
+            source_id=source.id,
+            statement=text,
+            effect=self.judgement.effect.label,
+            rule=self.verdict.rule,
+            reason=self.judgement.reason,
+            params=params,
+            withheld=withheld or (params is not None and MASK in params),
+            tables=self.judgement.tables,
+            unqualified=self.judgement.unqualified,
+            database=self.database,
+            schema=self.schema,
+            guarded=bool(source.masks or source.filters) or _asks_about_reads(source),
+        )
+
+
+_MAX_NAME = 200
+_MAX_PARAMS = 65_536
+
+
+def _params(params: tuple[Any, ...]) -> str:
+    text = msgspec.json.encode(params, enc_hook=repr).decode()
+    if len(text) > _MAX_PARAMS:
+        text = f"{text[:_MAX_PARAMS]}... ({len(text):,} characters)"
+    return redact(text)
+
+
+def _tells_secrets(text: str, dialect: str) -> bool:
+    """Whether a literal beside this text would be taken for a secret."""
+    probe = f"{text} 'x'"
+    return redact_statement(probe, dialect) != probe
+
+
+def _asks_about_reads(source: Source) -> bool:
+    return source.agents == "ask" or source.approval_for == "everything"

@@ -1,0 +1,98 @@
+"""How a question reads to the person who answers it: everything the answer hangs on, as text.
+
+The statement is the caller's: nothing in it may look like our words or be invisible.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from tidegate.model.statements import DryRun
+from tidegate.store.api import PendingApproval
+
+_MARGIN = "  | "
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+
+
+def describe(question: PendingApproval, *, rows: bool = True) -> str:
+    """The question in several lines. Without `rows` it tells nothing of what the tables hold."""
+    subject = question.subject
+    lines = [
+        f"Source:    {visible(subject.source)}{_place(question)}",
+        f"Caller:    {visible(subject.actor_name)} ({visible(question.actor)})"
+        + (f", {visible(subject.client)}" if subject.client else ""),
+        f"Through:   {visible(subject.tool)} ({subject.surface})",
+        f"Effect:    {subject.effect}: {visible(subject.reason)}",
+        f"Tables:    {', '.join(map(visible, subject.tables)) or 'none is named'}",
+        f"Asked for: {_WHY.get(subject.rule, subject.rule)}",
+        "Statement:",
+        *(_MARGIN + visible(line) for line in subject.statement.splitlines()),
+    ]
+    if subject.params is not None:
+        lines.append(f"Parameters: {visible(subject.params)}")
+    if subject.withheld:
+        lines.append("*** stands for what may be a secret; the statement runs with it.")
+    if subject.unqualified:
+        lines.append("It has no WHERE: it is about every row.")
+    if not rows:
+        lines.append("Dry run:   not shown to this caller; `tidegate approvals show` has it.")
+    else:
+        lines += _dry_run(question.dry_run)
+    return "\n".join(lines)
+
+
+_WHY = {
+    "source.agents": 'the source asks about every call of an agent (agents = "ask")',
+    "source.approval_for": "the source asks a person (approval_for)",
+    "sql.irreversible": "it cannot be undone",
+}
+
+
+def visible(text: str) -> str:
+    """The text on one line, with marks in place of characters that hide or reorder others."""
+    return "".join(
+        f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _HIDDEN else char for char in text
+    )
+
+
+def _place(question: PendingApproval) -> str:
+    subject = question.subject
+    parts = [("database", subject.database), ("schema", subject.schema)]
+    shown = [f"{kind} {visible(name)}" for kind, name in parts if name]
+    return f" ({', '.join(shown)})" if shown else ""
+
+
+def _dry_run(dry_run: DryRun | None) -> Iterator[str]:
+    if dry_run is None:
+        yield "Dry run:   none was made."
+        return
+    if dry_run.affected is None:
+        yield f"Dry run:   none: {visible(dry_run.reason)}"
+        return
+    rows = "1 row" if dry_run.affected == 1 else f"{dry_run.affected:,} rows"
+    what = "added" if None in dry_run.before else "changed"
+    yield f"Dry run:   {rows} would be {what}; it was rolled back."
+    for before, after in zip(dry_run.before, dry_run.after, strict=True):
+        yield _MARGIN + _row(dry_run.columns, before, after)
+    if (left := dry_run.affected - len(dry_run.before)) > 0 and dry_run.before:
+        yield f"{_MARGIN}... and {left:,} more"
+    if dry_run.reason:
+        yield f"{_MARGIN}{visible(dry_run.reason)}"
+
+
+def _row(
+    columns: tuple[str, ...],
+    before: tuple[str | None, ...] | None,
+    after: tuple[str | None, ...] | None,
+) -> str:
+    cells: list[str] = []
+    for column, old, new in zip(columns, before or after or (), after or before or (), strict=True):
+        changed = f" -> {_cell(new)}" if _cell(new) != _cell(old) else ""
+        cells.append(f"{visible(column)} {_cell(old)}{changed}")
+    mark = " (deleted)" if after is None else " (added)" if before is None else ""
+    return ", ".join(cells) + mark
+
+
+def _cell(value: str | None) -> str:
+    return "NULL" if value is None else visible(value)

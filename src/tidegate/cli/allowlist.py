@@ -1,0 +1,134 @@
+"""Checks the names of an allowlist. A misspelt one would grant nothing, and say so to nobody.
+
+Sources and tags are looked for among the saved sources and those of the settings, tables through
+the gate in the catalogues of the sources that the list admits. What cannot be looked at (a source
+that does not answer, or admits nobody) is said and admitted: it grants nothing that is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.cli.local_actor import ask
+from tidegate.cli.terminal import print_status
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.tokens import check_tables
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+from tidegate.policy.allowlist import admits
+from tidegate.sql.masking.table_allowlist import admitted
+
+if TYPE_CHECKING:
+    from tidegate.app import App
+
+MOST_OPENED = 20
+"""Sources that are opened in search of tables: a token for all of a thousand asks no thousand."""
+_AHEAD = "With --allow-unknown it may name what is not there yet."
+
+
+class Allowlist(NamedTuple):
+    """Sources, tags and tables, as a token has them: None stands for every one."""
+
+    sources: frozenset[str] | None
+    tags: frozenset[str] | None
+    tables: frozenset[str] | None
+
+    def words(self) -> str:
+        """For people: names first, then tags with a `#`, then the tables there."""
+        tags = (f"#{tag}" for tag in sorted(self.tags or ()))
+        places = ", ".join([*sorted(self.sources or ()), *tags]) or "no source"
+        if self.sources is None and self.tags is None:
+            places = "every source"
+        if self.tables is None:
+            return places
+        return f"{places} (only {', '.join(sorted(self.tables)) or 'no table'})"
+
+
+def given(arguments: argparse.Namespace) -> Allowlist:
+    """The list that `--source`, `--tag` and `--table` make. Raises: TidegateError
+    ARGUMENT_INVALID."""
+    check_tables(arguments.table)
+    return Allowlist(
+        frozenset(arguments.source) or None,
+        frozenset(getattr(arguments, "tag", ())) or None,
+        frozenset(arguments.table) or None,
+    )
+
+
+async def refuse_unknown(app: App, tool: str, listed: Allowlist) -> None:
+    """Raises: TidegateError SOURCE_UNKNOWN, TABLE_UNKNOWN or ARGUMENT_INVALID with the nearest name
+    for the first that means nothing."""
+    sources = app.connections.sources()
+    named = {source.name: source for source in sources}
+    for name in sorted(listed.sources or ()):
+        if name not in named:
+            raise _unknown(Code.SOURCE_UNKNOWN, f"There is no source {name!r}", name, named)
+    tags = {tag for source in sources for tag in source.tags}
+    for tag in sorted(listed.tags or ()):
+        if tag not in tags:
+            raise _unknown(Code.ARGUMENT_INVALID, f"No source has the tag {tag!r}", tag, tags)
+    caller = Actor("", "", Scope.READ_ONLY, listed.sources, tags=listed.tags)
+    seen = [source for source in sources if admits(caller, source)]
+    loose: set[str] = set()
+    for entry in sorted(listed.tables or ()):
+        where, colon, table = entry.partition(":")
+        if not colon:
+            loose.add(entry)
+        elif where not in named:
+            raise _unknown(Code.SOURCE_UNKNOWN, f"There is no source {where!r}", where, named)
+        elif named[where] not in seen:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"`{entry}` is on a source that the list does not admit.",
+                hint=f"Add --source {where}, or leave the table out.",
+            )
+        else:
+            await _find(app, tool, {table}, [named[where]])
+    await _find(app, tool, loose, seen)
+
+
+async def _find(app: App, tool: str, tables: Collection[str], sources: Iterable[Source]) -> None:
+    """Look for each table in the sources until all are found."""
+    missing, names, closed = set(tables), set[str](), list[str]()
+    for number, source in enumerate(sources):
+        if not missing:
+            return
+        if number >= MOST_OPENED:
+            closed.append(f"no more than {MOST_OPENED} sources are opened for it")
+            break
+        try:
+            catalog = await ask(app, tool, Browse("catalog"), source.name, Catalog)
+        except TidegateError as error:
+            closed.append(f"{source.name}: {error.message.rstrip('.')}")
+            continue
+        missing -= {table for table in missing if admitted((table,), catalog)}
+        names |= set(_spelled(catalog))
+    for table in sorted(missing):
+        if not closed:
+            raise _unknown(Code.TABLE_UNKNOWN, f"There is no table `{table}`", table, names)
+        print_status(f"note: nobody knows whether there is a table {table} ({'; '.join(closed)})")
+
+
+def _spelled(catalog: Catalog) -> Iterable[str]:
+    """The tables as a list would name them."""
+    for table in catalog.tables:
+        at_home = table.schema in ("", catalog.default_schema)
+        yield table.name if at_home else f"{table.schema}.{table.name}"
+
+
+def _unknown(code: Code, message: str, name: str, known: Collection[str]) -> TidegateError:
+    bare = name.rpartition(".")[2]
+    same = [each for each in sorted(known) if each.rpartition(".")[2].lower() == bare.lower()]
+    near = same or difflib.get_close_matches(name, known, 1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {_some(known)}."
+    return TidegateError(code, message, hint=f"{hint} {_AHEAD}")
+
+
+def _some(known: Collection[str]) -> str:
+    names = sorted(known)
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "") if names else "none"

@@ -1,0 +1,1 @@
+"""Arguments of the command line, by what they are about. No behavior."""

@@ -1,0 +1,192 @@
+"""The words of the commands that serve, and that lead clients to a server."""
+
+from __future__ import annotations
+
+import argparse
+
+from tidegate.cli.arguments.options import (
+    SCOPES,
+    Commands,
+    ahead_option,
+    config_option,
+    filled,
+    state_option,
+)
+
+CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
+
+
+def add_serve(commands: Commands) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="serve MCP on stdio, or on HTTP with --http",
+        description="Serve MCP on stdio, on HTTP with --http, or on both with --stdio --http. "
+        "SIGTERM and SIGINT stop the server: running calls get `stop_grace_s` seconds to finish, "
+        "none after a second signal. SIGHUP reads the settings file again. On stdio alone the "
+        "server also stops at the end of the input.",
+    )
+    serve.set_defaults(module="serve")
+    serve.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a set of tools to serve: core or workbench; may be repeated (default: core, and "
+        "over HTTP also each of them at a path of its own)",
+    )
+    serve.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=named_url,
+        metavar="NAME=URL",
+        help="open a source for this run, such as shop=sqlite:///shop.db; may be repeated",
+    )
+    config_option(
+        serve,
+        "a TOML, YAML or JSON file, or an inline JSON object (default: $TIDEGATE_CONFIG, else "
+        "none)",
+    )
+    serve.add_argument(
+        "--http",
+        type=filled,
+        metavar="HOST:PORT",
+        help="serve HTTP there instead of stdio; port 0 takes a free one",
+    )
+    serve.add_argument("--stdio", action="store_true", help="serve stdio, too, beside --http")
+    serve.add_argument(
+        "--no-auth",
+        action="store_true",
+        help="turn authentication off: on loopback and read-only",
+    )
+    serve.add_argument(
+        "--allow-writes",
+        action="store_true",
+        help="allow writes to the sources of --source, and by the client on stdio",
+    )
+    serve.add_argument(
+        "--extended",
+        action="store_true",
+        help="add the newer tools of the workbench to the 19 that its specification lists",
+    )
+    serve.add_argument(
+        "--for-bridge",
+        type=int,
+        metavar="FD",
+        # For `tidegate bridge` alone: gets a line when the server can be found.
+        help=argparse.SUPPRESS,
+    )
+    state_option(serve)
+
+
+def add_bridge(commands: Commands) -> None:
+    bridge = commands.add_parser(
+        "bridge",
+        help="connect stdio to the HTTP server of this state, which is started if none runs",
+        description="Connect MCP on stdio to the HTTP server of the same state directory. If none "
+        "runs, one is started, which stops when it has been idle for long enough. No token is "
+        "needed. What bridges may do is set under `bridge` in the settings of the server; --scope, "
+        "--source and --table ask for less.",
+    )
+    bridge.set_defaults(module="bridge")
+    bridge.add_argument(
+        "--surface",
+        type=filled,
+        metavar="NAME",
+        help="the set of tools to use (default: core, or the first that the server names)",
+    )
+    bridge.add_argument("--scope", choices=SCOPES, help="what it may do at most")
+    _share_options(bridge)
+    config_option(
+        bridge, "the settings of a server that is started here (default: $TIDEGATE_CONFIG)"
+    )
+    state_option(bridge)
+
+
+def _share_options(parser: argparse.ArgumentParser) -> None:
+    """What a bridge may see, of what the settings of the server let bridges see."""
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a source that the bridge may see (default: those of the settings); may be repeated",
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="a table that it may use there, as table, schema.table or source:table (default: "
+        "those of the settings); may be repeated",
+    )
+
+
+def add_install(commands: Commands) -> None:
+    install = commands.add_parser(
+        "install",
+        help="write the entry for Tidegate into a client's settings",
+        description="Write the entry for Tidegate into a client's settings, and nothing else: "
+        "everything else in the file stays as it is, comments too. A copy of the old file is kept "
+        "beside it, with the ending .tidegate.bak.",
+    )
+    install.set_defaults(module="install")
+    install.add_argument(
+        "client", choices=CLIENTS, help=f"whose settings: {', '.join(CLIENTS)}", metavar="CLIENT"
+    )
+    install.add_argument("--name", default="tidegate", help="of the entry (default: tidegate)")
+    install.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        help="all your projects, or the one in this directory (default: user; vscode: project)",
+    )
+    how = install.add_mutually_exclusive_group()
+    how.add_argument(
+        "--bridge", action="store_true", help="by way of `tidegate bridge` (the default)"
+    )
+    how.add_argument("--stdio", action="store_true", help="with a server of its own on stdio")
+    how.add_argument(
+        "--http", type=filled, metavar="URL", help="at a server that runs, with a token"
+    )
+    install.add_argument(
+        "--token-env",
+        default="TIDEGATE_TOKEN",
+        metavar="NAME",
+        help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
+    )
+    install.add_argument(
+        "--surface", type=filled, metavar="NAME", help="the set of tools to use (default: core)"
+    )
+    config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
+    install.add_argument(
+        "--bridge-scope", choices=SCOPES, help="what the bridge may do at most: its own --scope"
+    )
+    _share_options(install)
+    ahead_option(install)
+    install.add_argument("--print", action="store_true", help="show the entry and write nothing")
+    install.add_argument("--remove", action="store_true", help="remove the entry")
+    install.add_argument("--force", action="store_true", help="replace another entry of that name")
+    state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
+
+
+def add_demo(commands: Commands) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="a sample shop, served on loopback, and a short conversation with it",
+        description="Make a sample database, serve it on loopback, hold a short conversation with "
+        "it, then stay up with the entries for your clients.",
+    )
+    demo.set_defaults(module="demo")
+    demo.add_argument("--once", action="store_true", help="end after the conversation")
+    demo.add_argument(
+        "--port", type=int, default=8765, metavar="PORT", help="if free (default 8765), else any"
+    )
+    state_option(demo, "holds the sample and all state (default: a temporary directory)")
+
+
+def named_url(text: str) -> tuple[str, str]:
+    """`NAME=URL` as a pair."""
+    name, sign, url = text.partition("=")
+    if not (name and sign and url):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=URL")
+    return name, url

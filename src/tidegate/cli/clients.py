@@ -1,0 +1,88 @@
+"""The clients whose settings we know: where the file is, and how an entry is written there.
+
+Sources: code.claude.com/docs/en/mcp, modelcontextprotocol.io/quickstart/user,
+cursor.com/docs/mcp, code.visualstudio.com/docs/copilot/reference/mcp-configuration.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegate.errors import Code, TidegateError
+
+
+class Client(NamedTuple):
+    """A client by its name. `key` holds the entries in its file; `variable` is how it refers to
+    a variable of its environment, None if it takes no server over HTTP."""
+
+    name: str
+    key: str
+    scope: str
+    variable: str | None
+
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client("claude-code", "mcpServers", "user", "${%s}"),
+        Client("claude-desktop", "mcpServers", "user", None),
+        Client("cursor", "mcpServers", "user", "${env:%s}"),
+        Client("vscode", "servers", "project", "${env:%s}"),
+    )
+}
+
+
+def settings_file(client: Client, scope: str) -> Path:
+    """Where the client keeps its entries. Raises: TidegateError ARGUMENT_INVALID."""
+    project, home = Path.cwd(), Path.home()
+    places = {
+        ("claude-code", "user"): Path(os.environ.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",
+        ("claude-code", "project"): project / ".mcp.json",
+        ("claude-desktop", "user"): _of_applications("Claude") / "claude_desktop_config.json",
+        ("cursor", "user"): home / ".cursor" / "mcp.json",
+        ("cursor", "project"): project / ".cursor" / "mcp.json",
+        ("vscode", "user"): _of_applications("Code") / "User" / "mcp.json",
+        ("vscode", "project"): project / ".vscode" / "mcp.json",
+    }
+    place = places.get((client.name, scope))
+    if place is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"{client.name} has no settings for one project alone.",
+            hint="Leave out --scope project.",
+        )
+    return place
+
+
+def local_entry(client: Client, command: list[str]) -> dict[str, Any]:
+    """An entry for a server that the client starts."""
+    entry: dict[str, Any] = {"command": command[0], "args": command[1:]}
+    return entry if client.name == "claude-desktop" else {"type": "stdio", **entry}
+
+
+def http_entry(client: Client, url: str, variable: str) -> dict[str, Any]:
+    """An entry for a server that runs, with a token from the environment: no secret is in it.
+
+    Raises: TidegateError ARGUMENT_INVALID if the client takes none.
+    """
+    if client.variable is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"{client.name} takes no server over HTTP from its settings.",
+            hint="Leave out --http: the bridge reaches a server on this machine.",
+        )
+    headers = {"Authorization": f"Bearer {client.variable % variable}"}
+    kind = {} if client.name == "cursor" else {"type": "http"}
+    return {**kind, "url": url, "headers": headers}
+
+
+def _of_applications(name: str) -> Path:
+    """Where applications of this system keep the settings of a user."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / name
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / name
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / name

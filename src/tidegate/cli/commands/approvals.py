@@ -1,0 +1,114 @@
+"""`tidegate approvals list | show | allow | deny`: the inbox of the person who approves.
+
+It works on the state file and asks no server, so no token leads here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.approvals.render import describe, visible
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import load_for_state
+from tidegate.cli.terminal import color, print_status, show, show_json, show_table
+from tidegate.store.api import PendingApproval
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what `arguments.action` says."""
+    actions = {"list": _list, "show": _show, "allow": _allow, "deny": _deny}
+    action = actions[arguments.action]
+
+    async def work(app: App) -> None:
+        action(app, arguments)
+
+    with_app(App.open(load_for_state(arguments)), work)
+    return 0
+
+
+def _list(app: App, arguments: argparse.Namespace) -> None:
+    questions = app.approvals.list(everything=arguments.all)
+    if arguments.json:
+        show_json({"approvals": [_fields(question) for question in questions]})
+        return
+    if not questions:
+        print_status("nothing waits for approval")
+        return
+    columns = ("id", "state", "asked", "caller", "source", "effect", "statement")
+    show_table(columns, [_row(question) for question in questions], fitted=True)
+
+
+def _show(app: App, arguments: argparse.Namespace) -> None:
+    question = app.approvals.find(arguments.id)
+    if arguments.json:
+        show_json(_fields(question))
+        return
+    show(f"{color(question.id, '1')}  {_state(question)}")
+    show(f"Asked:     {_moment(question.asked_at)}, by {_calls(question.askers)}")
+    show(describe(question))
+    if question.state == "pending":
+        show(f"Answer:    tidegate approvals allow {question.id}, or deny {question.id}")
+
+
+def _allow(app: App, arguments: argparse.Namespace) -> None:
+    _decide(app, arguments.id, "allowed", "")
+    print_status("It runs when the caller sends the same call again, once.")
+
+
+def _deny(app: App, arguments: argparse.Namespace) -> None:
+    _decide(app, arguments.id, "denied", arguments.reason)
+
+
+def _decide(app: App, start: str, state: Any, reason: str) -> None:
+    question = app.approvals.find(start)
+    app.approvals.decide(question.id, state, f"cli:{getpass.getuser()}", reason)
+    subject = question.subject
+    print_status(
+        f"{state} {question.id}: {visible(subject.actor_name)} on {visible(subject.source)}"
+    )
+
+
+def _row(question: PendingApproval) -> list[str]:
+    subject = question.subject
+    return [
+        question.id,
+        question.state,
+        _moment(question.asked_at),
+        visible(subject.actor_name),
+        subject.source,
+        subject.effect,
+        subject.statement,
+    ]
+
+
+def _fields(question: PendingApproval) -> dict[str, Any]:
+    """Everything that is kept, with times as text and without the digest."""
+    fields = msgspec.to_builtins(question)
+    del fields["digest"]
+    for name in ("asked_at", "decided_at", "ended_at"):
+        fields[name] = None if fields[name] is None else _moment(fields[name])
+    return fields
+
+
+def _state(question: PendingApproval) -> str:
+    words: str = question.state
+    if question.decided_at is not None:
+        words = f"{words} ({question.decided_by}, {_moment(question.decided_at)}"
+        words += f": {visible(question.reason)})" if question.reason else ")"
+    if question.ended_at is not None:
+        words += f", ended {_moment(question.ended_at)}"
+    return words
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count:,} calls"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,200 @@
+"""`tidegate audit verify | tail | checkpoint | key`: what happened, and is the record whole.
+
+Works on the files alone: it opens no gate and, but for a new key, writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import unicodedata
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.audit.tail import Record, Tail, TailFilter
+from tidegate.cli.settings import load_for_state
+from tidegate.cli.terminal import color, print_status, show, show_json
+from tidegate.config.state import state_directory
+from tidegate.errors import Code, TidegateError
+
+CHANGED = 1
+"""The exit status of `verify` when the record is not as it was written."""
+_POLL_S = 0.5
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what `arguments.action` says. `verify` returns 1 if the record was changed."""
+    directory = state_directory(load_for_state(arguments).state)
+    actions = {"verify": _verify, "tail": _tail, "checkpoint": _checkpoint, "key": _key}
+    return actions[arguments.action](directory, arguments)
+
+
+def _verify(directory: Path, arguments: argparse.Namespace) -> int:
+    from tidegate.audit.keys import fingerprint, parse_public
+    from tidegate.audit.verify import read_anchors, verify
+
+    public = [parse_public(text) for text in arguments.key]
+    anchors = [anchor for text in arguments.anchor for anchor in read_anchors(text)]
+    copied = arguments.directory is not None
+    report = verify(
+        Path(arguments.directory) if copied else directory / "audit",
+        None if copied else directory / "audit-key",
+        anchors,
+        {fingerprint(each): each for each in public},
+    )
+    if arguments.json:
+        show_json(report)
+        return 0 if report.intact else CHANGED
+    for fault in report.faults:
+        where = f"{fault.segment} line {fault.line}" if fault.line else fault.segment or "the log"
+        show(f"{color(where, '31')}: {fault.reason}")
+    for note in report.notes:
+        print_status(f"note: {note}")
+    until = _moment(report.signed_until) if report.signed_until is not None else "never"
+    show(
+        f"{'intact' if report.intact else 'CHANGED'}: {_counted(report.lines, 'line')} in "
+        f"{_counted(report.segments, 'segment')}, {_counted(report.checkpoints, 'checkpoint')}, "
+        f"signed until {until}"
+    )
+    return 0 if report.intact else CHANGED
+
+
+def _tail(directory: Path, arguments: argparse.Namespace) -> int:
+    since = _moment_of(arguments.since) if arguments.since else None
+    until = _moment_of(arguments.until) if arguments.until else None
+    wanted = TailFilter(arguments.actor, arguments.source, since, arguments.all, until)
+    tail = Tail(directory / "audit")
+    show_one = _show_json if arguments.json else _show_record
+    count = max(0, arguments.count)
+    found = tail.newest(wanted, count + 1)
+    for record in found[-count:] if count else ():
+        show_one(record)
+    if not found:
+        print_status("note: nothing on record fits; `tidegate audit tail --all` shows all there is")
+    if len(found) > count:
+        print_status(f"note: these are the newest {count}; there are more, see -n")
+    while arguments.follow:
+        time.sleep(_POLL_S)
+        for record in tail.more(wanted):
+            show_one(record)
+    return 0
+
+
+def _checkpoint(directory: Path, arguments: argparse.Namespace) -> int:
+    from tidegate.audit.control_records import encode_control_record
+    from tidegate.audit.latest_checkpoint import LatestCheckpoint
+
+    newest = LatestCheckpoint(directory / "audit-key").read()
+    if newest is None:
+        raise TidegateError(
+            Code.STATE_FAILED,
+            "Nothing has been signed yet.",
+            hint="A checkpoint is made within seconds after a call, and when the server stops.",
+        )
+    show(encode_control_record(newest).decode())
+    return 0
+
+
+def _key(directory: Path, arguments: argparse.Namespace) -> int:
+    from tidegate.audit.keys import Keys, public_text
+
+    keys = Keys(directory / "audit-key")
+    if not arguments.replace:
+        current = keys.public()
+        earlier = sorted(public_text(each) for each in keys.trusted().values())
+        show("\n".join([current, *(each for each in earlier if each != current and arguments.all)]))
+        return 0
+
+    from tidegate.audit.log import AuditLog
+    from tidegate.audit.server_event import ServerEvent
+
+    before = keys.public()
+    log = AuditLog(directory / "audit", keys=keys.directory)
+    try:
+        # The old key signs that it ends, the new one what comes next.
+        log.record_event(
+            ServerEvent(name="audit.key_replaced", actor="cli", details={"old": before})
+        )
+    finally:
+        log.close()
+    show(keys.replace())
+    print_status("Servers that run sign with the old key until they are started again.")
+    return 0
+
+
+def _moment_of(text: str) -> datetime:
+    """A moment, or how long ago. Raises: TidegateError ARGUMENT_INVALID."""
+    from tidegate.identity.tokens import parse_expiry
+
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):  # in words, or beyond the years that there are
+        pass
+    try:
+        ahead = parse_expiry(text, 0.0)
+    except TidegateError:
+        ahead = None
+    if ahead is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"`{text[:40]}` is not a time.",
+            hint="Write such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
+        )
+    return datetime.fromtimestamp(time.time() - ahead, UTC)
+
+
+def _show_json(record: Record) -> None:
+    show(msgspec.json.encode(record.fields).decode())
+
+
+def _show_record(record: Record) -> None:
+    fields = record.fields
+    words = (
+        fields.get("phase", ""),
+        fields.get("actor_name") or fields.get("actor") or "-",
+        fields.get("source") or "-",
+        *_what(fields),
+    )
+    line = "  ".join(_plain(str(word)) for word in words if word)
+    show(f"{color(_moment(record.time), '2')}  {line}")
+
+
+def _what(fields: dict[str, Any]) -> list[str]:
+    """What a record says beside who, where and when, as far as a person wants it on a line."""
+    if fields.get("phase") == "event":
+        details = " ".join(f"{name}={value}" for name, value in fields.get("details", {}).items())
+        count = f"{fields['count']} times" if "count" in fields else ""
+        return [str(fields.get("name", "")), count, details]
+    if fields.get("phase") == "gap":
+        return [f"{fields.get('missed')} events are missing since {fields.get('since')}"]
+    if "call_id" not in fields:
+        return [f"{name}={fields[name]}" for name in ("segment", "next") if name in fields]
+    size = _counted(fields["rows"], "row") if "rows" in fields else ""
+    took = f"{fields['elapsed_ms']:.1f} ms" if "elapsed_ms" in fields else ""
+    failed = " ".join(filter(None, (fields.get("code"), fields.get("error"))))
+    # Without this word a dry run looks as if the change had run before anybody allowed it.
+    tried = "dry run, rolled back" if fields.get("request") == "rehearse" else ""
+    answered = f"approval={fields['approval']}" if "approval" in fields else ""
+    text = fields.get("statement") or fields.get("tool") or ""
+    return [
+        *(fields.get("effect", ""), fields.get("verdict", ""), tried, answered),
+        *(size, took, failed, text),
+    ]
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plain(text: str) -> str:
+    """The text without what could move the cursor or turn the line around."""
+    return "".join(
+        " " if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") else char for char in text
+    )

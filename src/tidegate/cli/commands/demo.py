@@ -1,0 +1,179 @@
+"""`tidegate demo`: the sample shop, served on loopback, and a short conversation with it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from tidegate.app import App
+from tidegate.cli.client_config import entries
+from tidegate.cli.commands.source import save
+from tidegate.cli.demo_session import DemoSession
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.mcp_client import McpClient
+from tidegate.cli.progress import Advance, progress
+from tidegate.cli.terminal import color, show
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.demo.build import ROWS, build, is_built
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
+from tidegate.serve import Shutdown, open_http, serve
+
+HOST = "127.0.0.1"
+NAME = "shop"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make, serve and show; returns 0 if everything was as it must be."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if not 0 <= arguments.port <= 65_535:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"--port {arguments.port} is not 0 to 65535.")
+    with _state(arguments.state) as state:
+        path = state / f"{NAME}.db"
+        if not is_built(path):
+            with progress("Making the sample shop", ROWS) as advance:
+                try:
+                    _build(path, advance)
+                except sqlite3.Error as error:
+                    raise TidegateError(
+                        Code.STATE_FAILED, f"The sample could not be made at `{path}`: {error}."
+                    ) from None
+        shop = SourceSettings(NAME, f"sqlite:///{path}")
+        config = Config(state=str(state), sources=(shop,), surfaces=("core", "workbench"))
+        with _alone(state):
+            token = with_app(App.open(config), partial(_prepare, state))
+        port = arguments.port if _is_free(arguments.port) else 0
+        app = App.open(config, default_actor="server")
+        asyncio.run(_serve(app, state, token, port, once=arguments.once))
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _state(given: str | None) -> Generator[Path]:
+    """The directory of the demo; a temporary one goes when the demo ends."""
+    if given is not None:
+        path = Path(given).expanduser().absolute()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield path
+        return
+    path = Path(tempfile.mkdtemp(prefix="tidegate-demo-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _alone(state: Path) -> Generator[None]:
+    """Another demo of the same state waits: they share one source and one token."""
+    descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _build(path: Path, advance: Advance) -> None:
+    try:
+        build(path, advance)
+    except OSError as error:
+        raise TidegateError(
+            Code.STATE_FAILED, f"Cannot write the sample at {path}: {error.strerror}"
+        ) from None
+
+
+async def _prepare(state: Path, app: App) -> str:
+    """Save the source; returns the token."""
+    save(app, NAME)
+    return _token(app, state)
+
+
+def _token(app: App, state: Path) -> str:
+    """The demo's token: kept beside the sample, so that what was pasted goes on working."""
+    kept = state / "demo.token"
+    if kept.exists():
+        plaintext = kept.read_text("ascii").strip()
+        try:
+            app.tokens.verify(plaintext)
+        except TidegateError:
+            kept.unlink()
+        else:
+            return plaintext
+    if any(entry.name == "demo" and entry.revoked_at is None for entry in app.tokens.list()):
+        app.tokens.revoke("demo")
+    plaintext, _ = app.tokens.create("demo", Scope.READ_ONLY, frozenset({NAME}), None)
+    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(plaintext + "\n")
+    return plaintext
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except (OSError, OverflowError):
+            return False
+    return True
+
+
+async def _serve(app: App, state: Path, token: str, port: int, *, once: bool) -> None:
+    """Serve, hold the conversation, and stay up unless it is to be `once`."""
+    shutdown = Shutdown()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, shutdown.ask)
+    open_at: asyncio.Future[str] = loop.create_future()
+    edge = open_http(app, HOST, port)
+    serving = asyncio.ensure_future(
+        serve(app, [edge], shutdown, partial(open_at.set_result, edge.name))
+    )
+    await asyncio.wait([serving, open_at], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if open_at.done():
+            await _show(open_at.result(), token, state, once=once)
+    finally:
+        if once or not open_at.done() or sys.exc_info()[0] is not None:
+            shutdown.ask()
+        await serving
+
+
+async def _show(address: str, token: str, state: Path, *, once: bool) -> None:
+    show(f"Serving on {address}/mcp/core\n")
+    client = McpClient(f"{address}/mcp/core", token)
+    try:
+        await asyncio.to_thread(DemoSession(client).hold)
+    finally:
+        client.close()
+    if not once:
+        _show_entries(address, token, state)
+
+
+def _show_entries(address: str, token: str, state: Path) -> None:
+    command = shutil.which("tidegate") or sys.argv[0]
+    show(f"\nAddress  {color(address, '1')}   (MCP at /mcp/core and /mcp/workbench)")
+    show(f"Token    {color(token, '1')}")
+    show(f"\nexport TIDEGATE_URL={address} TIDEGATE_TOKEN={token}")
+    url = f"{address}/mcp/core"
+    for entry in entries(url, token, str(Path(command).absolute()), str(state)):
+        show(f"\n{color(entry.client, '1')} ({entry.place})\n{entry.text}")
+    show(f"\nStill serving on {address}. Ctrl-C ends it.")

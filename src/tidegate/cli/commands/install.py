@@ -1,0 +1,196 @@
+"""`tidegate install`: the entry for Tidegate in a client's settings, written, shown, taken away."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from tidegate.cli.allowlist import given, refuse_unknown
+from tidegate.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
+from tidegate.cli.jsonc import Text, Unreadable, put, take
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import chosen_state, config_path, load_for_query
+from tidegate.cli.settings_file import SettingsFile
+from tidegate.cli.terminal import print_status, show
+from tidegate.config.addresses import check_issuer_url
+from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.registry import check_surface
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the entry; returns 0 also if it is there already."""
+    client = CLIENTS[arguments.client]
+    if not _NAME.fullmatch(arguments.name):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"`{arguments.name[:80]}` cannot name an entry.",
+            hint="Use letters, digits, `_` and `-`, the first a letter.",
+        )
+    path = settings_file(client, arguments.scope or client.scope)
+    if arguments.remove:
+        _remove(SettingsFile(path), client, arguments.name)
+        return 0
+    entry = _entry(client, arguments)
+    if not arguments.allow_unknown and (arguments.source or arguments.table):
+        _refuse_unknown(arguments)
+    if arguments.print:
+        print_status(f"tidegate: for {path}")
+        show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
+        return 0
+    _write(SettingsFile(path), client, arguments.name, entry, arguments.force)
+    if arguments.http:
+        print_status(
+            f"tidegate: the client takes the token from its variable {arguments.token_env}"
+        )
+    return 0
+
+
+def _refuse_unknown(arguments: argparse.Namespace) -> None:
+    """Raises: TidegateError if the bridge would ask for what is not there."""
+    from tidegate.app import App
+
+    listed = given(arguments)
+    with_app(
+        App.open(load_for_query(arguments)), lambda app: refuse_unknown(app, "install", listed)
+    )
+
+
+def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
+    if (arguments.http or arguments.stdio) and (
+        arguments.bridge_scope or arguments.source or arguments.table
+    ):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--bridge-scope, --source and --table are for an entry with a bridge.",
+            hint="Give a server on HTTP a token that is for them alone.",
+        )
+    if arguments.surface:
+        check_surface(arguments.surface)
+    if arguments.http:
+        _check_address(arguments.http, arguments.surface)
+        if not _VARIABLE.fullmatch(arguments.token_env):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--token-env takes the name of a variable.",
+                hint="Put the token into the variable, not here.",
+            )
+        return http_entry(client, arguments.http, arguments.token_env)
+    words = [_program(), "serve" if arguments.stdio else "bridge"]
+    if arguments.surface:
+        words += ["--surface", arguments.surface]
+    if arguments.bridge_scope:
+        words += ["--scope", arguments.bridge_scope]
+    words += [word for name in arguments.source for word in ("--source", name)]
+    words += [word for name in arguments.table for word in ("--table", name)]
+    # A client's environment is not that of a shell: what is set here is not set there.
+    for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
+        if path:
+            inline = path.lstrip().startswith("{")
+            words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
+    return local_entry(client, words)
+
+
+def _check_address(url: str, surface: str | None) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID if it cannot lead to a surface."""
+    if "://" not in url:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"`{url[:80]}` is not an address.",
+            hint="Write it whole, like http://127.0.0.1:8765/mcp.",
+        )
+    check_issuer_url(url, "--http")
+    if surface:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--surface has no place beside --http.",
+            hint=f"The address names the surface: it ends in /mcp/{surface}.",
+        )
+    path = urlsplit(url).path.rstrip("/")
+    if not path:
+        print_status(f"note: a server answers at {url.rstrip('/')}/mcp, or below it by surface")
+    named = re.search(r"/mcp/([^/]+)$", path)
+    if named:
+        check_surface(named[1])
+
+
+def _program() -> str:
+    """`tidegate` as an absolute path: a client's PATH is not that of a shell."""
+    beside = Path(sys.executable).with_name("tidegate")
+    found = str(beside) if beside.is_file() else shutil.which("tidegate")
+    if found is None:
+        raise TidegateError(
+            Code.CLIENT_FILE, "The program `tidegate` is not found", hint="Install it first."
+        )
+    return found
+
+
+def _write(
+    file: SettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
+) -> None:
+    there = _find(file, client, name)
+    if there == entry:
+        show(f"{client.name}: the entry {name} is in {file.path} already")
+        return
+    if there is not None and not force:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"Another entry `{name}` is in `{file.path}`; nothing was changed.",
+            hint="Use another --name, or --force to replace it.",
+        )
+    text = file.text if file.text.strip() else "{}\n"
+    try:
+        changed = put(text, (client.key, name), entry)
+        whole = Text(changed)
+        read: dict[str, Any] = whole.value(whole.begin)
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    if read[client.key][name] != entry:
+        raise _refuse(file, Unreadable("its entries"))
+    file.replace(changed)
+    show(f"{client.name}: wrote the entry {name} to {file.path}")
+
+
+def _remove(file: SettingsFile, client: Client, name: str) -> None:
+    if _find(file, client, name) is None:
+        show(f"{client.name}: no entry {name} is in {file.path}")
+        return
+    try:
+        changed = take(file.text, (client.key, name))
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    file.replace(changed)
+    show(f'{client.name}: removed entry "{name}" from {file.path}')
+
+
+def _find(file: SettingsFile, client: Client, name: str) -> Any:
+    """The entry of that name, None if there is none. Raises: TidegateError CLIENT_FILE."""
+    if not file.text.strip():
+        return None
+    try:
+        whole = Text(file.text)
+    except Unreadable as error:
+        raise _refuse(file, error) from None
+    settings = whole.value(whole.begin)
+    if not isinstance(settings, dict):
+        raise _refuse(file, Unreadable("its start"))
+    entries = cast(dict[str, Any], settings).get(client.key, {})
+    if not isinstance(entries, dict):
+        raise _refuse(file, Unreadable(f"`{client.key}`"))
+    return cast(dict[str, Any], entries).get(name)
+
+
+def _refuse(file: SettingsFile, error: Unreadable) -> TidegateError:
+    return TidegateError(
+        Code.CLIENT_FILE,
+        f"The settings file `{file.path}` was not understood at {error}; nothing was changed.",
+        hint="Correct it, or use --print and add the entry by hand.",
+    )

@@ -1,0 +1,116 @@
+"""`tidegate judge`: what a statement would do, and the policy decision for it. Runs nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import load_for_query
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement, Statement
+from tidegate.policy.decision import decide
+from tidegate.sql.judge import judge
+
+if TYPE_CHECKING:
+    from tidegate.app import App
+
+_DEFAULT = "default"
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True):
+    """One line of standard input."""
+
+    sql: str
+    dialect: str = _DEFAULT
+
+
+class Opinion(msgspec.Struct):
+    """One line of output. `rule`, `reason` and `hint` are those that decided."""
+
+    effect: str
+    verdict: str
+    code: str | None
+    rule: str
+    tables: tuple[str, ...]
+    functions: tuple[str, ...]
+    reason: str
+    hint: str | None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge the statement, or every line of standard input."""
+    scope = Scope(arguments.scope)
+    if arguments.source is not None:
+        from tidegate.app import App
+
+        app = App.open(load_for_query(arguments))
+        with_app(app, lambda opened: _consider(opened, arguments, scope))
+        return 0
+    for line in _lines(arguments):
+        _say(*_judge(line, scope))
+    return 0
+
+
+def _judge(line: Line, scope: Scope) -> tuple[Judgement, Verdict]:
+    """By text alone, as if for a source that is open to what the scope allows."""
+    access = "read" if scope is Scope.READ_ONLY else "write"
+    source = Source("judge", "judge", "", line.dialect, line.dialect, access=access)
+    judgement = judge(line.sql, line.dialect)
+    actor = Actor("judge", "judge", scope)
+    verdict = decide(actor, source, Scope.READ_ONLY, judgement)
+    return judgement, verdict
+
+
+async def _consider(app: App, arguments: argparse.Namespace, scope: Scope) -> None:
+    actor = Actor("judge", "judge", scope)
+    for line in _lines(arguments):
+        query = Query(Statement(line.sql))
+        call = Call(actor, "cli", "judge", query, arguments.source)
+        judgement, explanation = await app.gateway.explain(call)
+        _say(judgement, explanation.verdict)
+
+
+def _lines(arguments: argparse.Namespace) -> Iterator[Line]:
+    """The statement that was given, or those on standard input. Raises: TidegateError
+    ARGUMENT_INVALID naming the line that is none."""
+    if arguments.sql != "-":
+        yield Line(arguments.sql, arguments.dialect)
+        return
+    decoder = msgspec.json.Decoder(Line)
+    for number, text in enumerate(sys.stdin.buffer, 1):
+        if not text.strip():
+            continue
+        try:
+            line = decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f'Line {number} is not of the form {{"dialect":...,"sql":...}}: {error}.',
+            ) from None
+        if line.dialect == _DEFAULT:
+            line.dialect = arguments.dialect
+        yield line
+
+
+def _say(judgement: Judgement, verdict: Verdict) -> None:
+    allowed = verdict.kind == "allow"
+    opinion = Opinion(
+        effect=judgement.effect.label,
+        verdict=verdict.kind,
+        code=verdict.code,
+        rule=judgement.rule if allowed else verdict.rule,
+        tables=judgement.tables,
+        functions=judgement.functions,
+        reason=judgement.reason if allowed else verdict.reason,
+        hint=verdict.hint,
+    )
+    sys.stdout.write(msgspec.json.encode(opinion).decode() + "\n")

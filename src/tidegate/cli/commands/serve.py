@@ -1,0 +1,86 @@
+"""`tidegate serve`: MCP on stdio, on HTTP, or on both, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tidegate.app import App
+from tidegate.cli.settings import config_path, load_for_serve, mark_of
+from tidegate.cli.terminal import print_status
+from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.model import Config
+from tidegate.config.reload import ConfigWatcher
+from tidegate.edges.edge import Edge
+from tidegate.serve import Shutdown, log_to_stderr, open_http, open_stdio
+from tidegate.serve import run as run_edges
+
+logger = logging.getLogger("tidegate.serve")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve; returns 0 when a signal or the end of the input stopped it."""
+    watcher = _settings_watcher(config_path(arguments))
+    config = load_for_serve(arguments)
+    log_to_stderr()
+    app = App.open(config, default_actor="server")
+    reread = None
+    if watcher is not None:
+        reread = app.follow_settings(watcher, lambda: load_for_serve(arguments), logger.warning)
+
+    def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
+        edges = [open_stdio(app)] if config.stdio or config.http is None else []
+        if config.http is not None:
+            mark = mark_of(config_path(arguments))
+            found = _bridge_notifier(arguments.for_bridge)
+            host, port = http_address(config.http)
+            edges.append(open_http(app, host, port, shutdown=shutdown, found=found, settings=mark))
+        return edges
+
+    run_edges(
+        app,
+        open_edges,
+        fast=config.http is not None,
+        ready=None if config.http is None else lambda edges: _announce(app, config, edges[-1].name),
+        reread=reread,
+    )
+    return 0
+
+
+def _announce(app: App, config: Config, address: str) -> None:
+    """Tell the operator the address, and what they should know about it."""
+    surfaces = ", ".join(config.surfaces) or "core"
+    print_status(f"tidegate: serving {surfaces} on {address}/mcp")
+    if http_address(config.http or "")[0] not in LOOPBACK:
+        print_status(
+            "tidegate: serving plain HTTP on a public address: put a TLS proxy in front of it"
+        )
+    if not config.auth:
+        print_status("tidegate: authentication is off; read-only")
+    elif not app.tokens.list():
+        print_status(
+            "tidegate: there is no token yet; create one: tidegate token create NAME --scope "
+            "readOnly"
+        )
+
+
+def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:
+    """Tells the bridge that started this server, at the descriptor, that it can be found."""
+    if descriptor is None:
+        return None
+
+    def notify() -> None:
+        os.write(descriptor, b"ready\n")
+        os.close(descriptor)
+
+    return notify
+
+
+def _settings_watcher(config: str | None) -> ConfigWatcher | None:
+    """A watcher of the settings, if they are in a file."""
+    if config is None or config.lstrip().startswith("{"):
+        return None
+    return ConfigWatcher(Path(config))

@@ -1,0 +1,287 @@
+"""`tidegate source add | list | remove | test`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.arguments.sources import SOURCE_RULES
+from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.settings import load_for_query, load_for_state
+from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.config.model import Config
+from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.bridge_tokens import NAME as BRIDGE
+from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Browse, Connect, Query
+from tidegate.model.results import Page
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.statements import Statement
+
+_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
+_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
+_SLOW_MS = 250.0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what `arguments.action` says."""
+    actions = {"add": _add, "update": _update, "list": _list, "remove": _remove, "test": _test}
+    action = actions[arguments.action]
+
+    async def work(app: App) -> None:
+        await action(app, arguments)
+
+    with_app(App.open(_settings(arguments)), work)
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> Config:
+    """The settings of the action; for `add` they hold the new source alone, and so check it."""
+    if arguments.action == "test":
+        return load_for_query(arguments)
+    config = load_for_state(arguments)
+    if arguments.action != "add":
+        return config
+    source = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
+    return msgspec.structs.replace(config, sources=(source,))
+
+
+def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
+    """What is given of a source's settings, by the setting's name; `before` is what it was."""
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in SOURCE_RULES}
+    given["tags"] = tuple(dict.fromkeys(arguments.tag)) or None
+    given["masks"] = tuple(Mask(column, show) for column, show in arguments.mask) or None
+    given["filters"] = (
+        tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
+    )
+    rules = {name: value for name, value in given.items() if value is not None}
+    for name in getattr(arguments, "clear", ()):
+        rules.setdefault(name.replace("-", "_"), None if name == "run-as" else ())
+    run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
+    return rules if run_as is None else {**rules, "run_as": run_as}
+
+
+def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:
+    """Who callers are to the database; None if nothing is said of it.
+
+    Roles and variables that were there stay, unless they are given anew, or empty to take them
+    away. Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
+    """
+    if arguments.run_as_role is None and not (arguments.run_as or arguments.run_as_variable):
+        return None
+    before = before or RunAs()
+    role = before.role if arguments.run_as_role is None else arguments.run_as_role or None
+    roles = _pairs("--run-as", "CALLER=ROLE", arguments.run_as, before.roles)
+    given = arguments.run_as_variable
+    variables = _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
+    if variables and role is None and not roles and (before.role or before.roles):
+        # Who was refused, or had a lesser role, would be let in as the account of the URL.
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "No role would be left, and every caller would be the source's own account.",
+            hint="If so be it, say --clear run-as, and give the variables anew.",
+        )
+    return RunAsSettings(role, roles, variables)
+
+
+def _pairs(
+    option: str, form: str, given: Sequence[str], before: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    pairs = dict(before)
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"`{option} {text}` is not {form}.",
+                hint="`tidegate source update --help` has examples.",
+            )
+        pairs[name] = value
+    return {name: value for name, value in pairs.items() if value}
+
+
+async def _add(app: App, arguments: argparse.Namespace) -> None:
+    source = _given(app, arguments.name)
+    app.note("source.added", _noted(source))
+    app.state.sources.add(source)
+    _warn_of_callers(app, arguments)
+    print_status(f"added {source.name} ({source.engine}, {source.access})")
+
+
+async def _update(app: App, arguments: argparse.Namespace) -> None:
+    source = app.state.sources.find(arguments.name)
+    if source is None:
+        raise _unknown(app, arguments.name)
+    rules = _rules(arguments, source)
+    if arguments.url is not None:
+        rules["url"] = _fixed(arguments.url)
+    if not rules:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "Nothing to change was given.",
+            hint="`tidegate source update --help` lists what there is.",
+        )
+    # Checked as a new source would be, with what it had and is not given anew.
+    kept = {name: getattr(source, name) for name in _SETTABLE}
+    settings = SourceSettings(source.name, **(kept | rules))
+    changed = msgspec.structs.replace(
+        app.declare(settings),
+        id=source.id,
+        ephemeral=False,
+        **({} if "run_as" in rules else {"run_as": source.run_as}),
+    )
+    app.note("source.changed", _noted(changed) | {"settings": " ".join(sorted(rules))})
+    if not app.state.sources.change(changed, source):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The source {source.name!r} was changed by somebody else just now.",
+            hint="It is as they left it: look at `tidegate source list --json`, then say it again.",
+        )
+    _warn_of_callers(app, arguments)
+    print_status(f"changed {changed.name} ({changed.engine}, {changed.access})")
+
+
+def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
+    """Say which callers of `--run-as` nobody is so far: their tokens may come later."""
+    known = {entry.name for entry in app.tokens.list() if entry.revoked_at is None}
+    known |= {cli().name, stdio().name, ANONYMOUS.name, BRIDGE}
+    pairs = [str(text).partition("=") for text in arguments.run_as]
+    callers = {name for name, _, role in pairs if role}
+    for name in sorted(callers - known):
+        near = difflib.get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        print_status(f"note: no active token is named {name}{meant}")
+
+
+def save(app: App, name: str) -> None:
+    """Keep a source that the settings name in the state, in place of one of its name."""
+    source = _given(app, name)
+    if app.state.sources.find(name) != source:
+        app.state.sources.remove(name)
+        app.state.sources.add(source)
+
+
+def _given(app: App, name: str) -> Source:
+    source = next(each for each in app.connections.sources() if each.name == name)
+    return msgspec.structs.replace(source, ephemeral=False)
+
+
+def _fixed(url: str) -> str:
+    """The URL with a relative file made absolute: a saved source means one file from anywhere."""
+    for scheme in _FILE_SCHEMES:
+        path, mark, options = url.removeprefix(scheme).partition("?")
+        if url.startswith(scheme) and path and path != ":memory:":
+            return f"{scheme}{Path(path).expanduser().absolute()}{mark}{options}"
+    return url
+
+
+async def _list(app: App, arguments: argparse.Namespace) -> None:
+    sources = app.state.sources.list()
+    if arguments.json:
+        show_json({"sources": [_described(source) for source in sources]})
+        return
+    if not sources:
+        print_status("no source is saved; `tidegate source add NAME URL` saves one")
+        return
+    columns = ("name", "engine", "access", "url")
+    show_table(columns, [[_described(source)[name] for name in columns] for source in sources])
+
+
+def _described(source: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(source)
+    del fields["id"], fields["ephemeral"]
+    return fields
+
+
+async def _remove(app: App, arguments: argparse.Namespace) -> None:
+    name: str = arguments.name
+    if app.state.sources.find(name) is None:
+        raise _unknown(app, name)
+    app.note("source.removed", {"source": name})
+    app.state.sources.remove(name)
+    print_status(f"removed {name}; its data is as it was")
+
+
+def _noted(source: Source) -> dict[str, str]:
+    return {
+        "source": source.name,
+        "access": source.access,
+        "agents": source.agents,
+        "approval_for": source.approval_for,
+        "changes": source.changes,
+    }
+
+
+def _unknown(app: App, name: str) -> TidegateError:
+    near = difflib.get_close_matches(name, [each.name for each in app.state.sources.list()], 1)
+    hint = f"Did you mean {near[0]!r}?" if near else "`tidegate source list` shows them."
+    return TidegateError(Code.SOURCE_UNKNOWN, f"There is no saved source {name!r}", hint=hint)
+
+
+async def _test(app: App, arguments: argparse.Namespace) -> None:
+    """Open the source, count its tables, time one trivial statement."""
+    name: str = arguments.name
+    began = time.perf_counter()
+    state = await ask(app, "source test", Connect(), name, ConnectionState)
+    opened_ms = (time.perf_counter() - began) * 1_000
+    catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
+    latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
+    warnings = [*_warnings(app, name, catalog, latency_ms), *_warned(state)]
+    report = {
+        "source": name,
+        "database": catalog.database,
+        "server_version": state.current.server_version if state.current else "",
+        "tables": sum(table.kind != "view" for table in catalog.tables),
+        "views": sum(table.kind == "view" for table in catalog.tables),
+        "opened_ms": round(opened_ms, 1),
+        "latency_ms": round(latency_ms, 2),
+        "warnings": warnings,
+    }
+    if arguments.json:
+        show_json(report)
+        return
+    for key, value in report.items():
+        if key != "warnings":
+            print(f"{key:<15} {value}")
+    for warning in warnings:
+        print(f"{'warning':<15} {warning}")
+
+
+def _warned(state: ConnectionState) -> tuple[str, ...]:
+    """What the database itself gives reason to warn of, as an account that may do too much."""
+    return state.current.warnings if state.current else ()
+
+
+async def _latency_ms(app: App, name: str) -> float:
+    began = time.perf_counter()
+    await ask(app, "source test", Query(Statement("SELECT 1")), name, Page)
+    return (time.perf_counter() - began) * 1_000
+
+
+def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Iterator[str]:
+    if not catalog.tables:
+        yield "there is no table in it: is it the right database?"
+    keyless = [
+        table.name
+        for table in catalog.tables
+        if table.kind == "table" and not any(column.key for column in table.columns)
+    ]
+    if keyless:
+        shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
+        yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be told apart"
+    if latency_ms > _SLOW_MS:
+        yield f"even SELECT 1 took {latency_ms:.0f} ms, the best of three"
+    if any(
+        source.name == name and source.access == "write" for source in app.connections.sources()
+    ):
+        yield "tokens with a scope that writes may change it"

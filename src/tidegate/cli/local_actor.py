@@ -1,0 +1,58 @@
+"""The person at the command line as an actor: their calls pass the gate like any agent's."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.builtin_actors import cli
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Call, Request
+
+if TYPE_CHECKING:
+    from tidegate.app import App
+
+PayloadT = TypeVar("PayloadT")
+T = TypeVar("T")
+
+
+async def ask(
+    app: App, tool: str, request: Request, source: str, expected: type[PayloadT]
+) -> PayloadT:
+    """Send a request through the gate; Ctrl-C ends it in the database.
+
+    Raises: TidegateError, KeyboardInterrupt.
+    """
+    cancellation = Cancellation()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # a loop without signals: Ctrl-C then ends the process
+        loop.add_signal_handler(signal.SIGINT, cancellation.cancel)
+    call = Call(cli(), "cli", tool, request, source, cancellation=cancellation)
+    try:
+        payload = (await app.gateway.handle(call)).payload
+    except TidegateError as error:
+        if cancellation.cancelled and error.code is Code.CALL_CANCELLED:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
+    if not isinstance(payload, expected):
+        raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}.")
+    return payload
+
+
+def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
+    """Run `work` on an event loop and close the application, whatever happened."""
+
+    async def whole() -> T:
+        try:
+            return await work(app)
+        finally:
+            await app.close()
+
+    return asyncio.run(whole())

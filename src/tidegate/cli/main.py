@@ -1,0 +1,111 @@
+"""The command line's entry point: arguments in, an exit status out.
+
+Imports the module of the command that was asked for and no other. Shows a failure as one line on
+stderr, with the exit status of its code (`errors.FATES`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from errno import EBADF
+from importlib import import_module
+
+from tidegate.errors import FATES, Code, TidegateError
+
+OK = 0
+INTERRUPTED = 130
+READER_GONE = 141
+UNWRITTEN = 74
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command in `words`, the arguments of this process if None, and return its exit
+    status. Raises nothing, unless TIDEGATE_TRACE is set."""
+    words = sys.argv[1:] if words is None else words
+    try:
+        _check_encodable(words)
+        _keep_streams()
+        return _run(words)
+    except TidegateError as error:
+        _complain(error)
+        return error.fate.exit_status
+    except KeyboardInterrupt:
+        print("tidegate: Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return READER_GONE
+    except OSError as error:
+        what = f"`{error.filename}`" if error.filename else "standard input or output"
+        reason = error.strerror or error
+        print(f"tidegate: Cannot read or write {what}: {reason}.", file=sys.stderr)
+        _drop_output()
+        return UNWRITTEN
+    except Exception as error:  # the last edge: a fault becomes one line too
+        if "TIDEGATE_TRACE" in os.environ:
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        _complain(
+            TidegateError(
+                Code.INTERNAL,
+                f"A fault of Tidegate itself: {what}.",
+                hint="Set TIDEGATE_TRACE=1 to see where, and report it.",
+            )
+        )
+        return FATES[Code.INTERNAL].exit_status
+
+
+def _check_encodable(words: Sequence[str]) -> None:
+    """Raises: TidegateError for a word that is no text: no name and no record could hold it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID, f"The argument {word[:40]!r} is not UTF-8 text."
+            ) from None
+
+
+def _keep_streams() -> None:
+    """Fill the places of streams that are closed, so that no file of ours gets one of them.
+
+    Raises: OSError if there is nowhere to write an answer to.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest number that is free: this one
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, if closed
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for as long as we run
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as above
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
+        raise OSError(EBADF, os.strerror(EBADF))
+
+
+def _drop_output() -> None:
+    """Keep Python from failing once more at its own flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _run(words: Sequence[str]) -> int:
+    from tidegate.cli.parser import build
+
+    try:
+        arguments = build().parse_args(words)
+    except SystemExit:  # --help, which has been printed
+        sys.stdout.flush()
+        return OK
+    status: int = import_module(f"tidegate.cli.commands.{arguments.module}").run(arguments)
+    sys.stdout.flush()
+    return status
+
+
+def _complain(error: TidegateError) -> None:
+    """`tidegate: message hint` on one line."""
+    end = "" if error.message.endswith((".", "?", "!")) else "."
+    hint = "" if error.hint and error.message.endswith(error.hint) else error.hint
+    print(" ".join(f"tidegate: {error.message}{end} {hint}".split()), file=sys.stderr)

@@ -1,0 +1,113 @@
+"""The words of the command line, on argparse: what may be said, not what it does.
+
+Each command names the module that runs it; `main.py` imports that module and no other, because
+start-up is paid again for every agent. `docs/reference/cli.md` is generated from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from tidegate import __version__
+from tidegate.cli.arguments.access import add_approvals, add_audit, add_pair, add_token
+from tidegate.cli.arguments.serving import add_bridge, add_demo, add_install, add_serve
+from tidegate.cli.arguments.sources import add_explain, add_judge, add_query, add_source
+from tidegate.errors import Code, TidegateError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that raises TidegateError ARGUMENT_INVALID where others print and exit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - argparse's own has overloads
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As argparse's, but what a command does not know is told by that command."""
+        words = sys.argv[1:] if args is None else list(args)
+        option = words[0].partition("=")[0] if words else ""
+        known = self._option_string_actions
+        if self._subparsers is not None and option.startswith("-") and option not in known:
+            near = get_close_matches(option, known, 1, 0.8)
+            self.error(
+                f"There is no option {option}. Did you mean {near[0]}?"
+                if near
+                else f"The option {option} belongs behind the command"
+            )
+        parsed, rest = super().parse_known_args(words, namespace)
+        if rest:
+            option = rest[0].partition("=")[0]
+            if not option.startswith("-"):
+                self.error(f"Too many words: {' '.join(rest)}. Put quotes around what has spaces")
+            near = get_close_matches(option, known, 1)
+            meant = f". Did you mean {near[0]}?" if near else ""
+            self.error(f"There is no option {option}{meant}")
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            _plain(message),
+            hint=f"`{self.prog} --help` lists what there is.",
+        )
+
+
+class _Help(argparse.HelpFormatter):
+    """argparse's help, with room for the names of commands, whose indent it forgets."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        for command in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(command)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
+
+
+def _plain(message: str) -> str:
+    """argparse's message as one sentence, with the nearest word where one was mistyped."""
+    choice = re.match(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", message)
+    if choice:
+        name, given, offered = choice.groups()
+        words = re.findall(r"[\w-]+", offered)
+        near = get_close_matches(given, words, 1)
+        meant = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
+        return f"There is no {name.lstrip('-').lower()} {given!r}. {meant}"
+    required = message.partition("the following arguments are required: ")[2]
+    if required:
+        names = required.split(", ")
+        return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
+    whole = message[:1].upper() + message[1:].rstrip(".")
+    return whole if whole.endswith("?") else f"{whole}."
+
+
+def build() -> Parser:
+    """The whole command line."""
+    parser = Parser(
+        prog="tidegate",
+        description="One gate between AI agents and data.",
+        epilog="Every command has --help. Exit statuses: docs/reference/cli.md.",
+    )
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
+    add_serve(commands)
+    add_bridge(commands)
+    add_install(commands)
+    add_source(commands)
+    add_query(commands)
+    add_judge(commands)
+    add_explain(commands)
+    add_token(commands)
+    add_approvals(commands)
+    add_pair(commands)
+    add_audit(commands)
+    add_demo(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(module="version")
+    return parser

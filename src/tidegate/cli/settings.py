@@ -1,0 +1,113 @@
+"""From words of the command line to a `Config`: flags are laid over a loaded file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from hashlib import sha256
+
+import msgspec
+
+from tidegate.cli.terminal import print_status
+from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.registry import check_surfaces
+
+
+def config_path(arguments: argparse.Namespace) -> str | None:
+    """The settings that the command is about: those it names, else those of the environment."""
+    return arguments.config or os.environ.get("TIDEGATE_CONFIG") or None
+
+
+def mark_of(settings: str | None) -> str:
+    """What tells these settings from others, in the file or inline; empty for none."""
+    if settings is None:
+        return ""
+    inline = settings.lstrip().startswith("{")
+    return sha256((settings if inline else os.path.realpath(settings)).encode()).hexdigest()
+
+
+def chosen_state(arguments: argparse.Namespace) -> str | None:
+    """The state directory that is named, here or in the environment."""
+    return arguments.state or os.environ.get("TIDEGATE_STATE") or None
+
+
+_noted: set[str] = set()
+
+
+def _note(text: str) -> None:
+    """Print a note about the settings, once: a server reads its settings again and again."""
+    if text not in _noted:
+        _noted.add(text)
+        print_status(f"note: {text}")
+
+
+def load_for_query(arguments: argparse.Namespace) -> Config:
+    """The settings of a command that asks a source: the sources, masks and filters that `serve`
+    has with the same settings and state. Raises: TidegateError CONFIG_INVALID."""
+    path = config_path(arguments)
+    config = load(path, _note) if path else Config()
+    check_surfaces(config)
+    return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
+
+
+def load_for_state(arguments: argparse.Namespace) -> Config:
+    """The settings of a command that works on the state and opens no source: it must work, too,
+    where a source of the settings is gone. Raises: TidegateError CONFIG_INVALID."""
+    return msgspec.structs.replace(load_for_query(arguments), sources=(), masks=(), filters=())
+
+
+def load_for_serve(arguments: argparse.Namespace) -> Config:
+    """The settings of `serve`. Raises: TidegateError CONFIG_INVALID, SOURCE_URL,
+    ARGUMENT_INVALID."""
+    config = load_for_query(arguments)
+    changes: dict[str, object] = {}
+    if arguments.surface:
+        changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
+    if arguments.http:
+        changes["http"] = arguments.http
+    if arguments.stdio:
+        changes["stdio"] = True
+    if arguments.allow_writes:
+        changes["allow_writes"] = True
+    if arguments.extended:
+        workbench = config.surface.get("workbench", {}) | {"extended": True}
+        changes["surface"] = config.surface | {"workbench": workbench}
+    if arguments.no_auth:
+        _check_no_auth(arguments)
+        changes["auth"] = False
+    access = "write" if arguments.allow_writes else "read"
+    given = tuple(
+        SourceSettings(name=name, url=url, access=access) for name, url in arguments.source
+    )
+    replaced = {source.name for source in given}
+    kept = tuple(source for source in config.sources if source.name not in replaced)
+    config = msgspec.structs.replace(config, sources=kept + given, **changes)
+    if not config.auth and config.allow_writes:
+        raise _refuse_open_writes()
+    return config
+
+
+def _check_no_auth(arguments: argparse.Namespace) -> None:
+    if arguments.allow_writes:
+        raise _refuse_open_writes()
+    host = http_address(arguments.http)[0] if arguments.http else "localhost"
+    if host not in LOOPBACK:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"--no-auth would let everyone who reaches {host} read the sources, so it works on "
+            "loopback only.",
+            hint="Use --http 127.0.0.1:PORT, or leave --no-auth out and create a token.",
+        )
+
+
+def _refuse_open_writes() -> TidegateError:
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "Without authentication nobody could be held to account for a write, so --no-auth is for "
+        "reading only.",
+        hint="Leave out --no-auth and create a token, or leave out --allow-writes.",
+    )

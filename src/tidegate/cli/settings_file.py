@@ -1,0 +1,88 @@
+"""A settings file of another program: read whole, replaced whole, with a copy of what it was."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tidegate.config.atomic_files import write_draft
+from tidegate.errors import Code, TidegateError
+
+BACKUP = ".tidegate.bak"
+
+_MARK = "\ufeff"
+
+
+class SettingsFile:
+    """The file at `path`, or the one that a symbolic link there leads to.
+
+    Raises: TidegateError CLIENT_FILE if it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve() if path.is_symlink() else path
+        try:
+            content = self.path.read_bytes()
+            self._seen: os.stat_result | None = self.path.stat()
+        except FileNotFoundError:
+            content, self._seen = b"", None
+        except OSError as error:
+            raise _failed(self.path, f"cannot be read: {error.strerror}") from None
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise _failed(self.path, "is not UTF-8 text") from None
+        self._content = content
+        self._mark = _MARK if text.startswith(_MARK) else ""
+        self.text = text.removeprefix(_MARK)
+
+    @property
+    def backup(self) -> Path:
+        """Where the file is kept as it was before the last change."""
+        return self.path.with_name(self.path.name + BACKUP)
+
+    def replace(self, text: str) -> None:
+        """Put `text` in its place, with the same mode and owner; the old content is kept.
+
+        Raises: TidegateError CLIENT_FILE, and then nothing has changed.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._seen is not None:
+                self._put(self.backup, self._content)
+            self._refuse_changed()
+            self._put(self.path, (self._mark + text).encode())
+        except OSError as error:
+            raise _failed(self.path, f"cannot be written: {error.strerror}") from None
+
+    def _refuse_changed(self) -> None:
+        """Raises: TidegateError if another program has written the file since we read it."""
+        try:
+            now = self.path.read_bytes()
+        except FileNotFoundError:
+            now = b""
+        if now != self._content:
+            raise _failed(self.path, "was changed by another program just now")
+
+    def _put(self, path: Path, content: bytes) -> None:
+        """Write a file whole or not at all."""
+        made = write_draft(path, content)
+        try:
+            if self._seen is not None:
+                if os.name == "posix" and self._seen.st_uid != os.geteuid():
+                    os.chown(made, self._seen.st_uid, self._seen.st_gid)
+                made.chmod(self._seen.st_mode & 0o777)
+            made.replace(path)
+        except OSError:
+            with suppress(OSError):
+                made.unlink()
+            raise
+
+
+def _failed(path: Path, problem: str) -> TidegateError:
+    return TidegateError(
+        Code.CLIENT_FILE,
+        f"The settings file `{path}` {problem}; nothing was changed.",
+        details={"path": str(path)},
+    )

@@ -1,0 +1,111 @@
+"""How things look on a terminal: tables, colors, one line for an error. Knows no data source."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import msgspec
+
+_WIDEST = 48
+
+
+def uses_color(stream: TextIO) -> bool:
+    """Whether colors are wanted on the stream."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def color(text: str, code: str, stream: TextIO | None = None) -> str:
+    """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream, stdout where none
+    is given, wants colors."""
+    return f"\x1b[{code}m{text}\x1b[0m" if uses_color(stream or sys.stdout) else text
+
+
+def print_status(text: str = "") -> None:
+    """One line for the person, on stderr, so that stdout holds answers alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(text: str = "") -> None:
+    """One or more lines of what was asked for, on stdout."""
+    print(text, flush=True)
+
+
+def show_json(value: Any) -> None:
+    """One JSON value on stdout, indented, with a newline."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.flush()
+
+
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, fitted: bool = False
+) -> None:
+    """Rows under their columns on stdout; numbers to the right.
+
+    `fitted` cuts long values, with a mark, where somebody watches; a pipe gets them whole.
+    """
+    widest = _WIDEST if fitted and sys.stdout.isatty() else None
+    shown = [[_cell(value, widest) for value in row] for row in rows]
+    names = [_flat(name, widest) for name in columns]
+    widths = [max(map(_width, column)) for column in zip(names, *shown, strict=True)]
+    right = [_is_of_numbers([row[at] for row in rows]) for at in range(len(columns))]
+    lines = [color(_line(names, widths, right), "1")]
+    lines.append(color("  ".join("-" * width for width in widths), "2"))
+    lines += [_line(row, widths, right) for row in shown]
+    show("\n".join(lines))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [_pad(*cell) for cell in zip(cells, widths, right, strict=True)]
+    return "  ".join(padded).rstrip()
+
+
+def _is_of_numbers(values: Sequence[Any]) -> bool:
+    there = [value for value in values if value is not None]
+    return bool(there) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in there
+    )
+
+
+def _cell(value: Any, widest: int | None) -> str:
+    if value is None:
+        return "NULL"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return _flat(text, widest)
+
+
+def _flat(text: str, widest: int | None) -> str:
+    """The text on one line and without control characters, cut to the widest cell."""
+    flat = "".join(
+        " " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text
+    )
+    if widest is None or _width(flat) <= widest:
+        return flat
+    kept: list[str] = []
+    width = 0
+    for char in flat:
+        width += _columns(char)
+        if width >= widest:
+            break
+        kept.append(char)
+    return "".join(kept) + "…"
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    gap = " " * (width - _width(text))
+    return gap + text if right else text + gap

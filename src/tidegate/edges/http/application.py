@@ -1,0 +1,218 @@
+"""The HTTP application: which endpoint answers a request, and who may reach one at all.
+
+Order of the checks: `/health` and `/ready`, headers that are given twice, Host, Origin, endpoint,
+then the endpoint's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+
+import msgspec
+
+from tidegate.edges.http.active_request import ActiveRequest
+from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+from tidegate.edges.http.mcp import Authenticate, McpHandler, Plan, read_body
+from tidegate.edges.http.origin_checks import OriginChecks
+from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
+from tidegate.edges.http.router import HttpRequest
+from tidegate.edges.http.sse import HeaderList
+from tidegate.edges.http1.head import Head
+from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.response import block_of
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Actor
+from tidegate.protocol.kernel import Kernel
+
+BODY_LIMIT = 10 * 1024 * 1024
+
+Readiness = Callable[[], Mapping[str, str]]
+"""What does not work now, with the reason; empty if the server can do its work."""
+
+_ONCE = frozenset(
+    {
+        b"host", b"origin", b"authorization", b"cookie", b"content-type", b"content-length",
+        b"last-event-id",
+    }
+)  # fmt: skip
+_JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"no-store")])
+_PAGES = JsonDialect()
+
+
+class HttpApplication:
+    """Answers requests (`http1.request.Application`) at `endpoints`, and owns their sessions
+    (`identity.revocation.SessionOwner`)."""
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        authenticate: Authenticate,
+        *,
+        origin_checks: OriginChecks | None = None,
+        body_limit: int = BODY_LIMIT,
+        readiness: Readiness = dict,
+    ) -> None:
+        self._kernels: dict[str, Endpoint] = {}
+        self._routes: list[Endpoint] = []
+        for endpoint in endpoints:
+            if endpoint.router is None:
+                self._kernels[endpoint.path] = endpoint
+            else:
+                self._routes.append(endpoint)
+        self._routes.sort(key=lambda endpoint: len(endpoint.path), reverse=True)
+        self._origin_checks = origin_checks or OriginChecks()
+        self._body_limit = body_limit
+        self._readiness = readiness
+        self._active: set[ActiveRequest] = set()
+        self._mcp = McpHandler(authenticate, self._active, body_limit)
+
+    async def __call__(self, request: Request) -> None:
+        plan: Plan | None = request.head.plan
+        dialect: Dialect = _PAGES
+        try:
+            if plan is None:
+                path = request.head.path
+                if path in ("/health", "/ready"):
+                    self._report(request, ready=path == "/ready")
+                    return
+                endpoint = self._endpoint(path)
+                if endpoint is not None:
+                    dialect = endpoint.dialect
+                self._check(request.head)
+                if endpoint is None or endpoint.router is not None:
+                    await self._serve_route(request, endpoint)
+                    return
+                block = block_of(self._cors(request.head.headers))
+                request.head.plan = plan = Plan(endpoint, request.head.headers, block)
+            dialect = plan.endpoint.dialect
+            await self._mcp.serve(request, plan)
+        except HttpRefusal as refusal:
+            if not request.begun:
+                cors = block_of(self._cors(request.head.headers))
+                reply(request, dialect.refuse(refusal), cors, close=refusal.close)
+
+    def end_streams(self) -> None:
+        """End the streams that would never end by themselves; running calls go on."""
+        for kernel in self._open_kernels():
+            kernel.end_listening()
+        for active in list(self._active):
+            if active.endless:
+                active.cancel("the server is stopping")
+
+    def close(self) -> None:
+        """End sessions and streams; running calls are cancelled."""
+        for kernel in self._open_kernels():
+            kernel.close()
+        for active in list(self._active):
+            active.cancel("the server is stopping")
+
+    # What a session owner does
+
+    def actors(self) -> Iterator[Actor]:
+        """The owners of each session, stream and running call; one may come more than once."""
+        for kernel in self._open_kernels():
+            yield from kernel.sessions.actors()
+        for active in self._active:
+            yield active.actor
+
+    def end_actors(self, ids: Collection[str], reason: str) -> None:
+        """End the sessions, streams and running calls of these actors."""
+        for active in list(self._active):
+            if active.actor.id in ids:
+                active.cancel(reason)
+        for kernel in self._open_kernels():
+            kernel.sessions.end_of(ids)
+
+    def end_expired(self, now: float, reason: str) -> None:
+        """End the streams and running calls of tokens that have expired by `now`, in seconds of
+        the Unix clock."""
+        for active in list(self._active):
+            expires_at = active.actor.expires_at
+            if expires_at is not None and now >= expires_at:
+                active.cancel(reason)
+
+    def _open_kernels(self) -> set[Kernel]:
+        kernels = [endpoint.made_kernel for endpoint in self._kernels.values()]
+        return {kernel for kernel in kernels if kernel is not None}
+
+    # From the head of a request to its endpoint
+
+    def _endpoint(self, path: str) -> Endpoint | None:
+        found = self._kernels.get(path) or self._kernels.get(path.rstrip("/"))
+        if found is not None:
+            return found
+        for endpoint in self._routes:
+            base = endpoint.path.rstrip("/")
+            if path == base or path.startswith(f"{base}/"):
+                return endpoint
+        return None
+
+    def _check(self, head: Head) -> None:
+        """Raises: HttpRefusal 400, 403."""
+        headers = head.headers
+        if len(headers) != len(head.pairs):
+            _refuse_repeated(head.pairs)
+        self._origin_checks.check_host(headers.get(b"host"))
+        if not self._origin_checks.admits_origin(headers.get(b"origin")):
+            raise HttpRefusal(403, "This Origin is not allowed; see `allowed_origins`")
+
+    async def _serve_route(self, request: Request, endpoint: Endpoint | None) -> None:
+        head = request.head
+        router = None if endpoint is None else endpoint.router
+        allowed = None if router is None else router.allowed(head.raw_path)
+        if endpoint is None or router is None or allowed is None:
+            served = ", ".join(self._kernels)
+            raise HttpRefusal(404, f"Nothing is served at {head.path}. MCP is at {served}.")
+        cors = self._cors(head.headers)
+        if head.method == "OPTIONS":
+            request.respond(204, block_of([*cors, *PREFLIGHT]))
+            return
+        handle, parameters = router.match(head.method, head.raw_path)
+        asked = HttpRequest(
+            head.method,
+            head.path,
+            head.headers,
+            request.address,
+            partial(read_body, request),
+            head.query,
+            parameters,
+        )
+        try:
+            response = await handle(asked)
+        except TidegateError as error:
+            raise endpoint.dialect.refusal_of(error) from error
+        request.respond(response.status, block_of([*cors, *response.headers]), response.body)
+
+    def _report(self, request: Request, *, ready: bool) -> None:
+        """Answer `/health` (the process answers) or `/ready` (it can do its work). Load balancers
+        ask by whatever name they know, so neither looks at Host."""
+        if request.head.method not in ("GET", "HEAD"):
+            refusal = HttpRefusal(405, "Send GET", headers=[(b"allow", b"GET")])
+            reply(request, _PAGES.refuse(refusal), b"")
+            return
+        failing: Mapping[str, str] = self._readiness() if ready else {}
+        body: dict[str, object] = {"status": "ready" if ready else "ok"}
+        if failing:
+            body = {"status": "not_ready", "failing": failing}
+        request.respond(503 if failing else 200, _JSON, msgspec.json.encode(body))
+
+    def _cors(self, headers: Mapping[bytes, bytes]) -> HeaderList:
+        origin = headers.get(b"origin")
+        if origin is None or not self._origin_checks.admits_origin(origin):
+            return []
+        return [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+
+def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a header that decides something and is given twice: a proxy may have read the other
+    one. Raises: HttpRefusal 400."""
+    seen: set[bytes] = set()
+    for name, _ in headers:
+        if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
+            raise HttpRefusal(400, f"The header {name.decode('latin-1')} is sent twice")
+        seen.add(name)

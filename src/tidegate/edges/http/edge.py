@@ -1,0 +1,101 @@
+"""The HTTP edge: binds an address, serves an application there, and stops in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+from collections.abc import Sequence
+
+from tidegate.edges.edge import Companion
+from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http1.request import Application
+from tidegate.edges.http1.server import Server
+from tidegate.errors import Code, TidegateError
+
+CANCEL_S = 2.0
+"""How long cancelled calls may take to answer that they were cancelled."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise TidegateError(
+            Code.CONFIG_INVALID, f"Cannot listen on {host}:{port}: {reason}",
+            hint="Choose another port; 0 takes a free one.",
+        ) from None  # fmt: skip
+    listener.setblocking(False)
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """`http://HOST:PORT` of a bound socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpEdge:
+    """Serves `application` at a bound socket (`edges.edge.Edge`).
+
+    `companions` start when callers can connect, and stop before the edge does. `wrapper` is what
+    the connections call, if it is another application around `application`.
+    """
+
+    def __init__(
+        self,
+        application: HttpApplication,
+        listener: socket.socket,
+        *,
+        companions: Sequence[Companion] = (),
+        wrapper: Application | None = None,
+    ) -> None:
+        self.name = address_of(listener)
+        self.sessions = application
+        self._application = application
+        self._wrapper = wrapper or application
+        self._listener = listener
+        self._companions = companions
+        self._server: Server | None = None
+        self._ended = asyncio.Event()
+
+    async def start(self) -> None:
+        """Accept callers. Raises: TidegateError if a companion cannot start."""
+        self._server = Server(self._wrapper)
+        await self._server.accept(self._listener)
+        _settle()
+        for companion in self._companions:
+            await companion.start()
+
+    async def wait_ended(self) -> None:
+        """Return after `stop`: callers may come until then."""
+        await self._ended.wait()
+
+    async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
+        """Accept no more callers, end streams, give running calls `grace_s` seconds, or until
+        `hurry` is set, then cancel them. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is None:
+            self._listener.close()
+            self._ended.set()
+            return
+        for companion in self._companions:
+            await companion.stop()
+        self._application.end_streams()
+        await server.drain(grace_s, hurry)
+        self._application.close()
+        await server.stop(CANCEL_S)
+        self._ended.set()
+
+
+def _settle() -> None:
+    """Tune the garbage collector: what is loaded now stays, and few calls leave cycles behind."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

@@ -1,0 +1,180 @@
+"""MCP over Streamable HTTP: the requests to the kernel of one endpoint.
+
+A reply is plain JSON. It becomes an event stream when something has to be sent before it (progress,
+a log message, a question to the client). A client that disconnects cancels its call. Source:
+specification, `basic/transports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from tidegate.edges.http.active_request import ActiveRequest
+from tidegate.edges.http.endpoint import Endpoint
+from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
+from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
+from tidegate.edges.http.sse import EventStream
+from tidegate.edges.http1.request import CutOff, Request, TooLarge
+from tidegate.edges.http1.response import block_of
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Actor
+from tidegate.protocol.jsonrpc import NO_ID, salvage_id
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.model import PARSE_ERROR
+from tidegate.protocol.revisions import MODERN
+from tidegate.protocol.session import Session, Stream
+from tidegate.protocol.transport import TransportContext
+
+Authenticate = Callable[[str | None, str], Actor | Awaitable[Actor]]
+"""Turns (bearer token or None, client address) into an actor. Raises: TidegateError AUTH_*."""
+
+PAYLOAD_TOO_LARGE = -32005
+
+_MODERN = frozenset(name.encode() for name in MODERN)
+_PREFLIGHT = block_of(PREFLIGHT)
+
+
+class Plan:
+    """What the head of a request says by itself: the same for each request with that head."""
+
+    __slots__ = ("bearer", "block", "endpoint", "kernel", "modern", "takes_events")
+
+    def __init__(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes) -> None:
+        """`block` are the headers of every response to such a request."""
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        self.endpoint = endpoint
+        self.kernel = endpoint.kernel
+        self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+        self.modern = headers.get(b"mcp-protocol-version") in _MODERN
+        self.block = block
+        self.takes_events: bool | None = None
+        """None until the media types were checked, which happens after authentication."""
+
+
+class McpHandler:
+    """Serves MCP frames by their plan. `active` holds every request that is being answered."""
+
+    def __init__(
+        self, authenticate: Authenticate, active: set[ActiveRequest], body_limit: int
+    ) -> None:
+        self._authenticate = authenticate
+        self._active = active
+        self._body_limit = body_limit
+
+    async def serve(self, request: Request, plan: Plan) -> None:
+        """Answer a request. Raises: HttpRefusal."""
+        method, dialect = request.head.method, plan.endpoint.dialect
+        if method == "OPTIONS":
+            request.respond(204, plan.block + _PREFLIGHT)
+            return
+        try:
+            found = self._authenticate(plan.bearer, request.address)
+            actor = found if isinstance(found, Actor) else await found
+        except TidegateError as error:
+            raise dialect.refusal_of(error) from None
+        if method == "POST" and method in dialect.methods:
+            await self._post(request, plan, actor)
+        elif method not in dialect.methods or plan.modern:
+            with_sessions = not plan.modern and "GET" in dialect.methods
+            allow = b"GET, POST, DELETE, OPTIONS" if with_sessions else b"POST"
+            raise HttpRefusal(405, f"{method} is not served here", headers=[(b"allow", allow)])
+        elif method == "GET":
+            await self._get(request, plan, actor)
+        else:
+            kernel = plan.kernel
+            kernel.sessions.end(self._session(kernel, actor, request.head.headers))
+            request.respond(204, plan.block)
+
+    # POST: one frame in, one reply out
+
+    async def _post(self, request: Request, plan: Plan, actor: Actor) -> None:
+        if plan.takes_events is None:
+            plan.takes_events = plan.endpoint.dialect.takes_events(request.head.headers)
+        # Before the body has come: the token may be revoked while it does.
+        call = ActiveRequest(request, actor, self._active)
+        try:
+            frame = request.body
+            if frame is None or len(frame) > self._body_limit:
+                frame = await read_body(request, self._body_limit)
+            await self._serve(request, plan, call, frame, plan.takes_events)
+        finally:
+            call.end()
+
+    async def _serve(
+        self, request: Request, plan: Plan, call: ActiveRequest, frame: bytes, takes_events: bool
+    ) -> None:
+        actor, kernel, headers, session = call.actor, plan.kernel, request.head.headers, None
+        if not plan.modern and b"mcp-session-id" in headers:
+            session = self._session(kernel, actor, headers, frame)
+        events = EventStream(request, plan.block, allowed=takes_events, started=call.watch)
+        if session is not None and session.revision is not None and session.revision.priming:
+            events.stream = Stream()
+        link = TransportContext(
+            actor,
+            events,
+            session=session,
+            headers=headers,
+            cancellation=call,
+            closer=closer_of(events, session, call) if events.stream is not None else None,
+        )
+        answer = await kernel.serve(frame, link)
+        if events.started:
+            finish(events, answer, session)
+            return
+        block = plan.block
+        if answer is not None:
+            answer = plan.endpoint.dialect.finish(answer, actor)
+        if session is None and link.session is not None:
+            block += block_of([(b"mcp-session-id", link.session.id.encode())])
+        reply(request, answer, block)
+
+    # GET: a session's own stream, or the rest of one that was cut off
+
+    async def _get(self, request: Request, plan: Plan, actor: Actor) -> None:
+        headers = request.head.headers
+        accept = headers.get(b"accept", b"*/*")
+        if b"text/event-stream" not in accept and b"*/*" not in accept:
+            raise HttpRefusal(406, "Accept must include text/event-stream")
+        session = self._session(plan.kernel, actor, headers)
+        events = EventStream(request, plan.block)
+        call = ActiveRequest(request, actor, self._active)
+        try:
+            last_seen = headers.get(b"last-event-id")
+            if last_seen is not None:
+                replay(session, last_seen, events)
+            else:
+                events.start()
+                if isinstance(session.outlet, EventStream):
+                    session.outlet.stop()
+                session.attach(events)
+            call.endless = True
+            call.listen(events.stop)
+            await events.drained()
+        finally:
+            session.detach(events)
+            call.end()
+
+    def _session(
+        self, kernel: Kernel, actor: Actor, headers: Mapping[bytes, bytes], frame: bytes = b""
+    ) -> Session:
+        """The session that the headers name. Raises: HttpRefusal, with the id of `frame`."""
+        id = headers.get(b"mcp-session-id")
+        if id is None:
+            raise HttpRefusal(400, "Missing Mcp-Session-Id header")
+        session = kernel.sessions.find(id.decode("latin-1"), actor)
+        if session is None:
+            known = salvage_id(frame)
+            asked = None if known == NO_ID else known
+            raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND, id=asked)
+        return session
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Raises: HttpRefusal 413 beyond `limit` bytes, 400 if not all of it comes."""
+    try:
+        return await request.read(limit)
+    except TooLarge:
+        text = f"Payload too large: the limit is {limit} bytes"
+        raise HttpRefusal(413, text, PAYLOAD_TOO_LARGE, close=True) from None
+    except CutOff:
+        raise HttpRefusal(400, "The request was cut off", PARSE_ERROR, close=True) from None

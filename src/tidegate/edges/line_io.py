@@ -1,0 +1,127 @@
+"""A pair of pipes with one message a line: lines in, whole writes out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import threading
+from contextlib import suppress
+from typing import BinaryIO
+
+LINE_LIMIT = 10 * 1024 * 1024
+LOOK_S = 0.2
+
+
+class Lines(asyncio.Protocol):
+    """Cuts its input into lines. `take_line` gets each without its end; `refuse_line` is called
+    once for a line that is longer than `line_limit` bytes."""
+
+    def __init__(self, line_limit: int = LINE_LIMIT) -> None:
+        self.line_limit = line_limit
+        self._buffer = bytearray()
+        self._skipping = False
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def take_line(self, line: bytes) -> None:
+        """One message, stripped and not empty."""
+        raise NotImplementedError
+
+    def refuse_line(self) -> None:
+        """A message was too long and is left out."""
+        raise NotImplementedError
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        if lines:
+            self._buffer += lines[0]
+            lines[0] = bytes(self._buffer)
+            self._buffer.clear()
+            for line in lines:
+                self._take(line)
+        self._buffer += rest
+        if len(self._buffer) > self.line_limit:
+            self._buffer.clear()
+            if not self._skipping:
+                self.refuse_line()
+            self._skipping = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+
+    def eof_received(self) -> None:
+        if self._buffer:
+            self._take(bytes(self._buffer))
+            self._buffer.clear()
+        self.end()
+
+    def end(self) -> None:
+        """No more input comes."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _take(self, line: bytes) -> None:
+        if self._skipping:
+            self._skipping = False
+            return
+        if len(line) > self.line_limit:
+            self.refuse_line()
+            return
+        frame = line.strip()
+        if frame:
+            self.take_line(frame)
+
+
+class Output:
+    """Writes to a file descriptor whole, without ever leaving half a line.
+
+    A pipe that is full makes the event loop wait: the client has stopped reading, and there is
+    nobody else on this loop to keep waiting.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._broken = False
+
+    async def deserted(self) -> None:
+        """Return when the reader has closed its end, as far as the system tells."""
+        import select
+
+        if not hasattr(select, "poll"):
+            await asyncio.get_running_loop().create_future()
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        while not any(  # noqa: ASYNC110 - no event for it
+            seen & (select.POLLERR | select.POLLHUP) for _, seen in poll.poll(0)
+        ):
+            await asyncio.sleep(LOOK_S)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view and not self._broken:
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:
+                os.set_blocking(self._fd, True)
+            except OSError:
+                self._broken = True
+
+
+async def feed(lines: Lines, stdin: BinaryIO) -> asyncio.ReadTransport | None:
+    """Feed `lines` from a pipe or, where the loop cannot watch it (a file, /dev/null), from a
+    thread."""
+    loop = asyncio.get_running_loop()
+    mode = os.fstat(stdin.fileno()).st_mode
+    # asyncio takes any character device and then never hears of it that it is at its end.
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stdin.isatty():
+        with suppress(ValueError, OSError):
+            transport, _ = await loop.connect_read_pipe(lambda: lines, stdin)
+            return transport
+
+    def pump() -> None:
+        while data := os.read(stdin.fileno(), 65_536):
+            loop.call_soon_threadsafe(lines.data_received, data)
+        loop.call_soon_threadsafe(lines.eof_received)
+
+    threading.Thread(target=pump, name="stdin", daemon=True).start()
+    return None

@@ -1,0 +1,69 @@
+"""Decides what is said, by every engine alike, of a statement that was ended or a line that broke.
+What one database says in its own words is in its own `faults.py`."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code, TidegateError
+
+
+def stopped(cause: str, timeout_s: float | None = None) -> TidegateError:
+    """The error of a statement that was told to end: `time`, `space`, `closed`, or the caller's
+    reason."""
+    if cause == "time":
+        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
+        return TidegateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
+    if cause == "space":
+        return TidegateError(
+            Code.LIMIT_BYTES,
+            "The statement needs too much temporary space.",
+            hint="Sort, group or join fewer rows at once.",
+        )
+    if cause == "closed":
+        return TidegateError(
+            Code.SOURCE_NOT_CONNECTED, "The source was closed while the statement ran."
+        )
+    return TidegateError(Code.CALL_CANCELLED, "The call was cancelled.")
+
+
+def closed() -> TidegateError:
+    """The error of a source that gives out nothing any more."""
+    return TidegateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+
+
+def lost(writing: bool = False) -> TidegateError:
+    """The error of a connection that broke while it was used."""
+    hint = (
+        "Check what was changed before you retry: the server may have gone on."
+        if writing
+        else "Retry; the gate connects anew."
+    )
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint
+    )
+
+
+def outcome_unknown() -> TidegateError:
+    """The error of a change whose connection broke while the server committed it."""
+    return TidegateError(
+        Code.SQL_OUTCOME,
+        "The connection was lost while the server committed the change: it may have taken effect.",
+        hint="Look whether the change is there before you send it again.",
+    )
+
+
+MAX_MESSAGE = 2_000
+"""Characters of a database's message that are read; a caller can make one of any length."""
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning if it is longer than `MAX_MESSAGE` characters."""
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
+
+
+def too_large(most_bytes: int) -> TidegateError:
+    """The error of rows that a server sends and that would not fit into our memory."""
+    return TidegateError(
+        Code.LIMIT_BYTES,
+        f"A value is too large: of one row, at most {most_bytes // 2**20} MiB are taken in.",
+        hint="Select a part of it, like left(column, 1000), or its length.",
+    )

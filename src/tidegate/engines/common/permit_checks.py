@@ -1,0 +1,43 @@
+"""Decides whether a permit asks what an engine's verb answers, and whether somebody still waits."""
+
+from __future__ import annotations
+
+from tidegate.engines.common.errors import stopped
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Browse, Explain, Operation, Query
+
+
+def query_of(permit: Permit) -> Query | Explain:
+    """What `run` is asked. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, (Query, Explain)):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
+
+
+def operation_of(permit: Permit) -> Operation:
+    """The operation to perform. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, Operation):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only an operation can be performed.")
+
+
+def dry_run_query_of(permit: Permit) -> Query:
+    """What `rehearse` is asked. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, Query):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+
+
+def describe_of(permit: Permit) -> Browse:
+    """What `describe` is asked. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, Browse):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only metadata can be described.")
+
+
+def check_cancelled(cancellation: Cancellation) -> None:
+    """See that somebody waits for the answer. Raises: TidegateError CALL_CANCELLED."""
+    if cancellation.cancelled:
+        raise stopped(cancellation.reason or "cancelled")

@@ -1,0 +1,37 @@
+"""Decides which role a caller cannot have, whatever the settings say: a word that stands for none
+would give it the rights of the source's own account."""
+
+from __future__ import annotations
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.decisions import Permit
+from tidegate.model.sources import Identity
+
+_NO_ROLES = frozenset({"", "none", "default", "all"})
+
+
+def role_of(identity: Identity) -> str | None:
+    """The role that the caller is given; None if it is given none.
+
+    Raises: TidegateError POLICY_IDENTITY.
+    """
+    role = identity.role
+    if role is not None and role.strip().lower() in _NO_ROLES:
+        raise role_refused("The caller's role has a name that stands for no role.")
+    return role
+
+
+def role_refused(reason: str, **details: object) -> TidegateError:
+    """The coded error of an identity that the database does not let us take on."""
+    return TidegateError(
+        Code.POLICY_IDENTITY,
+        reason,
+        hint="Ask the operator to create the caller's role and grant it to the source's account.",
+        details={"rule": "source.run_as", **details},
+    )
+
+
+def refuse_identity(permit: Permit) -> None:
+    """For an engine that has none: nothing runs as somebody else. Raises: TidegateError."""
+    if permit.identity is not None:
+        raise role_refused("This database knows no roles that a caller could be.")

@@ -1,0 +1,126 @@
+"""Decides which coded error an exception of DuckDB is. No path of this machine leaves here."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+
+from tidegate.engines.common.errors import shortened
+from tidegate.errors import Code, TidegateError
+
+_PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
+_HOLDER = re.compile(r"\(PID (\d+)\)")
+_SUGGESTION = re.compile(r"^(Did you mean|Candidate bindings:).*", re.MULTILINE)
+
+_READ_ONLY = ("attached in read-only mode", "launched in read-only mode")
+
+_KINDS: tuple[tuple[type[Exception], Code, str, str | None], ...] = (
+    (
+        duckdb.InterruptException,
+        Code.CALL_CANCELLED,
+        "The statement was interrupted.",
+        None,
+    ),
+    (
+        duckdb.OutOfMemoryException,
+        Code.LIMIT_BYTES,
+        "The statement needs more memory than it may have.",
+        "Read less at once: filter, aggregate earlier, or sort less.",
+    ),
+    (
+        duckdb.PermissionException,
+        Code.POLICY_DENIED,
+        "DuckDB reaches no files and no network from here.",
+        "Use the tables of this database.",
+    ),
+    (
+        duckdb.FatalException,
+        Code.SOURCE_UNREACHABLE,
+        "DuckDB gave up on the database; it is opened again for the next statement.",
+        None,
+    ),
+)
+
+
+def translate(error: Exception) -> TidegateError:
+    """The coded error for what DuckDB raised. Raises it again if it is not DuckDB's."""
+    if isinstance(error, TidegateError):
+        return error
+    if isinstance(error, duckdb.IOException):
+        return _file_error(shortened(str(error)))
+    for kind, code, message, hint in _KINDS:
+        if isinstance(error, kind):
+            return TidegateError(code, message, hint=hint, details={"duckdb": kind.__name__})
+    if isinstance(error, duckdb.Error):
+        return _statement_error(error)
+    if isinstance(error, UnicodeError):
+        return TidegateError(Code.SQL_UNREADABLE, "The statement or a value is not valid Unicode.")
+    raise error
+
+
+def writes(error: Exception) -> bool:
+    """Whether DuckDB refused to write where it may only read."""
+    text = shortened(str(error))
+    return any(word in text for word in _READ_ONLY)
+
+
+def _file_error(text: str) -> TidegateError:
+    if "lock" in text:
+        holder = _HOLDER.search(text)
+        who = f"process {holder[1]}" if holder else "another process"
+        return TidegateError(
+            Code.SOURCE_BUSY,
+            f"The database file is held by {who}.",
+            hint="DuckDB lets one process write a file or several read it. Retry, or end that one.",
+        )
+    if "does not exist" in text or "No such file" in text:
+        return TidegateError(Code.SOURCE_UNREACHABLE, "There is no database file any more.")
+    if "not a valid DuckDB" in text:
+        return TidegateError(
+            Code.SOURCE_UNREACHABLE,
+            "The file is not a DuckDB database.",
+            hint="Check the source's URL.",
+        )
+    if "No space left" in text:
+        return TidegateError(
+            Code.SOURCE_UNREACHABLE,
+            "The disk is full; nothing was changed.",
+            hint="Free some space, then retry.",
+        )
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        "Reading or writing the database file failed.",
+        hint="Check the file, the rights on it, and the version of DuckDB that wrote it.",
+        details={"duckdb": _PATH.sub("<path>", text.splitlines()[0])[:300]},
+    )
+
+
+def _statement_error(error: duckdb.Error) -> TidegateError:
+    text = shortened(str(error))
+    details = {"duckdb": type(error).__name__}
+    if writes(error):
+        return TidegateError(
+            Code.POLICY_READ_ONLY, "DuckDB refused the statement: it would write.", details=details
+        )
+    if isinstance(error, duckdb.TransactionException) and "onflict" in text:
+        return TidegateError(
+            Code.SOURCE_BUSY, "Another statement changed the same rows.", details=details
+        )
+    if "alues were not provided" in text or "excess parameters" in text.lower():
+        return TidegateError(
+            Code.ARGUMENT_INVALID, "The parameters do not fit the placeholders.", details=details
+        )
+    head, _, _ = text.partition("\n\nLINE ")
+    suggestion = _SUGGESTION.search(head)
+    hint = suggestion[0] if suggestion else _hint(error)
+    message = _PATH.sub("<path>", _SUGGESTION.sub("", head).strip())
+    return TidegateError(Code.SQL_FAILED, message or "DuckDB failed.", hint=hint, details=details)
+
+
+def _hint(error: duckdb.Error) -> str | None:
+    if isinstance(error, duckdb.CatalogException):
+        return "Search or list the tables, then use a name from there."
+    if isinstance(error, duckdb.BinderException):
+        return "Describe the table to see its columns and their types."
+    return None

@@ -1,0 +1,222 @@
+"""Decides what effect a statement has by the type that DuckDB's own parser gives it. Runs nothing.
+
+A SELECT may still change something, by a function or a CTE: that the planner knows (`explained`).
+
+Allowed types are listed, with their effects; what is not listed nobody may run.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import duckdb
+import msgspec
+
+from tidegate.engines.duckdb.errors import writes
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.dialects.duckdb import DIALECT
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import lex
+
+EFFECTS = {
+    "SELECT": Effect.READ,
+    "EXPLAIN": Effect.READ,
+    "MULTI": Effect.READ,
+    "INSERT": Effect.WRITE,
+    "UPDATE": Effect.WRITE,
+    "DELETE": Effect.WRITE,
+    "MERGE_INTO": Effect.WRITE,
+    "CREATE": Effect.WRITE,
+    "CREATE_FUNC": Effect.WRITE,
+    "ALTER": Effect.WRITE,
+    "ANALYZE": Effect.WRITE,
+    "VACUUM": Effect.WRITE,
+    "DROP": Effect.DESTRUCTIVE,
+}
+"""By statement type. MULTI is a PIVOT, which DuckDB splits up."""
+
+REFUSED = {
+    **dict.fromkeys(
+        ("SET", "VARIABLE_SET", "TRANSACTION", "PREPARE", "EXECUTE"),
+        Effect.SESSION,
+    ),
+    **dict.fromkeys(
+        ("ATTACH", "DETACH", "COPY", "COPY_DATABASE", "EXPORT", "EXTENSION", "LOAD"),
+        Effect.ADMIN,
+    ),
+}
+"""What nobody may run: the gate itself keeps sessions and files. Unlisted types are UNKNOWN."""
+
+_NAME = re.compile(r"\w+")
+_PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)
+
+
+class Reading:
+    """One statement as DuckDB's parser has it. `parameters` are its placeholders' names."""
+
+    __slots__ = ("judgement", "kind", "parameters", "text")
+
+    def __init__(self, text: str, kind: str, parameters: frozenset[str]) -> None:
+        self.text = text
+        self.kind = kind
+        self.parameters = parameters
+        self.judgement = _judge(text, kind)
+
+    @property
+    def returns(self) -> bool:
+        """Whether its result is rows, not a count."""
+        if self.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO"):
+            return self.judgement.returns_rows
+        return self.judgement.effect is Effect.READ
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Reading:
+    """The one statement of a text.
+
+    Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE, SQL_UNREADABLE; duckdb.Error if it cannot be
+    parsed.
+    """
+    if "\0" in text:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
+    try:
+        statements = duckdb.extract_statements(text)
+        if not statements:
+            raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
+        if len(statements) > 1:
+            raise TidegateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
+        only = statements[0]
+        return Reading(text, only.type.name, frozenset(only.named_parameters))
+    except UnicodeEncodeError as error:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from error
+    except ValueError:  # a type that the driver has no name for
+        return Reading(text, "UNKNOWN", frozenset())
+
+
+def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+    """The judgement, raised if DuckDB will not plan the query where nothing may be written."""
+    judgement = reading.judgement
+    if reading.kind == "MULTI":
+        return _pivoted(reading, cursor)
+    if reading.kind not in ("SELECT", "EXPLAIN"):
+        return judgement
+    text = _query(reading.text)
+    if not text:
+        return judgement
+    try:
+        cursor.execute(f"EXPLAIN {text}", [None] * len(reading.parameters) or None)
+    except duckdb.Error as error:
+        if not writes(error):
+            return judgement  # running it will tell
+        return _writes(judgement, "DuckDB's planner sees that the query writes.")
+    return judgement
+
+
+def _writes(judgement: Judgement, reason: str) -> Judgement:
+    return msgspec.structs.replace(
+        judgement, effect=Effect.WRITE, rule="duckdb.planner", reason=reason
+    )
+
+
+_MADE = """
+SELECT schema_name, view_name, true FROM duckdb_views() WHERE NOT internal
+UNION SELECT schema_name, function_name, false FROM duckdb_functions() WHERE NOT internal
+"""
+
+
+def _pivoted(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+    """The judgement of a PIVOT, which DuckDB cannot plan without running a part of it: what
+    somebody made and it names must not write."""
+    folded = reading.text.lower()
+    words = set(_NAME.findall(folded))
+    for schema, name, is_view in cursor.execute(_MADE).fetchall():
+        known_as = str(name).lower()
+        plain = _NAME.fullmatch(known_as) is not None
+        if known_as not in (words if plain else folded):
+            continue
+        if not is_view:
+            return _writes(reading.judgement, f"What {name} does in a PIVOT is not known.")
+        place = ".".join('"' + str(part).replace('"', '""') + '"' for part in (schema, name))
+        try:
+            cursor.execute(f"EXPLAIN FROM {place}")
+        except duckdb.Error:
+            return _writes(reading.judgement, f"What the view {name} does is not known.")
+    return reading.judgement
+
+
+def _query(text: str) -> str:
+    """The query, without semicolons before it; of an EXPLAIN, which may run it, the query that it
+    explains. Empty if there is none."""
+    try:
+        tokens = lex(text, DIALECT.lexical_rules)
+    except Refusal:
+        return text  # the judge refuses what it cannot read
+    while tokens and tokens[0].key == ";":
+        del tokens[0]
+    if not tokens or tokens[0].key != "EXPLAIN":
+        return text[tokens[0].at :] if tokens else ""
+    at = 1
+    options = len(tokens) > 2 and tokens[1].key == "("
+    if options and DIALECT.roots.get(tokens[2].key) not in _QUERIES:
+        at = next((k for k, token in enumerate(tokens) if token.key == ")"), len(tokens)) + 1
+    while at < len(tokens) and tokens[at].key == "ANALYZE":
+        at += 1
+    if at >= len(tokens) or DIALECT.roots.get(tokens[at].key) not in _QUERIES:
+        return ""
+    return text[tokens[at].at :]
+
+
+_QUERIES = frozenset({"query", "describe"})
+
+
+def body(text: str) -> str:
+    """The text without the semicolons and comments behind its statement."""
+    content = text.encode()
+    end = len(content)
+    for offset, kind in reversed(duckdb.tokenize(text)):
+        if kind is not duckdb.token_type.comment and content[offset : offset + 1] != b";":
+            break
+        end = offset
+    return content[:end].decode()
+
+
+def _judge(text: str, kind: str) -> Judgement:
+    effect = EFFECTS.get(kind)
+    if kind == "PRAGMA":
+        effect = Effect.READ if _pragma_reads(text) else None
+    if kind == "MULTI" and not _has_keyword(text, b"pivot"):
+        effect = None
+    if effect is None:
+        effect = REFUSED.get(kind, Effect.UNKNOWN)
+        return Judgement(
+            effect,
+            "duckdb.statement_type",
+            f"DuckDB may not run a statement of the type {kind} here.",
+            Code.POLICY_DENIED.value,
+            "Send one SELECT, or one statement that changes data.",
+            returns_rows=False,
+        )
+    returns = effect is Effect.READ or _has_keyword(text, b"returning")
+    return Judgement(
+        effect,
+        "duckdb.statement_type",
+        "DuckDB's parser sees only a read."
+        if effect is Effect.READ
+        else f"DuckDB's parser sees an effect: {effect.label}.",
+        returns_rows=returns,
+    )
+
+
+def _pragma_reads(text: str) -> bool:
+    found = _PRAGMA.match(text)
+    return found is not None and found[1].lower() in DIALECT.pragmas | DIALECT.argument_pragmas
+
+
+def _has_keyword(text: str, word: bytes) -> bool:
+    content = text.encode()
+    return any(
+        kind is duckdb.token_type.keyword and content[offset : offset + len(word)].lower() == word
+        for offset, kind in duckdb.tokenize(text)
+    )

@@ -1,0 +1,253 @@
+"""DuckDB's types and values: how a column is asked for so that its values come exact.
+
+The driver makes datetimes of dates, and loses infinities, nanoseconds and months on the way. So
+DuckDB itself writes such values as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from duckdb.sqltypes import DuckDBPyType
+from msgspec import Raw
+
+from tidegate.errors import Code, TidegateError
+
+Coercion = Callable[[Any], Any]
+Rows = Sequence[Sequence[Any]]
+
+_TEXT = "VARCHAR"
+_AS_TEXT = frozenset(
+    {
+        "date",
+        "timestamp",
+        "timestamp_s",
+        "timestamp_ms",
+        "timestamp_ns",
+        "timestamp with time zone",
+        "time",
+        "time_ns",
+        "time with time zone",
+        "interval",
+        "decimal",
+        "uuid",
+        "bignum",
+        "bit",
+    }
+)
+_NESTED = frozenset({"list", "array", "struct", "tuple", "map", "union"})
+
+
+class Column:
+    """How one column of a statement is asked for."""
+
+    __slots__ = ("expression", "mend")
+
+    def __init__(self, place: int, kind: DuckDBPyType) -> None:
+        name = f"#{place}"
+        self.expression = name
+        self.mend: Coercion | None = None
+        if kind.id == "geometry":
+            self.expression = f"st_astext({name})"
+            return
+        written = _written(kind, floats=_TEXT)
+        if written != str(kind):
+            self.expression = f"CAST({name} AS {written})"
+            if _TEXT in written and (final := _written(kind, floats="DOUBLE")) != written:
+                self.expression = f"CAST({self.expression} AS {final})"
+        self.mend = coercion_of(kind)
+
+
+class Plan:
+    """How a statement is asked for: `columns` are its own, names and types; `text` what is run."""
+
+    __slots__ = ("columns", "mends", "text")
+
+    def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
+        """`text` is a query that can stand as a subquery, with nothing behind it."""
+        asked = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
+        self.columns = [(name, str(kind)) for name, kind in zip(names, kinds, strict=True)]
+        self.mends: list[Column] = []
+        self.text = text
+        if any(column.mend is not None for column in asked):
+            self.mends = asked
+        if any(column.expression[0] != "#" for column in asked):
+            expressions = ", ".join([column.expression for column in asked])
+            self.text = f"SELECT {expressions} FROM (\n{text}\n)"
+
+
+def check_exact(kinds: Sequence[DuckDBPyType]) -> None:
+    """See that the driver reads the types exactly without our help, but for infinite dates.
+
+    Raises: TidegateError SQL_FAILED.
+    """
+    for kind in map(str, kinds):
+        if any(name in kind for name in ("INTERVAL", "TIMESTAMP_NS", "TIME_NS")):
+            raise TidegateError(
+                Code.SQL_FAILED,
+                f"A statement that writes cannot return a value of the type {kind}.",
+                hint="Return it as text, like `column::VARCHAR`. Nothing was changed.",
+            )
+
+
+def coerced(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
+    """The rows with what DuckDB wrote as text in the house's way."""
+    if not rows or not columns:
+        return rows
+    values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for place, column in enumerate(columns):
+        mend = column.mend
+        if mend is not None:
+            values[place] = [None if value is None else mend(value) for value in values[place]]
+    return list(zip(*values, strict=True))
+
+
+def _written(kind: DuckDBPyType, floats: str) -> str:
+    """The type with text in the place of every part that the driver does not read exactly."""
+    name = kind.id
+    if name in _AS_TEXT:
+        return _TEXT
+    if name == "float":
+        return floats
+    if name not in _NESTED:
+        return str(kind)
+    parts = cast("list[tuple[str, Any]]", kind.children)
+    if name == "list":
+        return f"{_written(parts[0][1], floats)}[]"
+    if name == "array":
+        return f"{_written(parts[0][1], floats)}[{parts[1][1]}]"
+    inner = [(label, _written(part, floats)) for label, part in parts]
+    if name == "map" or name == "tuple":
+        return f"{name.upper()}({', '.join(part for _, part in inner)})"
+    if name == "union":
+        inner = inner[1:]  # the first is its tag
+    named = [f'"{label.replace(chr(34), chr(34) * 2)}" {part}' for label, part in inner]
+    return f"{name.upper()}({', '.join(named)})"
+
+
+def coercion_of(kind: DuckDBPyType) -> Coercion | None:
+    """What makes the house's text of DuckDB's; None if they are the same."""
+    name = kind.id
+    if is_json(kind):
+        return json_raw
+    if name not in _NESTED:
+        return _MENDS.get(name)
+    parts = cast("list[tuple[str, Any]]", kind.children)
+    if name == "union":
+        return None  # which of its members a value is, the driver does not tell
+    if name in ("list", "array"):
+        inner = coercion_of(parts[0][1])
+        return None if inner is None else lambda values: [_apply(inner, one) for one in values]
+    mends = [coercion_of(part) for _, part in parts]
+    if not any(mends):
+        return None
+    if name == "struct":
+        by_name = dict(zip([label for label, _ in parts], mends, strict=True))
+        return lambda value: {
+            label: _apply(by_name.get(label), one) for label, one in value.items()
+        }
+    if name == "map":
+        listed = parts[0][1].id in _NESTED
+        keys = None if is_json(parts[0][1]) else mends[0]  # the key of an object is text
+        return lambda value: _map(keys, mends[1], value, listed)
+    return lambda value: [_apply(mend, one) for mend, one in zip(mends, value, strict=True)]
+
+
+def _apply(mend: Coercion | None, value: Any) -> Any:
+    return value if mend is None or value is None else mend(value)
+
+
+def _map(
+    keys: Coercion | None, values: Coercion | None, found: dict[Any, Any], listed: bool
+) -> dict[Any, Any]:
+    """Of keys that Python cannot look up the driver makes two lists, `key` and `value`."""
+    if listed and all(isinstance(part, list) for part in found.values()):
+        lists = cast("dict[str, list[Any]]", found)
+        mends = {"key": keys, "value": values}
+        return {name: [_apply(mends[name], one) for one in part] for name, part in lists.items()}
+    return {_apply(keys, key): _apply(values, value) for key, value in found.items()}
+
+
+def is_json(kind: DuckDBPyType) -> bool:
+    """Whether it is the type JSON, which the driver takes for text."""
+    return str(kind) == "JSON"
+
+
+def json_raw(text: str) -> Raw:
+    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
+    return Raw(text.replace("\n", " ").replace("\r", " "))
+
+
+_SHORT_FRACTION = re.compile(r"\.(\d{1,5})(?!\d)")
+_SHORT_OFFSET = re.compile(r"([+-]\d\d)$")
+
+
+def date_text(text: str) -> str:
+    """`0044-03-15 (BC)` as `0044-03-15 BC`."""
+    return text.replace(" (BC)", " BC") if text.endswith(")") else text
+
+
+def timestamp_text(text: str) -> str:
+    """`2026-01-02 03:04:05.6+00` as `2026-01-02T03:04:05.600000Z`."""
+    if "(" in text or "inf" in text:
+        return text.replace(" (BC)", " BC")
+    return time_text(text.replace(" ", "T", 1))
+
+
+def time_text(text: str) -> str:
+    """Six digits or none behind the second (nine if they are needed); Z, or `+02:00`."""
+    if "." in text:
+        text = _SHORT_FRACTION.sub(lambda found: f".{found[1]:0<6}", text)
+    if text.endswith("+00"):
+        return text[:-3] + "Z"
+    return _SHORT_OFFSET.sub(r"\1:00", text) if text[-3] in "+-" else text
+
+
+_INTERVAL = re.compile(
+    r"(?:(-?\d+) years? ?)?(?:(-?\d+) months? ?)?(?:(-?\d+) days? ?)?"
+    r"(?:(-?)(\d+):(\d\d):(\d\d)(?:\.(\d+))?)?"
+)
+
+
+def interval_text(text: str) -> str:
+    """`1 year 2 months 3 days 04:05:06.5` as an ISO 8601 duration, the time of day in seconds.
+
+    If every part is negative the sign stands in front; if only some are, at each of them.
+    """
+    found = _INTERVAL.fullmatch(text)
+    if found is None:
+        return text
+    years, months, days = (int(part or 0) for part in found.group(1, 2, 3))
+    seconds, fraction, late = 0, "", 1
+    if found[5] is not None:
+        seconds = int(found[5]) * 3600 + int(found[6]) * 60 + int(found[7])
+        fraction = (found[8] or "").rstrip("0")
+        late = -1 if found[4] else 1
+    timed = bool(seconds or fraction)
+    signs = {part < 0 for part in (years, months, days) if part}
+    if timed:
+        signs.add(late < 0)
+    turn = -1 if signs == {True} else 1
+    dates = "".join(
+        f"{part * turn}{unit}" for part, unit in ((years, "Y"), (months, "M"), (days, "D")) if part
+    )
+    if timed:
+        point = f".{fraction}" if fraction else ""
+        dates += f"T{'-' if late * turn < 0 else ''}{seconds}{point}S"
+    return f"{'-' if turn < 0 else ''}P{dates or '0D'}"
+
+
+_MENDS: dict[str, Coercion] = {
+    "date": date_text,
+    "timestamp": timestamp_text,
+    "timestamp_s": timestamp_text,
+    "timestamp_ms": timestamp_text,
+    "timestamp_ns": timestamp_text,
+    "timestamp with time zone": timestamp_text,
+    "time": time_text,
+    "time_ns": time_text,
+    "time with time zone": time_text,
+    "interval": interval_text,
+}

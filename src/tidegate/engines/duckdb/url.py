@@ -1,0 +1,77 @@
+"""Decides what a source's URL says: which file, how much memory, and what state the file is in."""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.engines.common.url import FileUrl, parse_file_url
+from tidegate.engines.duckdb.messages import Setup
+from tidegate.errors import Code, TidegateError
+
+OPTIONS = ("memory_limit", "threads", "timeout", "workers")
+"""`memory_limit`: of one worker, like `512MB`; `threads`: of one worker; `timeout`: seconds to wait
+for another process's lock; `workers`: how many statements run at once."""
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+class DuckUrl:
+    """One source: the file, and what its workers may take."""
+
+    __slots__ = ("file", "setup", "workers")
+
+    def __init__(self, url: str) -> None:
+        """Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the path that was tried)."""
+        self.file: FileUrl = parse_file_url(url, OPTIONS)
+        options = self.file.options
+        self.workers = _count(options.get("workers", "4"), "workers")
+        self.setup = Setup(
+            self.file.path,
+            _bytes(options.get("memory_limit", "1GB")),
+            _count(options.get("threads", "2"), "threads"),
+            _seconds(options.get("timeout", "5")),
+        )
+        if self.file.path is None:
+            self.workers = 1  # nobody else sees what one process has in memory
+
+    def version(self) -> str:
+        """A text that changes when the file does. Raises: TidegateError SOURCE_UNREACHABLE."""
+        path = self.file.path
+        if path is None:
+            return "memory"
+        try:
+            found = os.stat(path)  # noqa: PTH116 - a third of the cost of Path.stat, on each call
+        except OSError as error:
+            raise TidegateError(
+                Code.SOURCE_UNREACHABLE,
+                f"There is no database file at {path} any more.",
+                details={"path": path},
+            ) from error
+        mark = f"{found.st_dev:x}.{found.st_ino:x}.{found.st_mtime_ns:x}.{found.st_size:x}"
+        try:
+            log = os.stat(f"{path}.wal")  # noqa: PTH116 - as above
+        except OSError:
+            return mark
+        return f"{mark}.{log.st_mtime_ns:x}.{log.st_size:x}"
+
+
+def _bytes(text: str) -> int:
+    digits = text.rstrip("KMGBIkmgbi")
+    unit = _UNITS.get(text[len(digits) :].upper())
+    if not digits.isdecimal() or unit is None or int(digits) * unit < 32 * 10**6:
+        raise TidegateError(
+            Code.SOURCE_URL, "The option `memory_limit` is a size like `512MB`, at least 32 MB."
+        )
+    return int(digits) * unit
+
+
+def _count(text: str, name: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is a number from 1 to 64.")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not text.replace(".", "", 1).isdecimal():
+        raise TidegateError(Code.SOURCE_URL, "The option `timeout` is a number of seconds.")
+    return float(text)

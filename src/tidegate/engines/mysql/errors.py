@@ -1,0 +1,82 @@
+"""Decides which coded error a failure of MySQL or MariaDB is. No path, host or user leaves here."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.engines.common.errors import shortened
+from tidegate.errors import Code, TidegateError
+
+_CODES: dict[int, Code] = {
+    1040: Code.SOURCE_BUSY,
+    1053: Code.SOURCE_UNREACHABLE,
+    1065: Code.SQL_EMPTY,
+    1153: Code.SQL_TOO_LONG,
+    1203: Code.SOURCE_BUSY,
+    1205: Code.SOURCE_BUSY,
+    1210: Code.ARGUMENT_INVALID,
+    1213: Code.SOURCE_BUSY,
+    1226: Code.SOURCE_BUSY,
+    1290: Code.POLICY_READ_ONLY,
+    1317: Code.CALL_CANCELLED,
+    1436: Code.SQL_TOO_DEEP,
+    1792: Code.POLICY_READ_ONLY,
+    1836: Code.POLICY_READ_ONLY,
+    1927: Code.SOURCE_UNREACHABLE,
+    1969: Code.LIMIT_TIME,
+    3024: Code.LIMIT_TIME,
+    4031: Code.SOURCE_UNREACHABLE,
+}
+"""By the server's error number; what is not here is SQL_FAILED."""
+
+_HINTS = {
+    1044: "Ask the operator: the account of this source may not use that database.",
+    1046: "Write the database's name before the table's: database.table.",
+    1049: "List the databases, then use a name from there.",
+    1052: "Write the table's name before the column.",
+    1054: "Describe the table to see its columns.",
+    1142: "Ask the operator: the account of this source may not do that.",
+    1143: "Ask the operator: the account of this source may not do that.",
+    1146: "Search or list the tables, then use a name from there.",
+    1227: "Ask the operator: the account of this source may not do that.",
+    1305: "Check the function's name and its arguments.",
+    1370: "Ask the operator: the account of this source may not do that.",
+    1064: "Correct the syntax; placeholders are `?`.",
+}
+
+_PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`]+){2,}/?|\.{1,2}(?:/[^\s/'\"`]+)+")
+_ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
+
+
+class ServerError(TidegateError):
+    """What the server answered instead of a result, with its error number."""
+
+    def __init__(self, number: int, state: str, message: str) -> None:
+        super().__init__(
+            _CODES.get(number, Code.SQL_FAILED),
+            clean(message),
+            hint=_HINTS.get(number),
+            details={"mysql": number, "sqlstate": state},
+        )
+        self.number = number
+        self.said = message
+
+
+def unreachable(message: str, number: int = 0) -> TidegateError:
+    """The coded error of a connection that could not be made."""
+    hint = None
+    code = Code.SOURCE_UNREACHABLE
+    if number in (1044, 1045, 1698):
+        message = "The server refuses the account or its password."
+        hint = "Check the user and the password that the source's URL refers to."
+    elif number == 1049:
+        hint = "Check the database's name in the source's URL."
+    elif number in (1040, 1203, 1226):
+        code, hint = Code.SOURCE_BUSY, "The server has no free connection; retry in a moment."
+    details = {"mysql": number} if number else {}
+    return TidegateError(code, clean(message), hint=hint, details=details)
+
+
+def clean(message: str) -> str:
+    """The message without paths of the server and without the account's name and host."""
+    return _ACCOUNT.sub("the account", _PATH.sub("<path>", shortened(message)))

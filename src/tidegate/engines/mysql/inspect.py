@@ -1,0 +1,429 @@
+"""What a text may do: the judge's reading, the server's own and its catalogue, joined.
+
+The server prepares the text, which runs nothing, and says how many columns it would give. What
+only reads gives at least one; an INTO OUTFILE, also one in an executable comment, gives none, nor
+do SET, CALL, LOCK, DDL. Prepared in a read-only session, a change is refused there already. The few
+that give columns and do more (CHECK, ANALYZE, HELP) are known by their first word.
+
+A view may call a stored function, and a stored function may do what its definer may, also in a
+read-only session: write files, take locks, set global variables. So each view's definition, as the
+server keeps it, is judged like a statement, and the views it reads as well. The result holds for
+some seconds. The judge's list of functions is of names that some server has built in. Where another
+server lacks one, or the name is qualified, a stored function may be meant: it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import structs
+
+from tidegate.engines.common.running_statement import BorrowedSession
+from tidegate.engines.mysql import catalog
+from tidegate.engines.mysql.connection import Session
+from tidegate.engines.mysql.errors import ServerError
+from tidegate.engines.mysql.transaction import sets_variables
+from tidegate.engines.mysql.types import encode_statement
+from tidegate.errors import Code, TidegateError
+from tidegate.model.decisions import Permit
+from tidegate.model.sources import Identity
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.fingerprint import fingerprint
+from tidegate.sql.judge import judge
+
+FRESH_S = 5.0
+MOST_DEPTH = 16
+_MOST_KEPT = 4096
+
+Place = tuple[str, str]
+Names = tuple[tuple[str, ...], tuple[str, ...], str | None]
+
+
+class Views:
+    """What is known of the tables and views of one server."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[Place, tuple[float, str | None]] = {}
+        self._stored: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._answers: dict[Names, tuple[float, str | None]] = {}
+
+    def recall(self, read: Judgement, database: str | None) -> tuple[bool, str | None]:
+        """Whether the answer is known, and if so the objection to what a statement reads."""
+        if not read.tables and not read.functions:
+            return True, None
+        until, objection = self._answers.get((read.tables, read.functions, database), (0.0, None))
+        return until > time.monotonic(), objection
+
+    async def objection(
+        self, session: Session, read: Judgement, database: str | None
+    ) -> str | None:
+        """Why a statement that seems to read may do more; None if it does not.
+
+        Raises: ServerError, TidegateError.
+        """
+        until = time.monotonic() + FRESH_S
+        found = await self._stored_function(session, read.functions)
+        if found is None:
+            found = await self._look(session, read.tables, database)
+        if len(self._answers) > _MOST_KEPT:
+            self._answers.clear()
+        self._answers[read.tables, read.functions, database] = (until, found)
+        return found
+
+    async def _stored_function(self, session: Session, functions: tuple[str, ...]) -> str | None:
+        if not functions:
+            return None
+        until, stored = self._stored
+        if until < time.monotonic():
+            rows = await session.own(catalog.STORED_FUNCTIONS)
+            stored = frozenset(str(row[0]).lower() for row in rows)
+            self._stored = (time.monotonic() + FRESH_S, stored)
+        for function in functions:
+            if function.lower() in stored:
+                return f"The function {function} is a stored one, and may do more than read."
+        return None
+
+    async def _look(
+        self, session: Session, tables: tuple[str, ...], database: str | None
+    ) -> str | None:
+        seen: set[Place] = set()
+        wanted = _places(tables, database)
+        for _ in range(MOST_DEPTH):
+            wanted -= seen
+            if not wanted:
+                return None
+            await self._learn(session, wanted)
+            seen |= wanted
+            inner: set[Place] = set()
+            for schema, name in wanted:
+                definition = self._definitions[schema, name][1]
+                if definition is None:
+                    continue
+                if not definition:
+                    return (
+                        f"The view {name} keeps from this account what it does; "
+                        "with the privilege SHOW VIEW on it, the gate could see."
+                    )
+                judgement = judge(definition, "mysql")
+                if judgement.effect > Effect.READ:
+                    return f"The view {name} may do more than read: {judgement.reason}"
+                for function in judgement.functions:
+                    if f"`{function.lower()}`(" in definition.lower():
+                        return f"The view {name} calls the stored function {function}."
+                inner |= _places(judgement.tables, schema)
+            wanted = inner
+        return "The views are nested too deeply to be looked at."
+
+    def forget(self) -> None:
+        """Definitions may have changed."""
+        self._definitions.clear()
+        self._answers.clear()
+        self._stored = (0.0, frozenset())
+
+    async def _learn(self, session: Session, wanted: set[Place]) -> None:
+        now = time.monotonic()
+        stale = [
+            place
+            for place in wanted
+            if place not in self._definitions or self._definitions[place][0] < now
+        ]
+        if not stale:
+            return
+        if len(self._definitions) > _MOST_KEPT:
+            self._definitions.clear()
+            stale = list(wanted)
+        found = {
+            (str(schema), str(name)): str(text or "")
+            for schema, name, text in await session.own(catalog.views(stale))
+        }
+        for place in stale:
+            self._definitions[place] = (now + FRESH_S, found.get(place))
+
+
+def _places(tables: Iterable[str], database: str | None) -> set[Place]:
+    """Where a table may be: its name may hold a dot, or be qualified."""
+    places: set[Place] = set()
+    for table in tables:
+        schema, dot, name = table.partition(".")
+        if dot and schema not in catalog.SYSTEM:
+            places.add((schema, name))
+        if database is not None:
+            places.add((database, table))
+    return places
+
+
+_GRANT = re.compile(r"GRANT (.+?) ON (\S+|`[^`]*`\.\S+) TO ", re.DOTALL)
+_COLUMNS = re.compile(r"\([^)]*\)")
+
+_HARMLESS = frozenset(
+    {
+        "BINLOG MONITOR",
+        "PROCESS",
+        "REPLICATION CLIENT",
+        "SELECT",
+        "SHOW DATABASES",
+        "SHOW VIEW",
+        "SLAVE MONITOR",
+        "USAGE",
+    }
+)
+
+
+def privilege_warnings(grants: Iterable[str]) -> tuple[str, ...]:
+    """What the lines of SHOW GRANTS allow beside reading, in sentences for the operator."""
+    privileges: set[str] = set()
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is not None:
+            named = _COLUMNS.sub("", found[1]).split(",")
+            privileges |= {name.strip().upper() for name in named}
+    dangerous = privileges - _HARMLESS
+    everything = "ALL PRIVILEGES" in dangerous
+    warnings: list[str] = []
+    if "FILE" in dangerous or everything:
+        warnings.append(
+            "the account has FILE: it could read and write files of the server; revoke it"
+        )
+    changes = sorted(dangerous - {"FILE"})
+    if changes:
+        shown = ", ".join(changes[:4]) + (", ..." if len(changes) > 4 else "")
+        warnings.append(
+            f"the account may do more than read ({shown}): a read-only transaction is no full"
+            " fence in MySQL, so give this source an account with SELECT and SHOW VIEW alone"
+        )
+    return tuple(warnings)
+
+
+READING_WORDS = frozenset(
+    {"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}
+)
+
+POOLED_WORDS = frozenset(
+    """
+    BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK XA PREPARE EXECUTE DEALLOCATE HANDLER
+    USE DELIMITER
+    """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
+)
+"""What a caller may not do whatever its permit: a session is everyone's, one statement long."""
+
+RULE = "mysql.prepare"
+
+
+_KEPT_TEXT = 8192
+_NOT_FOR_PREPARING = 1295
+_READ_ONLY = frozenset({1290, 1792, 1836})
+_BEFORE = re.compile(
+    r"(?:\s|\(|#[^\n]*(?:\n|$)|--(?:[\s][^\n]*)?(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL
+)
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What the server says of a text; `error` is why it could not be prepared, and `changes` that
+    it was refused since sessions are read-only."""
+
+    effect: Effect
+    reason: str
+    error: ServerError | None = None
+    changes: bool = False
+
+
+_READS = Prepared(Effect.READ, "The server sees a statement that gives rows.")
+
+
+def first_word(text: str) -> str:
+    """The statement's first word in capitals; empty if it begins with anything else."""
+    before = _BEFORE.match(text)
+    word = _WORD.match(text, before.end() if before else 0)
+    return word[0].upper() if word else ""
+
+
+async def prepare(session: Session, text: str, encoded: bytes) -> Prepared:
+    """What a text is. Raises: TidegateError SOURCE_UNREACHABLE."""
+    try:
+        statement, columns, _ = await session.line.prepare(encoded)
+    except ServerError as error:
+        if error.number in _READ_ONLY:
+            return Prepared(Effect.WRITE, "The server sees a change in it.", changes=True)
+        if error.number == _NOT_FOR_PREPARING:
+            return Prepared(Effect.WRITE, "The server sees a statement that it does not prepare.")
+        return Prepared(Effect.UNKNOWN, "The server cannot prepare it.", error)
+    session.line.forget(statement)
+    if columns and first_word(text) in READING_WORDS:
+        return _READS
+    return Prepared(Effect.WRITE, "The server sees a statement that does more than give rows.")
+
+
+class PreparedCache:
+    """Texts that were found to read in a database, and so need not be prepared again."""
+
+    def __init__(self) -> None:
+        self._reading: dict[tuple[str, str | None], None] = {}
+
+    def get(self, key: tuple[str, str | None]) -> Prepared | None:
+        """The study of a text that is known to read."""
+        return _READS if key in self._reading else None
+
+    def put(self, key: tuple[str, str | None], found: Prepared) -> None:
+        """Keep what reads, if it is not too long."""
+        if found.effect is Effect.READ and len(key[0]) <= _KEPT_TEXT:
+            while len(self._reading) >= _MOST_KEPT:
+                del self._reading[next(iter(self._reading))]
+            self._reading[key] = None
+
+
+def as_judgement(found: Prepared) -> Judgement:
+    """The study as an opinion on a statement."""
+    code = None if found.effect is Effect.READ else Code.POLICY_READ_ONLY.value
+    return Judgement(found.effect, RULE, found.reason, code)
+
+
+VIEW_RULE = "mysql.view"
+
+_MOST_ROLES = 256
+
+STUDY_MS = 10_000
+"""The time limit of having a text prepared."""
+
+
+class Inspector:
+    """What is thought of texts that run in `home`, the source's own database, or in another."""
+
+    def __init__(self, home: str | None) -> None:
+        self._home = home
+        self._studies = PreparedCache()
+        self._views: dict[str | None, Views] = {}
+
+    async def inspect(self, text: str, borrowed: BorrowedSession[Session]) -> Judgement | None:
+        """The server's opinion; None on what it cannot prepare. Raises: TidegateError."""
+        read = judge(text, "mysql")
+        found = await self._study(text, encode_statement(text), None, borrowed, None)
+        if found.effect is Effect.UNKNOWN:
+            return None
+        opinion = as_judgement(found)
+        if found.effect is Effect.READ and read.effect is Effect.READ:
+            objection = await self._objection(read, None, borrowed, None)
+            if objection is not None:
+                return structs.replace(
+                    opinion,
+                    effect=Effect.UNKNOWN,
+                    rule=VIEW_RULE,
+                    reason=objection,
+                    code=Code.SQL_FUNCTION.value,
+                    tables=read.tables,
+                )
+        return structs.replace(opinion, tables=read.tables, functions=read.functions)
+
+    async def check_read(
+        self,
+        text: str,
+        encoded: bytes,
+        database: str | None,
+        borrowed: BorrowedSession[Session],
+        identity: Identity | None,
+        *,
+        explains: bool,
+    ) -> bool:
+        """Refuse what neither we nor the server take for a read. Raises: TidegateError.
+
+        Returns False for the explanation of a change, which the server gives only where a change
+        would be allowed: in a transaction that is rolled back.
+        """
+        read = _one_statement(text)
+        found = await self._study(text, encoded, database, borrowed, identity)
+        if found.error is not None:
+            raise found.error
+        if found.effect is Effect.READ and read.effect is Effect.READ:
+            objection = await self._objection(read, database, borrowed, identity)
+            if objection is not None:
+                raise TidegateError(Code.SQL_FUNCTION, objection, details={"rule": VIEW_RULE})
+            return True
+        if explains and found.changes and read.effect is Effect.READ:
+            return False
+        worse = read if read.effect > Effect.READ else as_judgement(found)
+        function = worse.code == Code.SQL_FUNCTION.value
+        raise TidegateError(
+            Code.SQL_FUNCTION if function else Code.POLICY_READ_ONLY,
+            worse.reason,
+            hint=worse.hint,
+            details={"effect": worse.effect.label, "rule": worse.rule},
+        )
+
+    def forget(self) -> None:
+        """Something was changed: views may say something else now."""
+        self._views.clear()
+
+    async def _study(
+        self,
+        text: str,
+        encoded: bytes,
+        database: str | None,
+        borrowed: BorrowedSession[Session],
+        identity: Identity | None,
+    ) -> Prepared:
+        """What the server says of a text, of texts that differ in plain values only once."""
+        alike = (fingerprint(text), database)
+        found = self._studies.get(alike)
+        if found is None:
+            async with borrowed as session:
+                await session.run_as(identity)
+                await session.begin(STUDY_MS, database)
+                found = await prepare(session, text, encoded)
+            self._studies.put(alike, found)
+        return found
+
+    async def _objection(
+        self,
+        read: Judgement,
+        database: str | None,
+        borrowed: BorrowedSession[Session],
+        identity: Identity | None,
+    ) -> str | None:
+        """Why what seems to read may do more, as far as the server's catalogue tells. It tells
+        each role what that may see."""
+        home = database or self._home
+        role = None if identity is None else identity.role
+        if len(self._views) > _MOST_ROLES:
+            self._views.clear()
+        views = self._views.setdefault(role, Views())
+        known, objection = views.recall(read, home)
+        if known:
+            return objection
+        async with borrowed as session:
+            await session.run_as(identity)
+            return await views.objection(session, read, home)
+
+
+def check_change(text: str, permit: Permit) -> None:
+    """Refuse what no permit allows, and what is more than this one does. Raises: TidegateError."""
+    read = _one_statement(text)
+    word = first_word(text)
+    if word in POOLED_WORDS:
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            f"{word} is about a session, and here every statement has its own.",
+            hint="Send the statement alone; a change is committed when it has ended.",
+        )
+    if permit.identity is not None and (
+        read.effect in (Effect.SESSION, Effect.UNKNOWN) or sets_variables(text)
+    ):
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            "The session's role and variables tell who the caller is: no statement may set them.",
+            hint="Leave out SET, := and INTO @variable.",
+            details={"rule": "source.run_as"},
+        )
+    if permit.effect < read.effect < Effect.UNKNOWN:
+        details = {"effect": read.effect.label, "rule": read.rule}
+        raise TidegateError(Code.POLICY_DENIED, read.reason, hint=read.hint, details=details)
+
+
+def _one_statement(text: str) -> Judgement:
+    """The judge's reading of one statement. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE."""
+    read = judge(text, "mysql")
+    if read.code in (Code.SQL_EMPTY.value, Code.SQL_MULTIPLE.value):
+        raise TidegateError(Code(read.code), read.reason, hint=read.hint)
+    return read

@@ -1,0 +1,291 @@
+"""Commands and results of one connection, on top of libpq.
+
+A connection is always in pipeline mode: commands are sent together, replies are read in order, and
+`sync` ends a group. `socket_io.py` waits for the socket. Nothing here knows SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import pq
+from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
+
+from tidegate.engines.common.errors import lost
+from tidegate.engines.postgres.errors import unreachable
+from tidegate.engines.postgres.socket_io import SocketIO
+from tidegate.engines.postgres.url import Conninfo
+from tidegate.errors import TidegateError
+
+CANCEL_S = 2.0
+"""How long a cancel request may take on its own connection."""
+
+_READING = pq.PollingStatus.READING
+_WRITING = pq.PollingStatus.WRITING
+
+
+async def log_in(target: Conninfo, others: dict[str, str]) -> PGconn:
+    """libpq's connection, logged in. Raises: TidegateError SOURCE_UNREACHABLE."""
+    addresses = await _resolved(target)
+    connection = pq.PGconn.connect_start(target.conninfo(**others, **addresses))
+    try:
+        await _poll(connection.connect_poll, connection)
+    except BaseException:
+        connection.finish()
+        raise
+    return connection
+
+
+async def ask_to_cancel(connection: PGconn) -> None:
+    """Ask the server, on a connection of its own, to end what runs on this one.
+
+    Raises: psycopg.Error, TimeoutError, OSError, TidegateError.
+    """
+    async with asyncio.timeout(CANCEL_S):
+        try:
+            request = connection.cancel_conn()
+        except psycopg.NotSupportedError:  # libpq before version 17
+            old = connection.get_cancel()
+            await asyncio.get_running_loop().run_in_executor(None, old.cancel)
+            return
+        try:
+            request.start()
+            await _poll(request.poll, request)
+        finally:
+            request.finish()
+
+
+async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> None:
+    """Drive one of libpq's state machines to its end. Raises: TidegateError SOURCE_UNREACHABLE."""
+    loop = asyncio.get_running_loop()
+    state: int = _WRITING
+    while state != pq.PollingStatus.OK:
+        if connection.status == pq.ConnStatus.BAD or state not in (_READING, _WRITING):
+            raise unreachable(connection.get_error_message())
+        waiter: asyncio.Future[None] = loop.create_future()
+        socket = connection.socket
+        if state == _READING:
+            loop.add_reader(socket, _wake, waiter)
+        else:
+            loop.add_writer(socket, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            loop.remove_reader(socket)
+            loop.remove_writer(socket)
+        state = step()
+
+
+async def _resolved(target: Conninfo) -> dict[str, str]:
+    """Addresses for names: libpq would ask the name server and block everything meanwhile."""
+    if not target.hosts:
+        return {}
+    loop = asyncio.get_running_loop()
+    hosts = target.parameters.get("host", "").split(",")
+    ports = target.parameters.get("port", "").split(",")
+    named: list[tuple[str, str, str]] = []
+    for place, host in enumerate(hosts):
+        port = ports[place] if len(ports) == len(hosts) else ports[0]
+        if host.startswith(("/", "@")) or not host:
+            return {}  # a mixture with Unix sockets: libpq has no way to say it
+        try:
+            found = await loop.getaddrinfo(host, None, proto=6)
+        except OSError:
+            continue
+        named += [(host, str(entry[4][0]), port) for entry in found]
+    if not named:
+        raise unreachable(f"no address is known for {hosts[0]}")
+    return {
+        "host": ",".join(host for host, _, _ in named),
+        "hostaddr": ",".join(address for _, address, _ in named),
+        "port": ",".join(port for _, _, port in named),
+    }
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+Params = Sequence[bytes | None] | None
+
+CAN_CHUNK = pq.version() >= 170000
+"""libpq hands over several rows at once from version 17 on; before, one by one."""
+
+FAILED = frozenset({int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_ABORTED)})
+"""States of a result that is a failure, its own or that of a command before it."""
+
+_OK = pq.ConnStatus.OK
+_SYNC = int(pq.ExecStatus.PIPELINE_SYNC)
+
+
+class CommandProtocol(SocketIO):
+    """One connection. One caller at a time sends and reads."""
+
+    __slots__ = ()
+
+    def __init__(self, connection: PGconn) -> None:
+        connection.nonblocking = 1
+        connection.enter_pipeline_mode()
+        super().__init__(connection)
+
+    @classmethod
+    async def connect(cls, target: Conninfo, **others: str) -> CommandProtocol:
+        """Connect. Raises: TidegateError SOURCE_UNREACHABLE within the target's time."""
+        try:
+            async with asyncio.timeout(target.connect_s):
+                return cls(await log_in(target, others))
+        except TimeoutError:
+            raise unreachable(f"no answer within {target.connect_s:g} s") from None
+
+    @property
+    def server_version(self) -> int:
+        """Like 180006."""
+        return self._connection.server_version
+
+    @property
+    def backend(self) -> int:
+        """The server's process that works for this line."""
+        return self._connection.backend_pid
+
+    def parameter(self, name: bytes) -> str:
+        """What the server reports of itself, like `server_version`."""
+        return (self._connection.parameter_status(name) or b"").decode()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, as far as replies have been read."""
+        return self._connection.transaction_status != pq.TransactionStatus.IDLE
+
+    def send(self, *commands: tuple[bytes, Params]) -> None:
+        """Queue commands by the extended protocol, which takes one statement each."""
+        self._check_open()
+        send = self._connection.send_query_params
+        try:
+            for text, params in commands:
+                send(text, params)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    def prepare(self, text: bytes) -> None:
+        """Queue the parsing of a statement, without running it."""
+        self._check_open()
+        try:
+            self._connection.send_prepare(b"", text)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    async def sync(self) -> None:
+        """End the group and see that all of it is sent."""
+        connection = self._connection
+        try:
+            connection.pipeline_sync()
+            self.unanswered += 1
+            while connection.flush():
+                await self.until_writable()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    async def result(self) -> PGresult | None:
+        """The next result; None ends the results of one command. Raises: TidegateError."""
+        self._check_open()
+        connection = self._connection
+        try:
+            if connection.is_busy():
+                await self.fill()
+            result = connection.get_result()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        if result is not None and result.status == _SYNC:
+            self.unanswered -= 1
+        if connection.status != _OK:
+            self.close()
+        return result
+
+    async def pass_over(self, commands: int) -> PGresult | None:
+        """Read the results of commands that are to succeed; the failure if one does not."""
+        connection = self._connection
+        try:
+            while commands:
+                if connection.is_busy():
+                    await self.fill()
+                result = connection.get_result()
+                if result is None:
+                    commands -= 1
+                    if connection.status != _OK:
+                        raise self._broken()
+                elif result.status in FAILED:
+                    return result
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        return None
+
+    def ready_result(self) -> PGresult | None:
+        """The next result if it has arrived; None as well if there is none yet."""
+        self._check_open()
+        try:
+            if self._connection.is_busy():
+                return None
+            return self._connection.get_result()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    def settle(self) -> bool:
+        """Read, and let go, what has arrived of the groups under way; whether that is all."""
+        self._check_open()
+        connection = self._connection
+        try:
+            while self.unanswered:
+                if connection.is_busy():
+                    return False
+                result = connection.get_result()
+                if result is None:
+                    if connection.status != _OK:
+                        raise self._broken()
+                elif result.status == _SYNC:
+                    self.unanswered -= 1
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        return True
+
+    def stream(self, rows: int) -> None:
+        """Have the command whose results come next give up to `rows` rows at a time."""
+        if CAN_CHUNK and rows > 1:
+            self._connection.set_chunked_rows_mode(rows)
+        else:
+            self._connection.set_single_row_mode()
+
+    @contextmanager
+    def notices(self) -> Generator[list[bytes]]:
+        """Collect the details of the trees that the server prints meanwhile."""
+        trees: list[bytes] = []
+
+        def hear(notice: PGresult) -> None:
+            title = notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
+            if title.startswith(b"rewritten parse tree"):
+                trees.append(notice.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b"")
+
+        self._connection.notice_handler = hear
+        try:
+            yield trees
+        finally:
+            self._connection.notice_handler = None
+
+    async def cancel(self) -> None:
+        """Ask the server, on a connection of its own, to end what runs. Never raises
+        TidegateError."""
+        try:
+            await ask_to_cancel(self._connection)
+        except (psycopg.Error, TidegateError, TimeoutError, OSError):
+            self.close()
+
+    def _check_open(self) -> None:
+        if not self.open:
+            raise lost()
+
+    def _broken(self) -> TidegateError:
+        self.close()
+        return lost()

@@ -1,0 +1,131 @@
+"""Decides which coded error a failure of PostgreSQL is. No path, host or user leaves here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from psycopg.pq import DiagnosticField
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines.common.errors import MAX_MESSAGE, lost, stopped
+from tidegate.engines.common.roles import role_refused
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Identity
+
+_CODES: dict[str, Code] = {
+    "25006": Code.POLICY_READ_ONLY,
+    "08P01": Code.ARGUMENT_INVALID,
+    "53300": Code.SOURCE_BUSY,
+    "55P03": Code.SOURCE_BUSY,
+    "40001": Code.SOURCE_BUSY,
+    "40P01": Code.SOURCE_BUSY,
+    "54001": Code.SQL_TOO_DEEP,
+    "57P01": Code.SOURCE_UNREACHABLE,
+    "57P02": Code.SOURCE_UNREACHABLE,
+    "57P03": Code.SOURCE_UNREACHABLE,
+    "57P05": Code.SOURCE_UNREACHABLE,
+    "58030": Code.SOURCE_UNREACHABLE,
+}
+"""By SQLSTATE; what is not here is SQL_FAILED, and class 08 SOURCE_UNREACHABLE."""
+
+_HINTS = {
+    "42P01": "Search or list the tables, then use a name from there.",
+    "42703": "Describe the table to see its columns.",
+    "42883": "Check the function's name and the types of its arguments; cast with ::type.",
+    "42702": "Write the table's name before the column.",
+    "42501": "Ask the operator: the account of this source may not do that.",
+    "08P01": "Give as many parameters as there are placeholders ($1, $2, ...).",
+    "42P18": "Give the placeholder a type, like $1::text.",
+    "22021": "Select a text that is not valid as bytes: convert_to(column, 'SQL_ASCII').",
+    "25001": "PostgreSQL runs this only outside a transaction; the gate always uses one.",
+    "53300": "The server has no free connection; retry in a moment.",
+}
+
+_PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
+_SECRET_OPTION = re.compile(r"(?i)(password|user|host|hostaddr)\s*=\s*\S+")
+_USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
+
+CANCELED = "57014"
+
+_NOBODY = frozenset({"22023", "42501", "42602", "42704"})
+"""What is said of a role that is not there, or not granted, and of a variable with a bad name."""
+
+
+def sqlstate_of(result: PGresult) -> str:
+    """The five letters; empty if libpq itself made the error."""
+    return (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+
+
+def translate(result: PGresult) -> TidegateError:
+    """The coded error of a failed result. PostgreSQL says the same of a statement that ran out of
+    time and of one that it was asked to end; whoever asked knows (`Errand.failure`)."""
+    sqlstate = sqlstate_of(result)
+    if not sqlstate:
+        return lost()
+    if sqlstate == CANCELED:
+        return stopped("time")
+    if sqlstate == "42601" and _from(result) == "exec_parse_message":
+        return TidegateError(
+            Code.SQL_MULTIPLE, "The text holds more than one statement.", details=_details(result)
+        )
+    code = _CODES.get(sqlstate)
+    if code is None:
+        code = Code.SOURCE_UNREACHABLE if sqlstate.startswith("08") else Code.SQL_FAILED
+    message = _field(result, DiagnosticField.MESSAGE_PRIMARY) or "PostgreSQL failed."
+    detail = _field(result, DiagnosticField.MESSAGE_DETAIL)
+    if detail and code is Code.SQL_FAILED:
+        message = f"{message}: {detail}"
+    hint = _field(result, DiagnosticField.MESSAGE_HINT) or _HINTS.get(sqlstate)
+    return TidegateError(code, clean(message), hint=hint and clean(hint), details=_details(result))
+
+
+def rejected(result: PGresult, identity: Identity | None) -> TidegateError:
+    """The coded error of a transaction that did not begin as it was to, perhaps since the server
+    does not let us be who the caller is."""
+    if identity is None or sqlstate_of(result) not in _NOBODY:
+        return translate(result)
+    return role_refused(
+        "The database does not let the source's account act for this caller: "
+        + clean(_field(result, DiagnosticField.MESSAGE_PRIMARY)),
+        sqlstate=sqlstate_of(result),
+    )
+
+
+def unreachable(message: str) -> TidegateError:
+    """The coded error of a connection that could not be made, from libpq's own words."""
+    message = message[-MAX_MESSAGE:]
+    text = clean(message.strip().splitlines()[-1] if message.strip() else "no answer")
+    hint = None
+    if "password authentication failed" in text or "no password supplied" in text:
+        hint = "Check the user and the password that the source's URL refers to."
+    elif "does not exist" in text:
+        hint = "Check the database's and the user's name in the source's URL."
+    elif "SSL" in text or "certificate" in text:
+        hint = "Check sslmode and sslrootcert in the source's URL."
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE, f"PostgreSQL cannot be reached: {text}", hint=hint
+    )
+
+
+def clean(text: str) -> str:
+    """A text without paths, hosts and users."""
+    text = re.sub(r"^.*\bfailed: (?=\S)", "", text)
+    text = _SECRET_OPTION.sub(r"\1=***", text)
+    return _USER.sub(r"\1 ***", _PATH.sub("<path>", text))
+
+
+def _details(result: PGresult) -> dict[str, Any]:
+    details: dict[str, Any] = {"sqlstate": sqlstate_of(result)}
+    position = _field(result, DiagnosticField.STATEMENT_POSITION)
+    if position:
+        details["position"] = int(position)
+    return details
+
+
+def _from(result: PGresult) -> str:
+    return _field(result, DiagnosticField.SOURCE_FUNCTION)
+
+
+def _field(result: PGresult, field: DiagnosticField) -> str:
+    return (result.error_field(field) or b"")[:MAX_MESSAGE].decode(errors="replace")

@@ -1,0 +1,377 @@
+"""Finds which names of a database may do more than read, by its catalogue and not by their looks.
+
+A text can call a function that it does not name: by a view, a row security policy, an operator, a
+cast, a domain. The catalogue keeps all of these as trees with the oids of what they call. What
+leads to a function that is not known to be harmless is unsafe, and a text that names it is not a
+read. Harmless are PostgreSQL's own functions and those of extensions if the catalogue calls them
+immutable or stable or the judge's tables have them; functions that users wrote never are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from time import monotonic
+
+import msgspec
+from msgspec import structs
+
+from tidegate.engines.postgres import catalog
+from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.types import Rows
+from tidegate.errors import Code
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, OP, STRING, WORD, lex
+
+_TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
+
+_CALLS = f"""ARRAY(SELECT DISTINCT m[1] FROM pg_catalog.regexp_matches(
+  %s, '({_TREE})', 'g') AS m)"""
+
+_VIEWS = f"""
+SELECT c.oid, c.relname::text, {_CALLS % "r.ev_action::text"}
+FROM pg_catalog.pg_rewrite AS r JOIN pg_catalog.pg_class AS c ON c.oid = r.ev_class
+WHERE c.oid >= 16384 AND c.relkind = 'v' AND NOT EXISTS (
+  SELECT FROM pg_catalog.pg_depend AS x WHERE x.classid = 'pg_catalog.pg_class'::regclass
+    AND x.objid = c.oid AND x.deptype = 'e')""".encode()
+
+_POLICIES = f"""
+SELECT c.oid, c.relname::text, {_CALLS % "p.polqual::text"}
+FROM pg_catalog.pg_policy AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.polrelid
+WHERE p.polqual IS NOT NULL
+UNION ALL
+SELECT t.oid, t.typname::text, {_CALLS % "k.conbin::text"}
+FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.contypid
+WHERE k.contypid >= 16384 AND k.contype = 'c'""".encode()
+
+_FUNCTIONS = b"""
+SELECT p.oid, p.proname::text, p.provolatile::text, EXISTS (
+  SELECT FROM pg_catalog.pg_depend AS x WHERE x.classid = 'pg_catalog.pg_proc'::regclass
+    AND x.objid = p.oid AND x.deptype = 'e')
+FROM pg_catalog.pg_proc AS p WHERE p.oid >= 16384"""
+
+_OWN_FUNCTIONS = b"""
+SELECT oid, proname::text, provolatile::text FROM pg_catalog.pg_proc
+WHERE oid < 16384 AND oid = ANY ($1::oid[])"""
+
+_OPERATORS = b"""
+SELECT o.oid, o.oprname::text, o.oprcode::oid, EXISTS (
+  SELECT FROM pg_catalog.pg_operator AS b WHERE b.oprname = o.oprname AND b.oid < 16384)
+FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384"""
+
+_CASTS = b"""
+SELECT c.castfunc, s.oid, s.typname::text, t.oid, t.typname::text
+FROM pg_catalog.pg_cast AS c JOIN pg_catalog.pg_type AS s ON s.oid = c.castsource
+JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
+WHERE c.oid >= 16384 AND c.castfunc <> 0"""
+
+_PROGRAMS = b"""
+SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
+JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
+WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
+
+_SETTINGS = b"SELECT 'pg_catalog.pg_settings'::regclass::oid"
+"""The view through which a change sets what SET does, and with it the caller's role."""
+
+_MISLABELLED = frozenset({"isn_weak"})
+"""Functions of extensions that call themselves immutable and change a setting of the session."""
+
+_RUNS_SQL = re.compile(r"(?:table|query|cursor|schema|database)_to_xml")
+
+
+class UnsafeObjects(msgspec.Struct, frozen=True):
+    """Objects of one database that may do more than read.
+
+    `names`: names, case-folded, that no text may hold. `operators`: signs that none may use.
+    `settings`: names that no change may hold, since to change these views is to change settings.
+    `unnamed`: oids of functions and operators that a text can lead to without a name or a sign of
+    theirs, by a cast or by a sign that PostgreSQL has too. If there are any, the server itself is
+    asked to which functions a text leads.
+    """
+
+    names: frozenset[str] = frozenset()
+    operators: frozenset[str] = frozenset()
+    settings: frozenset[str] = frozenset({"pg_settings"})
+    unnamed: frozenset[int] = frozenset()
+
+
+NONE = UnsafeObjects()
+
+CATALOG_RULE = "postgres.catalog"
+
+
+async def survey(session: Session, timeout_ms: int) -> UnsafeObjects:
+    """Look through the catalogue. Raises: TidegateError."""
+    views, policies, functions, operators, casts, programs, ((settings,),) = await session.ask(
+        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SETTINGS),
+        timeout_ms=timeout_ms,
+    )
+    calls = _calls(views + policies)
+    built_in = {oid for _, called, _ in calls for oid in called if oid < 16384}
+    own: Rows = []
+    if built_in:
+        wanted = "{" + ",".join(map(str, built_in)) + "}"
+        (own,) = await session.ask((_OWN_FUNCTIONS, [wanted.encode()]), timeout_ms=timeout_ms)
+    unsafe_objects = _weigh(calls, functions, own, operators, casts, programs)
+    return structs.replace(
+        unsafe_objects,
+        settings=_behind(calls, {c[0] for c in calls if settings in c[2]}) | NONE.settings,
+    )
+
+
+def _calls(trees: Rows) -> list[tuple[tuple[int, str], set[int], set[int]]]:
+    """((oid, name), what its tree calls, the tables and views it reads)."""
+    calls: list[tuple[tuple[int, str], set[int], set[int]]] = []
+    for oid, name, nodes in trees:
+        called: set[int] = set()
+        read: set[int] = set()
+        for node in nodes:
+            field, _, number = node[1:].partition(" ")
+            (read if field == "relid" else called).add(int(number))
+        calls.append(((oid, name), called, read))
+    return calls
+
+
+def _weigh(
+    calls: list[tuple[tuple[int, str], set[int], set[int]]],
+    functions: Rows,
+    own: Rows,
+    operators: Rows,
+    casts: Rows,
+    programs: Rows,
+) -> UnsafeObjects:
+    known = find("postgres").functions
+    names = {name.casefold() for _, name, _, extension in functions if not extension}
+    names |= {name.casefold() for (name,) in programs}
+    acting = {(oid, name) for oid, name, volatility, extension in functions
+              if extension and name not in known
+              and (volatility == "v" or name in _MISLABELLED)}  # fmt: skip
+    # After a dot a function of one argument needs no bracket that would give the call away.
+    names |= {name.casefold() for _, name in acting}
+    bad = {oid for oid, _, _, extension in functions if not extension}
+    bad |= {oid for oid, _ in acting}
+    bad |= {oid for oid, name, volatility in own
+            if (volatility == "v" and name not in known) or _RUNS_SQL.match(name)}  # fmt: skip
+    signs = {sign for _, sign, code, built_in in operators if code in bad and not built_in}
+    hidden = any(code in bad and built_in for _, _, code, built_in in operators)
+    hidden |= any(function in bad for function, *_ in casts)
+    bad |= {oid for oid, _, code, _ in operators if code in bad}
+    for function, source, source_name, target, target_name in casts:
+        if function in bad:
+            ends = ((source, source_name), (target, target_name))
+            names |= {name.casefold() for oid, name in ends if oid >= 16384}
+    names |= _behind(calls, {place for place, called, _ in calls if called & bad})
+    return UnsafeObjects(
+        frozenset(names), frozenset(signs), unnamed=frozenset(bad) if hidden else frozenset()
+    )
+
+
+def _behind(
+    calls: list[tuple[tuple[int, str], set[int], set[int]]], bad: set[tuple[int, str]]
+) -> set[str]:
+    """The names of what is bad, and of what reads it."""
+    readers: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for place, _, read in calls:
+        for relation in read:
+            readers[relation].append(place)
+    tainted = dict(bad)
+    rest = list(tainted)
+    while rest:
+        for oid, name in readers[rest.pop()]:
+            if oid not in tainted:
+                tainted[oid] = name
+                rest.append(oid)
+    return {name.casefold() for name in tainted.values()}
+
+
+# What a text names.
+
+_WORD_IN_BODY = re.compile(r'"((?:[^"]|"")+)"|([^\W\d][\w$]*)')
+
+NAME_BYTES = 63
+"""PostgreSQL cuts longer names to this, in the encoding of the database."""
+
+_LEAST_CUT_BYTES = 40
+"""No name that was cut is shorter than this in UTF-8, whatever the encoding of the database."""
+
+
+def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool = False) -> Judgement | None:
+    """The catalogue's objection to a text, or to one that changes something; None if it has none.
+
+    Names and operators are those that the lexer finds, as in PostgreSQL 4.1 "Lexical Structure".
+    """
+    if not unsafe_objects.names and not unsafe_objects.operators and not changes:
+        return None
+    try:
+        names, signs = _names_and_signs(text)
+    except Refusal as refusal:
+        finding = refusal.finding
+        return Judgement(
+            effect=Effect.UNKNOWN,
+            rule=finding.rule,
+            reason=f"{finding.reason}.",
+            code=(finding.code or Code.SQL_UNREADABLE).value,
+            hint=finding.hint,
+        )
+    found = sorted(_matches(names, unsafe_objects.names))
+    if changes and not found and _matches(names, unsafe_objects.settings):
+        return Judgement(
+            effect=Effect.UNKNOWN,
+            rule=CATALOG_RULE,
+            reason="A change that names `pg_settings`, or a view of it, may change settings.",
+            code=Code.POLICY_DENIED.value,
+            hint="Only the operator changes settings; read pg_settings in a separate statement.",
+        )
+    if not found:
+        found = sorted(signs & unsafe_objects.operators)
+    return _objection(found[0], tuple(found)) if found else None
+
+
+def _names_and_signs(text: str) -> tuple[set[str], set[str]]:
+    """The names, case-folded, and the operators of a text. Raises: Refusal."""
+    names: set[str] = set()
+    signs: set[str] = set()
+    for token in lex(text, find("postgres").lexical_rules):
+        if token.kind in (WORD, NAME):
+            names.add(token.text.casefold())
+        elif token.kind == OP:
+            signs.add(token.text)
+        elif token.kind == STRING and text.startswith("$", token.at):
+            # The body of a function or of DO: its names count as if they were outside.
+            for quoted, bare in _WORD_IN_BODY.findall(token.text):
+                names.add((quoted.replace('""', '"') or bare).casefold())
+    return names, signs
+
+
+def _matches(names: set[str], unsafe: frozenset[str]) -> set[str]:
+    """The unsafe names that are among `names`, or that a long one of them is cut to."""
+    matches = names & unsafe
+    for name in names:
+        if len(name) > _LEAST_CUT_BYTES // 4 and len(name.encode()) > NAME_BYTES:
+            matches |= {
+                cut
+                for cut in unsafe
+                if name.startswith(cut) and len(cut.encode()) >= _LEAST_CUT_BYTES
+            }
+    return matches
+
+
+def _objection(name: str, functions: tuple[str, ...]) -> Judgement:
+    return Judgement(
+        effect=Effect.UNKNOWN,
+        rule=CATALOG_RULE,
+        reason=f"The effect of `{name}` is not known: it calls a function that a user wrote,"
+        " or one that may do more than read.",
+        code=Code.SQL_FUNCTION.value,
+        hint=f"Leave out `{name}`, or ask the operator for a view without such functions.",
+        functions=functions,
+    )
+
+
+# What the server says a text leads to.
+
+MAX_TREE_BYTES = 4 * 2**20
+
+_OID = re.compile(rb"(?<!\d)[1-9]\d{4,9}(?!\d)")
+
+_UNNAMED = Judgement(
+    effect=Effect.UNKNOWN,
+    rule=CATALOG_RULE,
+    reason="The statement calls, by an operator or a cast, a function that a user wrote.",
+    code=Code.SQL_FUNCTION.value,
+    hint="Compare or cast columns of PostgreSQL's own types only, such as one column of a row.",
+)
+
+
+def leads_to(tree: bytes | None, oids: frozenset[int]) -> bool:
+    """Whether an analysed statement, as `Session.analysed` gives it, may call one of the oids.
+
+    Every long number of the tree counts as an oid, so this never misses one.
+    """
+    if tree is None or len(tree) > MAX_TREE_BYTES:
+        return True
+    return any(int(number) in oids for number in _OID.findall(tree))
+
+
+FRESH_S = 2.0
+"""How long the catalogue is trusted. What we write ourselves is noticed at once."""
+
+MAX_TEXTS = 1_024
+LONG_TEXT = 16_384
+
+
+class CatalogSafetyCache:
+    """The unsafe objects of one database, and the judgements of texts by them."""
+
+    def __init__(self) -> None:
+        self._unsafe_objects = NONE
+        self._moment: str | None = None
+        self._state: str | None = None
+        self._until = 0.0
+        self._judgements: dict[str, Judgement] = {}
+        self._analysed: dict[tuple[str, bytes | None], bool] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the catalogue must be looked at again before anything is judged."""
+        return monotonic() >= self._until
+
+    def wake(self) -> None:
+        """Something was written: look again."""
+        self._until = 0.0
+
+    async def look(self, session: Session, timeout_ms: int) -> None:
+        """See whether the catalogue has changed, and survey it if it has. Raises: TidegateError."""
+        until = monotonic() + FRESH_S
+        ((moment,),) = await session.own(catalog.SNAPSHOT)
+        if moment != self._moment:
+            ((state,),) = (await session.ask(catalog.RULES_STATE, timeout_ms=timeout_ms))[0]
+            if state != self._state:
+                self._unsafe_objects = await survey(session, timeout_ms)
+                self._judgements.clear()
+                self._analysed.clear()
+                self._state = state
+            self._moment = moment
+        self._until = until
+
+    @property
+    def needs_analysis(self) -> bool:
+        """Whether names and signs are not enough here: see `UnsafeObjects.unnamed`."""
+        return bool(self._unsafe_objects.unnamed)
+
+    async def analysed(
+        self, session: Session, text: str, schema: bytes | None, timeout_ms: int
+    ) -> Judgement:
+        """`judgement`, and the server's own list of the functions that the text leads to, with
+        names looked up on the search path `schema`. Raises: TidegateError if it cannot be parsed.
+        """
+        known = self.judgement(text)
+        if known.effect >= Effect.UNKNOWN:
+            return known
+        unsafe = self._analysed.get((text, schema))
+        if unsafe is None:
+            tree = await session.analysed(text.encode(), schema, timeout_ms)
+            unsafe = leads_to(tree, self._unsafe_objects.unnamed)
+            if len(text) <= LONG_TEXT:
+                if len(self._analysed) >= MAX_TEXTS:
+                    self._analysed.clear()
+                self._analysed[text, schema] = unsafe
+        return _UNNAMED if unsafe else known
+
+    def judgement(self, text: str) -> Judgement:
+        """The highest of the judge's and the catalogue's opinions."""
+        known = self._judgements.get(text)
+        if known is None:
+            known = judge(text, "postgres")
+            changes = known.effect > Effect.READ
+            against = opinion(text, self._unsafe_objects, changes=changes)
+            if against is not None and against.effect > known.effect:
+                known = against
+            if len(text) <= LONG_TEXT:
+                if len(self._judgements) >= MAX_TEXTS:
+                    self._judgements.clear()
+                self._judgements[text] = known
+        return known

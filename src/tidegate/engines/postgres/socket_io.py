@@ -1,0 +1,236 @@
+"""The event loop's wait on libpq's socket: nothing blocks and no thread is needed.
+
+libpq knows no limit. Once it has seen how long a row is, it reads on for as long as the server
+sends: one value of a gigabyte would hold the event loop for seconds and fill the memory. So while a
+row comes in parts, libpq's socket is one end of a pair, and `ReadLimit` at the other end hands on
+and counts what arrives. It looks at no byte, so the connection may be encrypted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+import sys
+import termios
+
+import psycopg
+from psycopg import pq
+from psycopg.pq.abc import PGconn
+
+from tidegate.engines.common.errors import lost, too_large
+
+PORTION = 65_536
+"""Bytes that are handed on at once; more than the pair holds would have to wait."""
+
+
+class ReadLimit:
+    """Stands between libpq and the server until `close`. Nothing may be sent meanwhile."""
+
+    __slots__ = ("_connection", "_hand", "_place", "source", "taken")
+
+    def __init__(self, connection: PGconn) -> None:
+        self._connection = connection
+        self._place = connection.socket
+        self.source = os.dup(self._place)
+        """The server's socket: call `take` when it is readable."""
+        self.taken = 0
+        """Bytes that were handed on."""
+        inside, self._hand = socket.socketpair()
+        inside.setblocking(False)
+        self._hand.setblocking(False)
+        os.dup2(inside.fileno(), self._place, inheritable=False)
+        inside.close()
+
+    def take(self) -> None:
+        """Hand on what has arrived, a portion at most. Raises: psycopg.OperationalError."""
+        try:
+            data = os.read(self.source, PORTION)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._hand.shutdown(socket.SHUT_WR)  # libpq sees that the server has hung up
+            self._connection.consume_input()
+        self.taken += len(data)
+        while data:
+            data = data[self._hand.send(data) :]
+            while waiting_bytes(self._place):
+                self._connection.consume_input()
+        self._connection.consume_input()  # what an encrypted record still holds
+
+    def close(self, *, restore: bool) -> None:
+        """Step aside; `restore` gives libpq, if it lives, its socket back."""
+        if restore:
+            os.dup2(self.source, self._place, inheritable=False)
+        os.close(self.source)
+        self._hand.close()
+
+
+def waiting_bytes(place: int) -> int:
+    """How many bytes have arrived at a socket and were not read."""
+    return int.from_bytes(fcntl.ioctl(place, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+MAX_BYTES = 128 * 2**20
+"""How much is taken in of rows that libpq hands over together: it holds them as a whole."""
+
+SWOLLEN_BYTES = 16 * 2**20
+"""After so much at once a line is given up when it is free."""
+
+ROOMY_BYTES = 2**20
+"""After so much at once libpq has room to read on by itself: from then on all is counted."""
+
+
+class SocketIO:
+    """libpq's socket, watched by the event loop. One waits on it at a time."""
+
+    __slots__ = (
+        "_connection",
+        "_loop",
+        "_meter",
+        "_roomy",
+        "_socket",
+        "_waiter",
+        "_watched",
+        "open",
+        "swollen",
+        "unanswered",
+    )
+
+    def __init__(self, connection: PGconn) -> None:
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._socket = connection.socket
+        self._waiter: asyncio.Future[None] | None = None
+        self._watched = False
+        self._meter: ReadLimit | None = None
+        self._roomy = False
+        self.open = True
+        self.swollen = False
+        """Whether libpq may hold much memory for this line, which it never gives back."""
+        self.unanswered = 0
+        """Groups of commands that were sent and whose end has not been read."""
+        self._watch()
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for the server."""
+        return self._waiter is not None
+
+    @property
+    def taking(self) -> bool:
+        """Whether a part of something large has come."""
+        return self._meter is not None and self._meter.taken > 0
+
+    def check(self) -> bool:
+        """Whether the line still stands, as far as can be seen without asking the server."""
+        if self.open:
+            try:
+                said = waiting_bytes(self._socket) > 0
+                self._connection.consume_input()
+                if said:  # a farewell: behind it the line may have ended
+                    self._connection.consume_input()
+            except (psycopg.Error, OSError):
+                self.close()
+            else:
+                if self._connection.status != pq.ConnStatus.OK:
+                    self.close()
+        return self.open
+
+    def close(self) -> None:
+        """Hang up; whoever waits is told. Safe to call twice."""
+        if not self.open:
+            return
+        self.open = False
+        self._unwatch()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(lost())
+        self._connection.finish()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the socket is closed: libpq closes it at once."""
+        return not self.open
+
+    async def closed(self) -> None:
+        """Wait until the socket is closed."""
+
+    async def fill(self) -> None:
+        """Wait until the next result has arrived. Raises: TidegateError LIMIT_BYTES."""
+        await self._until_readable()
+        if not self._roomy and waiting_bytes(self._socket) < PORTION:
+            self._connection.consume_input()
+        if self._connection.is_busy():
+            await self._fill_by_portions()
+
+    async def _fill_by_portions(self) -> None:
+        connection = self._connection
+        self._unwatch()
+        self._meter = meter = ReadLimit(connection)
+        self._loop.add_reader(meter.source, self._readable)
+        try:
+            while connection.is_busy():
+                await self._signal()
+                meter.take()
+                if meter.taken > MAX_BYTES:
+                    self.close()
+                    raise too_large(MAX_BYTES)
+        finally:
+            self._loop.remove_reader(meter.source)
+            meter.close(restore=self.open)
+            self._meter = None
+            self.swollen |= meter.taken > SWOLLEN_BYTES
+            self._roomy |= meter.taken > ROOMY_BYTES
+
+    async def _until_readable(self) -> None:
+        if not self._watched:
+            self._watch()
+        await self._signal()
+
+    async def _signal(self) -> None:
+        """Wait until the socket that is watched is readable."""
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+        if not self.open:  # it was closed between the signal and our turn
+            raise lost()
+
+    async def until_writable(self) -> None:
+        """Wait until more can be sent; take in meanwhile what the server sends, or both stall."""
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiter = waiter
+        self._loop.add_writer(self._socket, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if self.open:
+                self._loop.remove_writer(self._socket)
+        self._connection.consume_input()
+
+    def _watch(self) -> None:
+        self._watched = True
+        self._loop.add_reader(self._socket, self._readable)
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._loop.remove_reader(self._socket)
+
+    def _readable(self) -> None:
+        if self._waiter is not None:
+            _wake(self._waiter)
+        elif self.unanswered:
+            self._unwatch()  # the reader pauses: let the server wait
+        else:
+            self.check()  # a notice, or the server's farewell
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,55 @@
+"""What every transaction sets in its first query: time limit, search path, role and variables.
+
+The settings hold for the transaction alone. All of them travel as parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tidegate.engines.common.roles import role_of
+from tidegate.engines.postgres.command_protocol import Params
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Identity, RunAs
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
+
+
+def settings_query(
+    timeout_ms: int, schema: bytes | None = None, identity: Identity | None = None
+) -> tuple[bytes, Params]:
+    """The query and its parameters. `schema` is a search path; the role comes last.
+
+    Raises: TidegateError POLICY_IDENTITY.
+    """
+    settings = [(b"statement_timeout", b"%d" % timeout_ms)]
+    if schema is not None:
+        settings.append((b"search_path", schema))
+    if identity is not None:
+        settings += [(name.encode(), value.encode()) for name, value in identity.variables]
+        role = role_of(identity)
+        if role is not None:
+            settings.append((b"role", role.encode()))
+    return _query(len(settings)), [part for setting in settings for part in setting]
+
+
+@lru_cache
+def _query(settings: int) -> bytes:
+    calls = [
+        b"pg_catalog.set_config($%d, $%d, true)" % (2 * place + 1, 2 * place + 2)
+        for place in range(settings)
+    ]
+    return b"SELECT " + b", ".join(calls)
+
+
+def check_run_as(run_as: RunAs | None) -> None:
+    """Refuse variables that are settings of the server, such as `transaction_read_only`: those of
+    an application have a dot. Raises: TidegateError CONFIG_INVALID."""
+    for name, _ in run_as.variables if run_as is not None else ():
+        if _VARIABLE.fullmatch(name) is None:
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"`run_as.variables` names `{name}`, which is no variable of an application.",
+                hint="Put a prefix and a dot before it, such as app.actor.",
+            )

@@ -1,0 +1,131 @@
+"""Decides what a PostgreSQL URL names: servers, database, user, TLS. Opens nothing.
+
+    postgresql://user:${ENV:PASSWORD}@host:5432/database?sslmode=verify-full
+    postgresql://user@/database?host=/var/run/postgresql        (a Unix socket)
+    postgresql://user@one,two:5433/database?target_session_attrs=any
+
+The options are libpq's own, by the names of its documentation, and `pool`: the most connections.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import resolve
+
+POOL = 10
+CONNECT_S = 10.0
+
+_OPTIONS = frozenset(
+    """
+    application_name channel_binding connect_timeout dbname gssencmode host hostaddr keepalives
+    keepalives_count keepalives_idle keepalives_interval krbsrvname load_balance_hosts options
+    passfile password port require_auth requirepeer service ssl_max_protocol_version
+    ssl_min_protocol_version sslcert sslcertmode sslcrl sslcrldir sslkey sslmode sslnegotiation
+    sslpassword sslrootcert sslsni target_session_attrs tcp_user_timeout user
+    """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
+)
+_OWN_OPTIONS = frozenset({"pool"})
+
+_AUTHORITY = re.compile(r"(?:([^:@]*)(?::([^@]*))?@)?([^@]*)")
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?")
+
+
+class Conninfo(msgspec.Struct, frozen=True):
+    """What to connect to. `parameters` are libpq's, and hold the secrets: never write them."""
+
+    parameters: dict[str, str]
+    pool: int = POOL
+    connect_s: float = CONNECT_S
+
+    def conninfo(self, **others: str) -> bytes:
+        """libpq's connection string, with `others` in place of what the URL said."""
+        merged = {**self.parameters, **others}
+        pairs = [f"{name}={_quoted(value)}" for name, value in merged.items()]
+        return " ".join(pairs).encode()
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that need a name server; Unix sockets and addresses that are given do not."""
+        if "hostaddr" in self.parameters:
+            return []
+        named = self.parameters.get("host", "").split(",")
+        return [host for host in named if host and not host.startswith(("/", "@"))]
+
+
+def parse_conninfo(url: str) -> Conninfo:
+    """Read a source's URL and put its secrets in their places. Raises: TidegateError SOURCE_URL."""
+    rest = resolve(url).partition("://")[2]
+    rest, _, query = rest.partition("?")
+    authority, _, database = rest.partition("/")
+    parameters = _read_authority(authority)
+    if database:
+        parameters["dbname"] = unquote(database)
+    own: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in _OPTIONS | _OWN_OPTIONS:
+            raise _unknown(name)
+        kept = own if name in _OWN_OPTIONS else parameters
+        if name in kept:
+            raise TidegateError(Code.SOURCE_URL, f"The URL gives `{name}` twice.")
+        kept[name] = value
+    if any("\0" in value for value in parameters.values()):
+        raise TidegateError(Code.SOURCE_URL, "The URL holds a NUL character.")
+    parameters.setdefault("application_name", "tidegate")
+    parameters["client_encoding"] = "UTF8"
+    return Conninfo(
+        parameters,
+        _number(own.get("pool", str(POOL)), "pool"),
+        float(_number(parameters.pop("connect_timeout", str(round(CONNECT_S))), "connect_timeout")),
+    )
+
+
+def _read_authority(authority: str) -> dict[str, str]:
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The URL cannot be read before its path.",
+            hint="Write postgresql://user@host:port/database; percent-encode `@` in a name.",
+        )
+    user, password, places = found.groups()
+    parameters: dict[str, str] = {}
+    if user:
+        parameters["user"] = unquote(user)
+    if password:
+        parameters["password"] = unquote(password)
+    hosts: list[str] = []
+    ports: list[str] = []
+    for place in places.split(",") if places else ():
+        split = _HOST.fullmatch(place)
+        if split is None:
+            raise TidegateError(Code.SOURCE_URL, "The URL's host and port cannot be read.")
+        hosts.append(unquote(split[1]).strip("[]"))
+        ports.append(split[2] or "")
+    if any(hosts):
+        parameters["host"] = ",".join(hosts)
+    if any(ports):
+        parameters["port"] = ",".join(ports)
+    return parameters
+
+
+def _unknown(name: str) -> TidegateError:
+    near = difflib.get_close_matches(name, sorted(_OPTIONS | _OWN_OPTIONS), 1)
+    hint = f"Did you mean `{near[0]}`?" if near else "Use the names of libpq's parameters."
+    return TidegateError(Code.SOURCE_URL, f"The URL has an unknown option `{name}`.", hint=hint)
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is a number from 1 to 1000.")
+    return int(text)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

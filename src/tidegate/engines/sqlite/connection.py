@@ -1,0 +1,366 @@
+"""One connection: opened, locked down, and told to end what it runs.
+
+A session belongs to one thread at a time. It is opened read-only with `query_only`, in defensive
+mode, without a trusted schema, extensions or ATTACH, with limits on sizes and an authorizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Lock
+from time import monotonic, perf_counter, sleep
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from tidegate.engines.common.column_kinds import column_of
+from tidegate.engines.common.errors import stopped
+from tidegate.engines.common.url import FileUrl
+from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
+from tidegate.engines.sqlite.errors import translate
+from tidegate.engines.sqlite.inspect import Authorizer, CachedStatement, Mode
+from tidegate.engines.sqlite.types import Connection, Cursor, Rows, connect
+from tidegate.errors import TidegateError
+from tidegate.model.results import Column
+from tidegate.model.statements import Statement
+
+NAME = "tidegate_hash"
+
+
+def offer_hash(connection: Connection) -> None:
+    """Let `tidegate_hash(key, text)` be called, in statements only and in no view or trigger. The
+    judge has it on no list: only what the gate itself writes into a statement can call it."""
+    connection.create_scalar_function(
+        NAME, _hash, 2, deterministic=True, flags=apsw.SQLITE_DIRECTONLY
+    )
+
+
+def _hash(key: str, value: str | None) -> str | None:
+    return None if value is None else hashlib.sha256(f"{key}{value}".encode()).hexdigest()
+
+
+class ProgressHandler:
+    """One statement's brake: the event loop pulls it, the worker's thread feels it.
+
+    SQLite's interrupt acts on a connection, so it is sent only while the connection is ours.
+    """
+
+    __slots__ = ("_connection", "_lock", "cause", "deadline", "timeout_s")
+
+    def __init__(self, timeout_s: float) -> None:
+        self._lock = Lock()
+        self._connection: Connection | None = None
+        self.cause: str | None = None
+        self.timeout_s = timeout_s
+        self.deadline = monotonic() + timeout_s
+
+    def engage(self, connection: Connection) -> None:
+        """The thread is about to step on `connection`. Raises: TidegateError if already pulled."""
+        with self._lock:
+            if self.cause is None and monotonic() >= self.deadline:
+                self.cause = "time"
+            if self.cause is not None:
+                raise stopped(self.cause, self.timeout_s)
+            self._connection = connection
+
+    def release(self) -> None:
+        """The thread no longer steps."""
+        with self._lock:
+            self._connection = None
+
+    def pull(self, cause: str) -> None:
+        """End the statement; only the first cause counts."""
+        with self._lock:
+            if self.cause is None:
+                self.cause = cause
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def felt(self) -> bool:
+        """Whether the thread should stop now; called by SQLite every so many opcodes."""
+        if self.cause is None and monotonic() >= self.deadline:
+            self.cause = "time"
+        return self.cause is not None
+
+
+LANE_VALUE_BYTES = 16 * 1024
+"""The largest value on the event loop, so that one opcode there costs microseconds."""
+
+LANE_PATTERN_BYTES = 64
+LANE_PROGRAM_OPCODES = 4_000
+LANE_TICK_OPCODES = 100
+LANE_TICKS = 120
+LANE_SECONDS = 0.001
+"""The clock is looked at every `LANE_TICK_OPCODES`: a hundred opcodes on values of the largest size
+take a few milliseconds, a thousand would take fifty."""
+
+WORKER_TICK_OPCODES = 50_000
+"""How often a worker looks at the clock; an interrupt is felt at once, without this."""
+
+_LIMITS = {
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    apsw.SQLITE_LIMIT_COLUMN: 2_000,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 1_000,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 500,
+    apsw.SQLITE_LIMIT_VDBE_OP: 250_000,
+    apsw.SQLITE_LIMIT_FUNCTION_ARG: 127,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
+    apsw.SQLITE_LIMIT_TRIGGER_DEPTH: 32,
+    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+_SETTINGS = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER: 0,
+    apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA: 0,
+}
+
+
+class Session:
+    """One connection. `writes` opens it for changes; `inline` makes it the event loop's own."""
+
+    def __init__(
+        self, file: FileUrl, *, writes: bool = False, inline: bool = False, in_thread: bool = True
+    ) -> None:
+        """Open it; only in a thread does it wait for a lock that another process holds.
+
+        Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_BUSY.
+        """
+        self.authorizer = Authorizer()
+        self.max_value_bytes = MAX_VALUE_BYTES
+        self._progress_handler: ProgressHandler | None = None
+        self._busy_s = float(file.options.get("timeout", "5")) if in_thread else 0.0
+        self._ticks = 0
+        self._until = 0.0
+        self.closed = False
+        try:
+            self.connection = _connect(file, writes)
+            self.connection.set_busy_handler(self._wait_for_lock)
+            self._lock_down(writes)
+            # Neither a budget nor a limit holds yet: the schema may be large, and its texts long.
+            self._load_schema()
+            self._schema_version = self._read_schema_version()
+            self._set_limits(inline)
+            self._set_brakes(inline)
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def _lock_down(self, writes: bool) -> None:
+        connection = self.connection
+        for setting, value in _SETTINGS.items():
+            connection.config(setting, value)
+        for limit, value in _LIMITS.items():
+            connection.limit(limit, value)
+        if writes:
+            connection.execute("PRAGMA foreign_keys = 1")
+        else:
+            connection.execute("PRAGMA query_only = 1")
+        offer_hash(connection)
+        connection.authorizer = self.authorizer
+
+    def _load_schema(self) -> None:
+        """Have SQLite read the schema if it has not, or if it has changed."""
+        self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+
+    def _set_limits(self, inline: bool) -> None:
+        connection = self.connection
+        if inline:
+            self.max_value_bytes = LANE_VALUE_BYTES
+            connection.limit(apsw.SQLITE_LIMIT_VDBE_OP, LANE_PROGRAM_OPCODES)
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, self.max_value_bytes)
+        pattern = LANE_PATTERN_BYTES if inline else MAX_PATTERN_BYTES
+        connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)
+
+    def _limit_values(self, max_value_bytes: int) -> None:
+        """Limit the values of the next statement. The schema is read before, by the limit of all:
+        a definition may be longer than what this statement may hold."""
+        if max_value_bytes < MAX_VALUE_BYTES:
+            if self.max_value_bytes != MAX_VALUE_BYTES:
+                self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+            with self.mode(Mode.OWN):
+                self._load_schema()
+        if max_value_bytes < MAX_VALUE_BYTES or self.max_value_bytes != max_value_bytes:
+            self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_value_bytes)
+        self.max_value_bytes = max_value_bytes
+
+    def _set_brakes(self, inline: bool) -> None:
+        connection = self.connection
+        if inline:
+            connection.set_progress_handler(self._lane_tick, LANE_TICK_OPCODES)
+            connection.set_busy_timeout(0)  # in place of the handler
+        else:
+            connection.set_progress_handler(self._worker_tick, WORKER_TICK_OPCODES)
+
+    def is_current(self) -> bool:
+        """Whether the schema that was loaded at opening is still the file's. Loads nothing."""
+        self.allow_inline()
+        try:
+            return self._read_schema_version() == self._schema_version
+        except apsw.Error:
+            return True  # locked: nothing is known, and nothing to be gained
+
+    def _read_schema_version(self) -> object:
+        return self.connection.execute("PRAGMA schema_version").fetchall()[0][0]
+
+    def _lane_tick(self) -> bool:
+        self._ticks += 1
+        return self._ticks > LANE_TICKS or perf_counter() > self._until
+
+    def _worker_tick(self) -> bool:
+        return self._progress_handler is not None and self._progress_handler.felt()
+
+    def _wait_for_lock(self, tries: int) -> bool:
+        if tries == 0:
+            self._until = perf_counter() + self._busy_s
+        if perf_counter() >= self._until or self._worker_tick():
+            return False
+        sleep(min(0.001 * (tries + 1), 0.02))
+        return True
+
+    def attempt(
+        self, plan: CachedStatement, statement: Statement
+    ) -> tuple[tuple[Column, ...], Rows, float] | None:
+        """Run a read to its end within the lane's budget: (columns, rows, seconds).
+
+        None if it did not end well in that: then nothing is known but that a worker must run it.
+        """
+        authorizer = self.authorizer
+        authorizer.prepared = False
+        started = self.allow_inline()
+        try:
+            cursor = self.connection.execute(statement.text, statement.params)
+            columns = plan.columns
+            if columns is None or authorizer.prepared:
+                columns = plan.columns = self.describe(cursor, statement)
+            rows = cursor.fetchall()
+            seconds = perf_counter() - started
+            self.release_lock()
+            if self.closed:
+                plan.inline = False
+            return columns, rows, seconds
+        except (apsw.Error, ValueError, TypeError, OverflowError):
+            return None
+
+    def allow_inline(self) -> float:
+        """Give the next statement on the lane a new budget. Returns the time."""
+        self._ticks = 0
+        now = perf_counter()
+        self._until = now + LANE_SECONDS
+        return now
+
+    def describe(self, cursor: Cursor, statement: Statement) -> tuple[Column, ...]:
+        """The columns of a statement that has begun, as they are now."""
+        try:
+            found = cursor.get_description()
+        except apsw.ExecutionCompleteError:
+            with self.mode(Mode.OBSERVE):
+                found = self.glance(statement.text, statement.params).description
+        return tuple([column_of(name, declared or "") for name, declared in found])
+
+    @contextmanager
+    def mode(self, mode: Mode) -> Generator[None]:
+        """Let the authorizer judge by `mode` meanwhile."""
+        before = self.authorizer.mode
+        self.authorizer.mode = mode
+        try:
+            yield
+        finally:
+            self.authorizer.mode = before
+
+    def glance(self, text: str, params: tuple[Any, ...] | None = None) -> Glance:
+        """Prepare the first statement of a text without running it. Raises: apsw.Error."""
+        glances: list[Glance] = []
+
+        def look(cursor: Cursor, sql: str, _: object) -> bool:
+            glances.append(Glance(cursor, sql))
+            return False
+
+        cursor = self.connection.cursor()
+        cursor.exec_trace = look
+        try:
+            cursor.execute(text, params, can_cache=False)
+        except apsw.ExecTraceAbort:
+            pass
+        except apsw.BindingsError as error:
+            count = re.search(r"\d+", str(error))
+            if params is not None or count is None:
+                raise
+            return self.glance(text, (None,) * int(count.group()))
+        return glances[0]
+
+    @contextmanager
+    def own(self) -> Generator[None]:
+        """For our own BEGIN, COMMIT and ROLLBACK; the time limit does not hold for these."""
+        progress_handler, self._progress_handler = self._progress_handler, None
+        try:
+            with self.mode(Mode.OWN):
+                yield
+        finally:
+            self._progress_handler = progress_handler
+
+    @contextmanager
+    def stepping(
+        self, progress_handler: ProgressHandler, max_value_bytes: int = MAX_VALUE_BYTES
+    ) -> Generator[None]:
+        """Guard a stretch of work of one statement; turns exceptions into coded errors."""
+        progress_handler.engage(self.connection)
+        self._progress_handler = progress_handler
+        self.authorizer.refused = None
+        try:
+            self._limit_values(max_value_bytes)
+            yield
+        except TidegateError:
+            raise
+        except (apsw.Error, ValueError, TypeError, OverflowError, MemoryError) as error:
+            if progress_handler.cause is not None:
+                raise stopped(progress_handler.cause, progress_handler.timeout_s) from error
+            refused = self.authorizer.refused
+            raise translate(error, refused=refused, max_value_bytes=max_value_bytes) from error
+        finally:
+            self._progress_handler = None
+            progress_handler.release()
+
+    def release_lock(self) -> None:
+        """Close the connection if a read that has ended left its lock, as FTS5 may in a file with
+        a rollback journal: it keeps a blob open, and no other process could write."""
+        connection = self.connection
+        if connection.get_autocommit() and connection.txn_state("main") != apsw.SQLITE_TXN_NONE:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; a change that was not committed is rolled back."""
+        self.closed = True
+        self.connection.close(True)
+
+
+class Glance:
+    """What SQLite tells about a prepared statement. `real` is False for an empty one."""
+
+    __slots__ = ("description", "explains", "parameters", "readonly", "real", "sql")
+
+    def __init__(self, cursor: Cursor, sql: str) -> None:
+        self.sql = sql
+        self.real = cursor.has_vdbe
+        self.readonly = cursor.is_readonly
+        self.explains = cursor.is_explain
+        self.parameters = cursor.bindings_count
+        self.description = cursor.get_description()
+
+
+def _connect(file: FileUrl, writes: bool) -> Connection:
+    if file.path is None:
+        name = f"file:/{file.options['memory']}?vfs=memdb"
+        flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        return connect(name, flags)
+    flags = apsw.SQLITE_OPEN_READWRITE if writes else apsw.SQLITE_OPEN_READONLY
+    if file.options.get("immutable") == "1":
+        name = f"file:{quote(file.path)}?immutable=1"
+        return connect(name, flags | apsw.SQLITE_OPEN_URI)
+    return connect(file.path, flags)

@@ -1,0 +1,149 @@
+"""Decides what may run on the event loop itself, on a connection of its own: the lane.
+
+A hop to a thread costs ten times what a point query costs. The lane tries a statement within a
+budget of about a millisecond, and says nothing of what does not end well in it.
+`docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
+"""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+
+from tidegate.engines.common.url import FileUrl
+from tidegate.engines.sqlite import catalog
+from tidegate.engines.sqlite.connection import Session
+from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
+from tidegate.engines.sqlite.threads import Pool
+from tidegate.engines.sqlite.types import Rows
+from tidegate.model.results import Column
+from tidegate.model.statements import Statement
+from tidegate.sql.fingerprint import fingerprint
+
+LANE_TEXT = 2_048
+LANE_TERMS = 10_000
+_QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
+RENEW_S = 10.0
+"""How long opening it anew may wait for a worker."""
+
+
+class InlineExecutor:
+    """The connection, or none while it is opened anew. Used on the event loop only."""
+
+    def __init__(self, file: FileUrl, session: Session, plans: StatementCache) -> None:
+        self._file = file
+        self._session: Session | None = session
+        self._plans = plans
+        self._renewing = False
+        self._closed = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether something can be tried now."""
+        return self._session is not None
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a connection, or soon will be."""
+        return self._session is not None or self._renewing
+
+    def attempt(
+        self, plan: CachedStatement, statement: Statement
+    ) -> tuple[tuple[Column, ...], Rows, float] | None:
+        """Run a read to its end: (columns, rows, seconds); None if it did not end well."""
+        session = self._session
+        if session is None:
+            return None
+        done = session.attempt(plan, statement)
+        if session.closed:
+            self.reopen()
+        return done
+
+    def study(self, text: str) -> CachedStatement | None:
+        """What a short text is, told by it or by one like it; None if that did not go well.
+
+        A tame read is what all texts like it are: SQLite checks the text itself when it runs, and
+        the lane's budget holds whatever its values make of it.
+        """
+        if not _is_short(text):
+            return None
+        # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
+        alike = fingerprint(text) if _QUERY.match(text) else text
+        if alike == text:
+            return self._study_now(text)
+        known = self._plans.get(alike)
+        if known is None:
+            known = self._study_now(alike)
+            if known is not None:
+                self._plans.put(alike, known)
+        if known is not None and known.reads and known.tame:
+            return known.for_likeness()
+        return self._study_now(text)
+
+    def schema_version(self, identity: str) -> str | None:
+        """The catalog's stamp; None where a worker can wait for it."""
+        if self._session is None:
+            return None
+        self._session.allow_inline()
+        try:
+            return catalog.schema_version(self._session, identity)
+        except apsw.Error:
+            return None  # locked or busy
+
+    async def renew(self, readers: Pool) -> None:
+        """Open it anew, off the event loop, if its schema is out of date.
+
+        To load a large schema takes longer than the lane's budget: there it would never succeed.
+        """
+        session = self._session
+        if session is None or session.is_current():
+            return
+        self._session, self._renewing = None, True
+        session.close()
+        try:
+            worker = await readers.take(RENEW_S)
+            try:
+                fresh = await worker.submit(lambda _: Session(self._file, inline=True))
+            finally:
+                readers.give(worker)
+        finally:
+            self._renewing = False
+        if self._closed or self._session is not None:
+            fresh.close()
+        else:
+            self._plans.clear()
+            self._session = fresh
+
+    def reopen(self) -> None:
+        """Open it anew, on another file at the same path. Raises: TidegateError
+        SOURCE_UNREACHABLE."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        self._session = Session(self._file, inline=True, in_thread=False)
+
+    def close(self) -> None:
+        """Close it for good."""
+        self._closed = True
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _study_now(self, text: str) -> CachedStatement | None:
+        if self._session is None:
+            return None
+        self._session.allow_inline()
+        try:
+            return prepare(self._session, text)
+        except (apsw.Error, ValueError, TypeError, OverflowError):
+            return None
+
+
+def _is_short(text: str) -> bool:
+    """Whether preparing a text takes little time, whatever it says. SQLite writes out what nested
+    queries repeat of each other, so its work can grow with the power of their number."""
+    if len(text) > LANE_TEXT:
+        return False
+    queries = text.lower().count("select") or 1
+    return (len(text) / (2 * queries)) ** queries <= LANE_TERMS

@@ -1,0 +1,391 @@
+"""What a text is and may do: SQLite prepares it, calls the authorizer and lists its program.
+
+SQLite calls the authorizer for every action while it prepares a statement, also inside views and
+triggers, and again whenever it prepares the statement once more because the schema changed. A
+`CachedStatement` is what was found, a pure value in a bounded cache by text. A stale one can cost
+time but never let anything through.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import apsw
+
+from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column
+from tidegate.model.statements import Effect, Judgement
+
+if TYPE_CHECKING:
+    from tidegate.engines.sqlite.connection import Glance, Session
+
+
+class Mode(Enum):
+    """READ runs reads. OBSERVE lets a change be prepared, to see what it would do. WRITE runs it.
+    OWN is for our own statements: BEGIN, COMMIT and ROLLBACK."""
+
+    READ = 0
+    OBSERVE = 1
+    WRITE = 2
+    OWN = 3
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+READ_PRAGMAS = _words(
+    "application_id auto_vacuum busy_timeout cache_size collation_list compile_options data_version"
+    " database_list encoding foreign_key_check foreign_key_list foreign_keys freelist_count"
+    " function_list index_info index_list index_xinfo integrity_check journal_mode"
+    " journal_size_limit locking_mode max_page_count mmap_size module_list page_count page_size"
+    " pragma_list quick_check recursive_triggers schema_version synchronous table_info table_list"
+    " table_xinfo temp_store user_version wal_autocheckpoint"
+)
+"""Pragmas that only read, when they are given no value to set."""
+
+ARGUMENT_PRAGMAS = _words(
+    "foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check"
+    " quick_check table_info table_list table_xinfo"
+)
+"""Those whose argument names what to read, and sets nothing."""
+
+REFUSED_FUNCTIONS = _words(
+    "load_extension fts3_tokenizer writefile readfile edit fsdir lsmode sqlite_log eval"
+    " sqlite_dbpage_write carray_bind"
+)
+
+READS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE, apsw.SQLITE_READ})
+
+CHANGES: dict[int, Effect] = {
+    apsw.SQLITE_INSERT: Effect.WRITE,
+    apsw.SQLITE_UPDATE: Effect.WRITE,
+    apsw.SQLITE_DELETE: Effect.WRITE,
+    apsw.SQLITE_CREATE_TABLE: Effect.WRITE,
+    apsw.SQLITE_CREATE_INDEX: Effect.WRITE,
+    apsw.SQLITE_CREATE_VIEW: Effect.WRITE,
+    apsw.SQLITE_CREATE_TRIGGER: Effect.WRITE,
+    apsw.SQLITE_CREATE_VTABLE: Effect.WRITE,
+    apsw.SQLITE_ALTER_TABLE: Effect.WRITE,
+    apsw.SQLITE_REINDEX: Effect.WRITE,
+    apsw.SQLITE_ANALYZE: Effect.WRITE,
+    apsw.SQLITE_DROP_TABLE: Effect.DESTRUCTIVE,
+    apsw.SQLITE_DROP_INDEX: Effect.DESTRUCTIVE,
+    apsw.SQLITE_DROP_VIEW: Effect.DESTRUCTIVE,
+    apsw.SQLITE_DROP_TRIGGER: Effect.DESTRUCTIVE,
+    apsw.SQLITE_DROP_VTABLE: Effect.DESTRUCTIVE,
+}
+"""Actions that change the database: prepared under OBSERVE, run under WRITE."""
+
+TABLE_COMES_SECOND = frozenset(
+    {
+        apsw.SQLITE_ALTER_TABLE,
+        apsw.SQLITE_CREATE_INDEX,
+        apsw.SQLITE_CREATE_TRIGGER,
+        apsw.SQLITE_DROP_INDEX,
+        apsw.SQLITE_DROP_TRIGGER,
+    }
+)
+
+REFUSALS: dict[int, tuple[Effect, str]] = {
+    apsw.SQLITE_TRANSACTION: (Effect.SESSION, "transaction control"),
+    apsw.SQLITE_SAVEPOINT: (Effect.SESSION, "transaction control"),
+    apsw.SQLITE_CREATE_TEMP_TABLE: (Effect.SESSION, "a temporary table"),
+    apsw.SQLITE_CREATE_TEMP_INDEX: (Effect.SESSION, "a temporary index"),
+    apsw.SQLITE_CREATE_TEMP_VIEW: (Effect.SESSION, "a temporary view"),
+    apsw.SQLITE_CREATE_TEMP_TRIGGER: (Effect.WRITE, "a temporary trigger"),
+    apsw.SQLITE_DROP_TEMP_TABLE: (Effect.SESSION, "a temporary table"),
+    apsw.SQLITE_DROP_TEMP_INDEX: (Effect.SESSION, "a temporary index"),
+    apsw.SQLITE_DROP_TEMP_VIEW: (Effect.SESSION, "a temporary view"),
+    apsw.SQLITE_DROP_TEMP_TRIGGER: (Effect.SESSION, "a temporary trigger"),
+    apsw.SQLITE_ATTACH: (Effect.ADMIN, "ATTACH"),
+    apsw.SQLITE_DETACH: (Effect.ADMIN, "DETACH"),
+}
+"""Actions that no caller may take, with what they would be."""
+
+
+class Authorizer:
+    """The callback of one connection. It enforces `mode`, and notes what it has seen.
+
+    `prepared` turns True whenever SQLite prepares; the notes are those since `forget`.
+    """
+
+    __slots__ = (
+        "changes",
+        "effect",
+        "functions",
+        "mode",
+        "pragma",
+        "prepared",
+        "reads",
+        "refused",
+        "tables",
+    )
+
+    def __init__(self) -> None:
+        self.mode = Mode.READ
+        self.prepared = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Start the notes anew."""
+        self.effect = Effect.READ
+        self.reads = False
+        self.pragma = False
+        self.changes = False
+        self.refused: str | None = None
+        self.tables: set[str] = set()
+        self.functions: set[str] = set()
+
+    def __call__(
+        self,
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        inside: str | None,
+    ) -> int:
+        self.prepared = True
+        if self.mode is Mode.OWN:
+            return apsw.SQLITE_OK
+        if action in READS:
+            self.reads = True
+            if first:
+                self.tables.add(first)
+            return apsw.SQLITE_OK
+        if action == apsw.SQLITE_FUNCTION:
+            return self._function((second or "").lower())
+        if action == apsw.SQLITE_PRAGMA:
+            return self._pragma((first or "").lower(), second)
+        return self._change(action, first, second, database)
+
+    def _function(self, name: str) -> int:
+        self.functions.add(name)
+        if name in REFUSED_FUNCTIONS:
+            return self._refuse(Effect.ADMIN, f"the function {name}")
+        return apsw.SQLITE_OK
+
+    def _pragma(self, name: str, value: str | None) -> int:
+        if name in READ_PRAGMAS and (value is None or name in ARGUMENT_PRAGMAS):
+            self.pragma = True
+            return apsw.SQLITE_OK
+        return self._refuse(Effect.ADMIN, f"PRAGMA {name}")
+
+    def _change(
+        self, action: int, first: str | None, second: str | None, database: str | None
+    ) -> int:
+        effect = CHANGES.get(action)
+        if effect is None:
+            effect, what = REFUSALS.get(action, (Effect.UNKNOWN, "an unknown action"))
+            return self._refuse(effect, what)
+        self.changes = True
+        if action == apsw.SQLITE_ALTER_TABLE and database is not None:
+            effect = Effect.DESTRUCTIVE  # SQLite gives the name of a dropped column here
+        elif database == "temp":
+            effect = Effect.SESSION
+        table = second if action in TABLE_COMES_SECOND else first
+        if table and action != apsw.SQLITE_REINDEX and not table.startswith("sqlite_"):
+            self.tables.add(table)
+        self.effect = max(self.effect, effect)
+        if self.mode is Mode.READ:
+            return self._refuse(effect, "a change of the database")
+        return apsw.SQLITE_OK
+
+    def _refuse(self, effect: Effect, what: str) -> int:
+        self.effect = max(self.effect, effect)
+        if self.refused is None:
+            self.refused = what
+        return apsw.SQLITE_DENY
+
+
+class CachedStatement:
+    """What is known of a text. `inline` and `columns` change: whether the event loop may run it,
+    and its columns as the event loop's connection saw them last.
+
+    `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
+    """
+
+    __slots__ = (
+        "columns",
+        "explains",
+        "inline",
+        "judgement",
+        "max_value_bytes",
+        "parameters",
+        "small",
+        "steady",
+        "tame",
+    )
+
+    def __init__(
+        self,
+        judgement: Judgement,
+        *,
+        parameters: int = 0,
+        explains: int = 0,
+        program: CostEstimate | None = None,
+    ) -> None:
+        self.judgement = judgement
+        self.parameters = parameters
+        self.explains = explains
+        self.small = program is None or program.small
+        self.tame = program is not None and program.tame
+        self.steady = program is not None and program.steady and parameters == 0
+        self.max_value_bytes = MAX_VALUE_BYTES if program is None else program.max_value_bytes
+        self.inline = self.tame
+        self.columns: tuple[Column, ...] | None = None
+
+    def for_likeness(self) -> CachedStatement:
+        """A plan for a text that differs from this one's in plain values only.
+
+        Its columns are seen anew: their names may hold the values.
+        """
+        plan = CachedStatement.__new__(CachedStatement)  # `copy` takes ten times as long
+        plan.judgement = self.judgement
+        plan.parameters = self.parameters
+        plan.explains = self.explains
+        plan.small = self.small
+        plan.tame = self.tame
+        plan.steady = self.steady
+        plan.max_value_bytes = self.max_value_bytes
+        plan.inline = self.inline
+        plan.columns = None
+        return plan
+
+    @property
+    def reads(self) -> bool:
+        return self.judgement.effect is Effect.READ
+
+
+class StatementCache:
+    """A bounded cache of plans by text: two generations, so that a hit costs one look-up."""
+
+    __slots__ = ("_capacity", "_new", "_old")
+
+    def __init__(self, capacity: int = 1024) -> None:
+        self._capacity = capacity
+        self._new: dict[str, CachedStatement] = {}
+        self._old: dict[str, CachedStatement] = {}
+
+    def get(self, text: str) -> CachedStatement | None:
+        plan = self._new.get(text)
+        if plan is None:
+            plan = self._old.get(text)
+            if plan is not None:
+                self.put(text, plan)
+        return plan
+
+    def put(self, text: str, plan: CachedStatement) -> None:
+        if len(self._new) >= self._capacity:
+            self._old, self._new = self._new, {}
+        self._new[text] = plan
+
+    def clear(self) -> None:
+        self._new.clear()
+        self._old.clear()
+
+
+def prepare(session: Session, text: str) -> CachedStatement:
+    """What a text is. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE; what SQLite raises."""
+    authorizer = session.authorizer
+    try:
+        with session.mode(Mode.OBSERVE):
+            authorizer.forget()
+            glance = _only_statement(session, text)
+            if authorizer.changes and glance.readonly and glance.description:
+                # Connecting a virtual table prepared changes of its own; now it is connected.
+                authorizer.forget()
+                glance = session.glance(text)
+            return _plan(session, text, glance)
+    except apsw.Error:
+        if authorizer.refused is None:
+            raise
+        return CachedStatement(_refusal(authorizer))
+
+
+def _only_statement(session: Session, text: str) -> Glance:
+    """Prepare the one statement of a text. Empty ones, and comments, may stand around it."""
+    only: Glance | None = None
+    rest = text
+    while rest.strip(" \t\r\n\f;"):
+        glance = session.glance(rest) if only is None else _glance_behind(session, rest)
+        if glance.real:
+            if only is not None:
+                raise TidegateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
+            only = glance
+        if not glance.sql:
+            break
+        rest = rest[len(glance.sql) :]
+    if only is None:
+        raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
+    return only
+
+
+def _glance_behind(session: Session, rest: str) -> Glance:
+    try:
+        return session.glance(rest)
+    except apsw.Error as error:
+        raise TidegateError(
+            Code.SQL_MULTIPLE, "The text goes on behind its first statement."
+        ) from error
+
+
+def _plan(session: Session, text: str, glance: Glance) -> CachedStatement:
+    authorizer = session.authorizer
+    effect = _effect(authorizer, glance)
+    judgement = Judgement(
+        effect=effect,
+        rule="sqlite.authorizer",
+        reason=_reason(effect, glance),
+        tables=tuple(sorted(authorizer.tables)),
+        functions=tuple(sorted(authorizer.functions)),
+        returns_rows=bool(glance.description),
+    )
+    program: CostEstimate | None = None
+    if effect is Effect.READ and not glance.explains:
+        nulls = (None,) * glance.parameters if glance.parameters else None
+        listing = session.connection.execute(text, nulls, can_cache=False, explain=1)
+        program = CostEstimate(listing.fetchall())
+    return CachedStatement(
+        judgement,
+        parameters=glance.parameters,
+        explains=glance.explains,
+        program=program,
+    )
+
+
+def _effect(authorizer: Authorizer, glance: Glance) -> Effect:
+    """The effect, from the authorizer's notes and SQLite's own flag."""
+    if glance.explains:
+        return Effect.READ
+    if authorizer.effect is not Effect.READ:
+        return authorizer.effect
+    if authorizer.pragma:
+        return Effect.READ
+    if not glance.readonly:
+        return Effect.ADMIN  # VACUUM asks the authorizer nothing
+    return Effect.READ if authorizer.reads else Effect.UNKNOWN
+
+
+def _reason(effect: Effect, glance: Glance) -> str:
+    if glance.explains:
+        return "SQLite only explains it."
+    if effect is Effect.READ:
+        return "SQLite sees only reads."
+    return f"SQLite sees an effect: {effect.label}."
+
+
+def _refusal(authorizer: Authorizer) -> Judgement:
+    refused = authorizer.refused or "the statement"
+    is_function = refused.startswith("the function ")
+    return Judgement(
+        effect=authorizer.effect,
+        rule="sqlite.authorizer",
+        reason=f"SQLite refuses {refused} to every caller.",
+        code=(Code.SQL_FUNCTION if is_function else Code.POLICY_DENIED).value,
+        tables=tuple(sorted(authorizer.tables)),
+        functions=tuple(sorted(authorizer.functions)),
+        returns_rows=False,
+    )

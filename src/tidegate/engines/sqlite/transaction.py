@@ -1,0 +1,269 @@
+"""A statement on a worker's session: its transaction, and how its rows are read.
+
+SQLite keeps whatever bytes it is given as text, and the driver refuses to read a row with text that
+is not in the database's encoding. Then the statement is run again inside one that gives its text as
+bytes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice, zip_longest
+from time import perf_counter
+from typing import Any
+
+import apsw
+
+from tidegate.engines.api import RowCollector
+from tidegate.engines.common.column_kinds import column_of
+from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.inspect import CachedStatement, Mode
+from tidegate.engines.sqlite.types import Cursor, Rows
+from tidegate.model.results import Column
+from tidegate.model.statements import Statement
+
+_AROUND = """WITH "tidegate rows"({names}) AS (
+{inside}
+)
+SELECT {values} FROM "tidegate rows" LIMIT -1 OFFSET {skip}"""
+
+_VALUE = "typeof({0}) = 'text', CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
+
+
+class InvalidTextCursor:
+    """The rows of a read behind the first `skip`. Used like the driver's cursor."""
+
+    __slots__ = ("_cursor", "_encoding", "_rows")
+
+    def __init__(self, session: Session, statement: Statement, columns: int, skip: int) -> None:
+        """Raises: apsw.Error, also if the statement cannot stand inside another (PRAGMA)."""
+        with session.mode(Mode.OBSERVE):
+            inside = session.glance(statement.text, statement.params).sql.rstrip("; \t\r\n")
+        with session.own():
+            found = session.connection.execute("PRAGMA encoding").fetchall()
+        self._encoding = str(found[0][0])
+        names = [f"c{place}" for place in range(columns)]
+        text = _AROUND.format(
+            names=", ".join(names),
+            inside=inside,
+            values=", ".join([_VALUE.format(name) for name in names]),
+            skip=skip,
+        )
+        self._cursor = session.connection.execute(text, statement.params, can_cache=False)
+        self._rows = iter(self._cursor)
+
+    def __iter__(self) -> InvalidTextCursor:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        row = next(self._rows)
+        return tuple(
+            [
+                value.decode(self._encoding, "replace") if is_text else value
+                for is_text, value in zip(row[::2], row[1::2], strict=True)
+            ]
+        )
+
+    def close(self, force: bool) -> None:
+        """End it."""
+        self._cursor.close(force)
+
+
+BATCH_BYTES = 1_000_000
+"""About how much is read of large rows before they are handed over."""
+
+LARGE_ROW_S = 0.000_02
+"""What comes sooner holds less than some 100 kB, whatever it is made of."""
+
+GROUP_ROWS = 4
+"""How many rows are read between two looks at the clock, behind a batch that came soon. Each may
+hold `program.ROW_BYTES`, and so this is few."""
+
+PLAN_COLUMNS = (
+    Column("id", "INTEGER", "integer"),
+    Column("parent", "INTEGER", "integer"),
+    Column("detail", "TEXT", "text"),
+)
+"""What EXPLAIN QUERY PLAN tells, without the column that SQLite names `notused`."""
+
+
+class Execution:
+    """A statement that has begun on a session. Used in the session's thread only."""
+
+    __slots__ = (
+        "_changes_before",
+        "_cursor",
+        "_explain",
+        "_given",
+        "_held",
+        "_plan",
+        "_progress_handler",
+        "_quick",
+        "_session",
+        "_statement",
+        "columns",
+        "done",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        plan: CachedStatement,
+        statement: Statement,
+        progress_handler: ProgressHandler,
+        *,
+        writes: bool = False,
+        explain: bool = False,
+    ) -> None:
+        """Run it to its first row. A change begins a transaction. Raises: TidegateError."""
+        self._session = session
+        self._progress_handler = progress_handler
+        self._plan = plan
+        self._statement = statement
+        self._given = 0
+        self._quick = False
+        self._held: Rows = []
+        self._cursor: Cursor | InvalidTextCursor
+        self.writes = writes
+        self._explain = explain
+        self._changes_before = session.connection.total_changes()
+        self.done = False
+        with session.stepping(progress_handler, plan.max_value_bytes):
+            try:
+                if writes:
+                    self._cursor, self.columns = self._begin_change(statement)
+                else:
+                    self._cursor = self._begin_read(statement)
+                    self.columns = (
+                        PLAN_COLUMNS if explain else session.describe(self._cursor, statement)
+                    )
+            except BaseException:
+                self._end_change("ROLLBACK")
+                raise
+
+    def _begin_change(self, statement: Statement) -> tuple[Cursor, tuple[Column, ...]]:
+        session = self._session
+        with session.mode(Mode.OBSERVE):
+            found = session.glance(statement.text, statement.params).description
+        with session.own():
+            session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
+        with session.mode(Mode.WRITE):
+            cursor = session.connection.execute(statement.text, statement.params)
+        return cursor, tuple([column_of(name, declared or "") for name, declared in found])
+
+    def _begin_read(self, statement: Statement) -> Cursor:
+        session = self._session
+        execute = session.connection.execute
+        if self._explain or self._plan.explains:
+            how = 2 if self._explain else -1
+            with session.mode(Mode.OBSERVE):
+                return execute(statement.text, statement.params, can_cache=False, explain=how)
+        try:
+            return execute(statement.text, statement.params, can_cache=self._plan.small)
+        except apsw.AuthError:
+            # A virtual table may prepare its own changes when it is first connected (rtree does).
+            # Connecting it changes nothing; the statement itself was found to be a read.
+            with session.mode(Mode.OBSERVE):
+                session.glance(statement.text, statement.params)
+            session.authorizer.refused = None
+            return execute(statement.text, statement.params)
+
+    @property
+    def affected(self) -> int:
+        """Rows that the statement itself changed, without those that triggers did."""
+        if not self.writes:
+            return 0
+        connection = self._session.connection
+        return connection.changes() if connection.total_changes() != self._changes_before else 0
+
+    def read(self, max_rows: int) -> Rows:
+        """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
+        rows: Rows = []
+        with self._session.stepping(self._progress_handler, self._plan.max_value_bytes):
+            try:
+                self._gather(rows, max_rows)
+            except UnicodeDecodeError as error:
+                self._turn_lenient(error, self._given + len(rows))
+                self._gather(rows, max_rows)
+        self._given += len(rows)
+        if self.done and not self.writes:
+            self._cursor.close(True)
+            self._session.release_lock()
+        return [(row[0], row[1], row[3]) for row in rows] if self._explain else rows
+
+    def _gather(self, rows: Rows, max_rows: int) -> None:
+        if self._held:
+            rows.append(self._held.pop(0))
+            return
+        source = islice(self._cursor, max_rows - len(rows))
+        group = GROUP_ROWS if self._quick else 1
+        self._quick = True
+        size = 0
+        before = perf_counter()
+        for few in zip_longest(*[source] * group, fillvalue=()):
+            # Weighing costs more than reading, and a large row is one that takes its time.
+            now = perf_counter()
+            if now - before > LARGE_ROW_S:
+                self._quick = False
+                size += sum([_weight(row) for row in few if row])
+                if size > BATCH_BYTES:
+                    rows.append(few[0])
+                    self._held = [row for row in few[1:] if row]  # each is handed over alone
+                    return
+            rows += few
+            before = now
+        while rows and not rows[-1]:
+            rows.pop()
+        if len(rows) < max_rows:
+            self._end_change("COMMIT")
+            self.done = True
+
+    def _turn_lenient(self, error: UnicodeDecodeError, skip: int) -> None:
+        """Read on, behind the rows that were read, with replacements in texts that need them.
+
+        Raises: `error` where that cannot be done.
+        """
+        if self.writes or self._explain or isinstance(self._cursor, InvalidTextCursor):
+            raise error
+        self._cursor.close(True)
+        try:
+            self._cursor = InvalidTextCursor(
+                self._session, self._statement, len(self.columns), skip
+            )
+        except apsw.SQLError:
+            raise error from None
+
+    def fetch_into(self, sink: RowCollector) -> None:
+        """Read for a sink until it wants no more, or to the end."""
+        while not self.done and (wanted := sink.remaining):
+            rows = self.read(wanted)
+            if rows:
+                sink.write(rows)
+
+    def close(self) -> None:
+        """End it; a change whose rows were not all read is rolled back."""
+        if self._session.closed:
+            return
+        self._cursor.close(True)
+        if not self.done:
+            self._end_change("ROLLBACK")
+        self._session.release_lock()
+
+    def _end_change(self, how: str) -> None:
+        if not self.writes:
+            return
+        connection = self._session.connection
+        with self._session.own():
+            if not connection.get_autocommit():
+                connection.execute(how, can_cache=False)
+            if how == "ROLLBACK":
+                # After a full disk the journal is still to be played back, which only a connection
+                # that may write can do: any read makes it.
+                with suppress(apsw.Error):
+                    connection.execute("SELECT count(*) FROM sqlite_schema", can_cache=False)
+
+
+def _weight(row: tuple[Any, ...]) -> int:
+    """About how many bytes a row takes."""
+    return sum([len(value) if isinstance(value, (str, bytes)) else 8 for value in row]) + 8

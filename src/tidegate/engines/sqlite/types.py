@@ -1,0 +1,94 @@
+"""The part of apsw that this engine uses, with types.
+
+apsw uses `Buffer`, which Python 3.11 lacks. Exceptions and constants are imported from apsw itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+import apsw
+
+Rows = list[tuple[Any, ...]]
+Trace = Callable[["Cursor", str, object], bool]
+
+
+class Cursor(Protocol):
+    """A statement that was begun."""
+
+    exec_trace: Trace | None
+    has_vdbe: bool
+    is_readonly: bool
+    is_explain: int
+    bindings_count: int
+
+    def execute(
+        self,
+        statements: str,
+        bindings: Sequence[Any] | None = None,
+        *,
+        can_cache: bool = True,
+        explain: int = -1,
+    ) -> Cursor: ...
+    def fetchall(self) -> Rows: ...
+    def get_description(self) -> tuple[tuple[str, str | None], ...]: ...
+    def close(self, force: bool = False) -> None: ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+
+
+class Connection(Protocol):
+    """A connection; `interrupt` alone may be called from another thread while it works."""
+
+    authorizer: Callable[[int, str | None, str | None, str | None, str | None], int] | None
+
+    def execute(
+        self,
+        statements: str,
+        bindings: Sequence[Any] | None = None,
+        *,
+        can_cache: bool = True,
+        explain: int = -1,
+    ) -> Cursor: ...
+    def cursor(self) -> Cursor: ...
+    def close(self, force: bool = False) -> None: ...
+    def interrupt(self) -> None: ...
+    def config(self, op: int, value: int) -> int: ...
+    def limit(self, id: int, newval: int = -1) -> int: ...
+    def changes(self) -> int: ...
+    def total_changes(self) -> int: ...
+    def get_autocommit(self) -> bool: ...
+    def txn_state(self, schema: str | None = None) -> int: ...
+    def create_scalar_function(
+        self,
+        name: str,
+        callable: Callable[..., Any],
+        numargs: int = -1,
+        *,
+        deterministic: bool = False,
+        flags: int = 0,
+    ) -> None: ...
+    def set_progress_handler(self, callable: Callable[[], bool], nsteps: int) -> None: ...
+    def set_busy_timeout(self, milliseconds: int) -> None: ...
+    def set_busy_handler(self, callable: Callable[[int], bool]) -> None: ...
+
+
+def connect(name: str, flags: int) -> Connection:
+    """Open a connection. Raises: apsw.Error."""
+    return cast("Connection", apsw.Connection(name, flags=flags, statementcachesize=256))
+
+
+class Failure(NamedTuple):
+    """SQLite's result code, its extended one, and the byte of the text it points at (or -1)."""
+
+    result: int
+    extended: int
+    offset: int
+
+
+def failure_of(error: apsw.Error) -> Failure:
+    """What SQLite said; zeros for an error of apsw's own."""
+    facts = vars(error)
+    return Failure(
+        facts.get("result", 0), facts.get("extendedresult", 0), facts.get("error_offset", -1)
+    )

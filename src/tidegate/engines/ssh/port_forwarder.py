@@ -1,0 +1,113 @@
+"""Decides who may use the near end of a tunnel: processes of our own user, on this machine.
+
+Drivers dial a port, since TLS by the database's own name is possible there and not on a Unix
+socket. But a port of loopback is open to every user of the machine, so who comes is looked up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tidegate.errors import TidegateError
+
+CHUNK_BYTES = 262_144
+LOOPBACK = "127.0.0.1"
+KERNEL_TABLE = Path("/proc/net/tcp")
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class PortForwarder:
+    """A port of loopback that leads where `dial` gets. Used on the event loop only."""
+
+    def __init__(self, dial: Callable[[], Awaitable[Streams]]) -> None:
+        self._dial = dial
+        self._server: asyncio.Server | None = None
+        self._carried: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen. Raises: OSError."""
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0, limit=CHUNK_BYTES)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def drop(self) -> None:
+        """Hang up on everybody, but for who asks."""
+        carried = self._carried - {asyncio.current_task()}
+        for task in carried:
+            task.cancel()
+        if carried:
+            await asyncio.wait(carried)
+
+    async def close(self) -> None:
+        """Listen no more, and hang up. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        await self.drop()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._carry(reader, writer))
+        self._carried.add(task)
+        task.add_done_callback(self._carried.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers = [writer]
+        try:
+            if not is_ours(writer.get_extra_info("peername")[1], self.port):
+                return
+            back, onward = await self._dial()
+            writers.append(onward)
+            await _first(_pass(reader, onward), _pass(back, writer))
+        except asyncio.CancelledError:
+            for each in writers:
+                each.transport.abort()
+            raise
+        except (OSError, TidegateError):
+            pass  # who dialled sees the line end
+        finally:
+            for each in writers:
+                each.close()  # what was written is still sent
+
+
+async def _first(*works: Coroutine[Any, Any, None]) -> None:
+    """Do the works until one of them has come to its end."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+
+
+def is_ours(peer_port: int, own_port: int) -> bool:
+    """Whether the socket that dialled belongs to our user, by the kernel's table of connections.
+
+    Systems without that table cannot tell; there the database's own login is what protects.
+    """
+    try:
+        table = KERNEL_TABLE.read_text("ascii")
+    except OSError:
+        return True
+    (address,) = struct.unpack("=I", socket.inet_aton(LOOPBACK))
+    wanted = [f"{address:08X}:{peer_port:04X}", f"{address:08X}:{own_port:04X}"]
+    for line in table.splitlines():
+        fields = line.split()
+        if fields[1:3] == wanted:
+            return int(fields[7]) == os.geteuid()
+    return False

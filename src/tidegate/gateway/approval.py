@@ -1,0 +1,108 @@
+"""Gets the approval of a person for a call that needs one: from a grant that was given for exactly
+this call, or by a question that shows what a dry run would change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import structs
+
+from tidegate.approvals.approval_request import ApprovalRequest
+from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext, Services
+from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
+from tidegate.model.requests import Call, EngineRequest, Query
+from tidegate.model.results import Limits
+from tidegate.model.statements import DryRun, Effect
+from tidegate.policy.data_rules import rules_for
+
+DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
+"""What a dry run may take: it shows a sample, and must not hold up other callers."""
+
+
+async def approve(ctx: CallContext) -> None:
+    """Return if a person has approved exactly this call, or need not be asked.
+
+    The person is shown the statement as the caller sent it, not as it was rewritten.
+    Raises: ApprovalNeeded, TidegateError APPROVAL_NEEDED, APPROVAL_DECLINED, LIMIT_RATE.
+    """
+    call, approvals = ctx.call, ctx.services.approvals
+    if approvals is None or not isinstance(call.request, EngineRequest):
+        raise TidegateError(Code.APPROVAL_NEEDED, ctx.verdict.reason)
+    request = ctx.request
+    approval_request = ApprovalRequest(
+        call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
+        request.database, request.schema, call.surface, call.tool, call.client,
+    )  # fmt: skip
+
+    async def dry_run() -> DryRun:
+        return await try_change(ctx)
+
+    try:
+        ctx.approval = await approvals.approve(approval_request, call, dry_run)
+    except TidegateError as error:
+        ctx.approval = error.details.get("approval", "")
+        raise
+    if ctx.services.connections.find(call.source, call.actor).source != ctx.source:
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            "The source was changed while the call waited for a person",
+            hint="Send the call again.",
+        )
+    ctx.approved = True
+
+
+async def try_change(ctx: CallContext) -> DryRun:
+    """Run the change and roll it back. It is recorded like any statement. If it cannot be tried,
+    the dry run says why."""
+    request = ctx.request
+    if ctx.judgement.effect is not Effect.WRITE or not isinstance(request, Query):
+        return DryRun(reason="only INSERT, UPDATE and DELETE are tried.")
+    if rules_for(ctx.call.actor, ctx.source) is not None:
+        return DryRun(reason="some of the source is hidden from the caller.")
+    if not ctx.engine.capabilities.rehearses:
+        return DryRun(reason="this engine cannot try a change without harm.")
+    request = structs.replace(request, limits=DRY_RUN_LIMITS)
+    tried = ctx.for_dry_run(request)
+    limiter, actor_id, cancellation = (
+        ctx.connection.limiter,
+        ctx.call.actor.id,
+        ctx.call.cancellation,
+    )
+    try:
+        await record_intent(tried)
+        await limiter.acquire(actor_id, DRY_RUN_LIMITS.timeout_s, cancellation)
+        try:
+            dry_run = await ctx.engine.dry_run(tried.permit(request), cancellation)
+        finally:
+            limiter.release(actor_id)
+        await record_outcome(tried, dry_run)
+    except TidegateError as error:
+        record_failure(tried, error)
+        return DryRun(reason=f"it failed: {error.message}")
+    except asyncio.CancelledError:
+        record_failure(tried, TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
+        raise
+    return dry_run
+
+
+async def answer_approval(
+    services: Services, needed: ApprovalNeeded, call: Call, allow: bool
+) -> None:
+    """Record the answer of a person whom the caller's own client asked.
+
+    Raises: TidegateError APPROVAL_NEEDED if such an answer does not count for this source.
+    """
+    source = services.connections.find(call.source, call.actor).source
+    question = needed.question
+    if (
+        services.approvals is None
+        or not needed.askable
+        or source.approval != "any"
+        or source.id != question.subject.source_id
+    ):
+        raise TidegateError(Code.APPROVAL_NEEDED, "The answer must come from the inbox")
+    by = f"the person at {call.client or 'the client'} of {call.actor.name}"
+    await services.approvals.record_client_answer(question, call.actor.id, allow, by)

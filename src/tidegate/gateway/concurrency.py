@@ -1,0 +1,89 @@
+"""How much of one source an actor may use at once, so that no actor takes all of it.
+
+An engine runs a few statements at a time. Who sends more than its share waits in line for its own
+earlier ones, and never in front of somebody else. Decides nothing about permission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+
+MOST_AT_ONCE = 6
+"""Statements of one actor on one source; the engines run eight and more."""
+
+
+class ConcurrencyLimiter:
+    """The statements under way on one source, by actor. Used on the event loop only."""
+
+    __slots__ = ("_most", "_running", "_waiting")
+
+    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+        self._most = most
+        self._running: dict[str, int] = {}
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def try_acquire(self, actor_id: str) -> bool:
+        """Begin a statement if the actor's share allows it; then `leave` must follow."""
+        running = self._running.get(actor_id, 0)
+        if running >= self._most:
+            return False
+        self._running[actor_id] = running + 1
+        return True
+
+    async def acquire(self, actor_id: str, timeout_s: float, cancellation: Cancellation) -> None:
+        """Wait for the actor's turn; then `leave` must follow.
+
+        Raises: TidegateError SOURCE_BUSY after `timeout_s`, CALL_CANCELLED.
+        """
+        if self.try_acquire(actor_id):
+            return
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(actor_id, deque()).append(turn)
+
+        def give_up() -> None:
+            if not turn.done():
+                turn.set_exception(TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
+
+        # A timer and a future cost a fraction of `asyncio.wait_for`, and most calls of a busy
+        # actor come through here.
+        timer = loop.call_later(timeout_s, self._refuse, turn)
+        cancellation.listen(give_up)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.release(actor_id)  # the turn came while its caller was going
+            raise
+        finally:
+            timer.cancel()
+            cancellation.forget(give_up)
+
+    def _refuse(self, turn: asyncio.Future[None]) -> None:
+        if not turn.done():
+            turn.set_exception(
+                TidegateError(
+                    Code.SOURCE_BUSY,
+                    f"{self._most} statements of yours are still running on this source",
+                    hint="Wait for them, or cancel some.",
+                )
+            )
+
+    def release(self, actor_id: str) -> None:
+        """End a statement: the actor's next one has its turn."""
+        waiting = self._waiting.get(actor_id)
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._waiting.pop(actor_id, None)
+        left = self._running[actor_id] - 1
+        if left:
+            self._running[actor_id] = left
+        else:
+            del self._running[actor_id]

@@ -1,0 +1,371 @@
+"""The sources, and which of them are open: the first step of a call finds one, a later opens it.
+
+A source is opened when it is first needed, once, however many calls wait for it. Sources come from
+the store and from the command line; a change in the store takes effect on the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tidegate.engines.api import Engine
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.concurrency import ConcurrencyLimiter
+from tidegate.model.actors import Actor
+from tidegate.model.replies import ConnectionState, SourceEntry
+from tidegate.model.requests import Browse, EngineRequest, Switch
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+from tidegate.policy.decision import is_visible
+from tidegate.policy.run_as import resolve_run_as
+from tidegate.store.api import SourceStore
+
+if TYPE_CHECKING:
+    from tidegate.gateway.context import CallContext
+
+_MOST_SHOWN = 80
+_MOST_COMPARED = 500
+_MOST_PLACES = 10_000
+
+OpenEngine = Callable[[Source], Awaitable[Engine]]
+ApplyGlobalRules = Callable[[Source], Source]
+ConfiguredSources = tuple[tuple[Source, ...], ApplyGlobalRules]
+"""The sources that the settings name, and what the settings put on every source."""
+
+
+class SessionTarget(msgspec.Struct, frozen=True):
+    """Where a caller's statements run on a source; None: where the source's URL says."""
+
+    database: str | None = None
+    schema: str | None = None
+
+    def apply_to(self, request: EngineRequest) -> EngineRequest:
+        """The request with the database and schema that it does not name itself. A request that
+        names its database does not get this schema, which belongs to another one."""
+        if request.database is not None:
+            return request
+        if isinstance(request, Browse):
+            return msgspec.structs.replace(request, database=self.database)
+        schema = request.schema or self.schema
+        return msgspec.structs.replace(request, database=self.database, schema=schema)
+
+
+_DEFAULT_TARGET = SessionTarget()
+
+
+class Connection:
+    """One source's engine, and since when."""
+
+    __slots__ = (
+        "catalog",
+        "connected_at",
+        "ended",
+        "engine",
+        "error",
+        "last_active_at",
+        "limiter",
+        "opening",
+        "source",
+        "targets",
+    )
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.engine: Engine | None = None
+        self.opening: asyncio.Task[Engine] | None = None
+        self.connected_at: float | None = None
+        self.last_active_at: float | None = None
+        self.error: str | None = None
+        self.catalog: Catalog | None = None
+        self.targets: dict[str, SessionTarget] = {}
+        self.limiter = ConcurrencyLimiter()
+        self.ended = False
+        """Whether this was a temporary source whose time is over."""
+
+    def target_of(self, actor: Actor) -> SessionTarget:
+        """Where the actor's statements run."""
+        return self.targets.get(actor.id, _DEFAULT_TARGET)
+
+    def switch(self, actor: Actor, switch: Switch) -> None:
+        """Run the actor's later statements elsewhere. Another database has schemas of its own."""
+        schema = switch.schema
+        database = switch.database or self.target_of(actor).database
+        if actor.id not in self.targets and len(self.targets) >= _MOST_PLACES:
+            del self.targets[next(iter(self.targets))]
+        self.targets[actor.id] = SessionTarget(database, schema)
+
+    def state(self, actor: Actor) -> ConnectionState:
+        """As the actor sees it, who may have switched to another database or schema."""
+        if self.engine is not None:
+            status, current = "connected", self.engine.status
+            place = self.target_of(actor)
+            if place is not _DEFAULT_TARGET:
+                current = msgspec.structs.replace(
+                    current,
+                    database=place.database or current.database,
+                    schema=place.schema or (None if place.database else current.schema),
+                )
+        else:
+            current = None
+            status = "connecting" if self.opening else "error" if self.error else "disconnected"
+        return ConnectionState(status, current, self.connected_at, self.last_active_at, self.error)
+
+
+class Connections:
+    """The directory of sources and their open engines."""
+
+    def __init__(
+        self,
+        store: SourceStore,
+        open_engine: OpenEngine,
+        ephemeral: Iterable[Source] = (),
+        dress: ApplyGlobalRules | None = None,
+    ) -> None:
+        """`dress` puts on a source, saved or not, what the settings say of all of them."""
+        self._dress = dress
+        self._store = store
+        self._open_engine = open_engine
+        self._ephemeral = tuple(ephemeral)
+        self._follow: Callable[[], ConfiguredSources | None] | None = None
+        self._generation: int | None = None
+        self._connections: dict[str, Connection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._temporary: dict[tuple[str, str], Connection] = {}
+        self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        self._ordered: tuple[Source, ...] = ()
+
+    def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
+        """Ask `changed`, before anything else, what the settings say now, if it is new."""
+        self._follow = changed
+
+    def sources(self) -> tuple[Source, ...]:
+        """Every source by name; one given for this run stands for a saved one of its name."""
+        self._refresh()
+        return self._ordered
+
+    def list_for(self, actor: Actor, session: str = "") -> tuple[SourceEntry, ...]:
+        """The sources that the actor may see, with the state of their connections; those that
+        `session` opened for itself come last."""
+        self._refresh()
+        entries = [
+            SourceEntry(source, self._connections[source.name].state(actor))
+            for source in self._ordered
+            if is_visible(actor, source)
+        ]
+        for (owner, name), connection in self._temporary.items():
+            own = owner in (session, actor.id) and name not in self._connections
+            if own and is_visible(actor, connection.source):
+                entries.append(SourceEntry(connection.source, connection.state(actor)))
+        return tuple(entries)
+
+    def visible_to(self, actor: Actor) -> tuple[Source, ...]:
+        """The sources that the actor may see, by name."""
+        self._refresh()
+        return tuple([source for source in self._ordered if is_visible(actor, source)])
+
+    def find(self, key: str | None, actor: Actor, session: str = "") -> Connection:
+        """The connection of a source by name or id; None stands for the actor's only source.
+
+        Raises: TidegateError SOURCE_UNKNOWN that names what there is.
+        """
+        self._refresh()
+        if key is not None:
+            connection = self._connections.get(key)
+            if connection is None and self._temporary:
+                # A configured source comes first: a session cannot put its own in front of it.
+                connection = self._temporary.get((session, key)) or self._temporary.get(
+                    (actor.id, key)
+                )
+            if connection is not None:
+                return connection
+        visible = [source.name for source in self._ordered if is_visible(actor, source)]
+        if key is None and len(visible) == 1:
+            return self._connections[visible[0]]
+        raise _unknown(key, visible)
+
+    async def engine(self, connection: Connection) -> Engine:
+        """The open engine, opened now if it is not.
+
+        Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
+        """
+        if connection.engine is not None:
+            return connection.engine
+        if connection.ended:  # found before its session ended
+            raise _unknown(connection.source.name, ())
+        if connection.opening is None:
+            connection.opening = asyncio.ensure_future(self._open(connection))
+        # Shielded: one caller's end must not close the door on the others who wait.
+        return await asyncio.shield(connection.opening)
+
+    def add_temporary(
+        self, source: Source, id: str, owner: str, lifetime_s: float, most: int
+    ) -> Source:
+        """Add a source that only `owner` sees, the id of a session's state or of an actor. The
+        settings for all sources apply to it. `temporary_sources.open_temporary` checks the policy.
+
+        Raises: TidegateError ARGUMENT_INVALID if the name is taken or `owner` has `most` already.
+        """
+        self._refresh()
+        if not owner:
+            raise TidegateError(Code.INTERNAL, "A temporary source needs an owner")
+        key = owner, source.name
+        own = [name for other, name in self._temporary if other == owner]
+        if source.name in self._connections or source.name in own:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"There is a source {source.name!r} already.",
+                hint="Use another name.",
+            )
+        if len(own) >= most:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"This session has {most} temporary sources, which is the most it may have.",
+                hint="Close one of them first.",
+            )
+        source = msgspec.structs.replace(source, id=id, ephemeral=True)
+        if self._dress is not None:
+            source = self._dress(source)
+        self._temporary[key] = Connection(source)
+        loop = asyncio.get_running_loop()
+        self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
+        return source
+
+    def close_temporary_of(self, owner: str) -> None:
+        """Remove what `owner` opened. Engines close in the background; `close` waits for them."""
+        for key in [key for key in self._temporary if key[0] == owner]:
+            self._end_temporary(key)
+
+    def _end_temporary(self, key: tuple[str, str]) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        connection = self._temporary.pop(key, None)
+        if connection is not None:
+            connection.ended = True
+            if connection.opening is not None:
+                connection.opening.cancel()
+            self._drop({connection})
+            connection.engine = None
+
+    async def disconnect(self, connection: Connection) -> None:
+        """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
+        engine, connection.engine, connection.catalog = connection.engine, None, None
+        if engine is None:
+            raise TidegateError(
+                Code.SOURCE_NOT_CONNECTED, f"The source {connection.source.name!r} is not connected"
+            )
+        await engine.close()
+
+    async def close(self) -> None:
+        """Close every engine."""
+        for key in list(self._temporary):
+            self._end_temporary(key)
+        for connection in set(self._connections.values()):
+            if connection.opening is not None:
+                connection.opening.cancel()
+            if connection.engine is not None:
+                engine, connection.engine = connection.engine, None
+                await engine.close()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _open(self, connection: Connection) -> Engine:
+        try:
+            engine = await self._open_engine(connection.source)
+        except TidegateError as error:
+            connection.error = error.discreet().message
+            raise
+        finally:
+            connection.opening = None
+        connection.engine = engine
+        connection.error = None
+        connection.connected_at = connection.last_active_at = time.time()
+        return engine
+
+    def _refresh(self) -> None:
+        if self._follow is not None:
+            declared = self._follow()
+            if declared is not None:
+                self._ephemeral, self._dress = declared
+                self._generation = None
+        generation = self._store.generation()
+        if generation == self._generation:
+            return
+        named = {source.name: source for source in self._store.list()}
+        named.update((source.name, source) for source in self._ephemeral)
+        if self._dress is not None:
+            named = {name: self._dress(source) for name, source in named.items()}
+        old = self._connections
+        fresh: dict[str, Connection] = {}
+        for name in sorted(named):
+            source = named[name]
+            kept = old.get(name)
+            connection = kept if kept is not None and kept.source == source else Connection(source)
+            fresh[name] = connection
+            fresh.setdefault(source.id, connection)
+        self._connections = fresh
+        self._ordered = tuple(named[name] for name in sorted(named))
+        self._generation = generation
+        self._drop(set(old.values()) - set(fresh.values()))
+
+    def _drop(self, gone: set[Connection]) -> None:
+        """Close what was removed or changed, without making the caller wait."""
+        for connection in gone:
+            if connection.engine is not None:
+                task = asyncio.ensure_future(connection.engine.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+
+def find(ctx: CallContext) -> None:
+    """Find the source that the call is about, or all that its caller may see.
+
+    Raises: TidegateError SOURCE_UNKNOWN.
+    """
+    call, connections = ctx.call, ctx.services.connections
+    if call.source is None and call.request.spans_sources:
+        ctx.sources = connections.visible_to(call.actor)
+        return
+    ctx.connection = connection = connections.find(call.source, call.actor, call.session)
+    ctx.source = connection.source
+    ctx.sources = (connection.source,)
+
+
+async def connect(ctx: CallContext) -> None:
+    """Open the source if it is closed, and find out where and as whom the request will run.
+
+    Raises: TidegateError POLICY_IDENTITY, SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
+    """
+    call, connection, request = ctx.call, ctx.connection, ctx.call.request
+    if not isinstance(request, EngineRequest):
+        raise TidegateError(Code.INTERNAL, f"{type(request).__name__} needs no engine")
+    if call.progress is not None:
+        call.progress(0.0, "Connecting")
+    ctx.identity = resolve_run_as(call.actor, ctx.source)
+    ctx.engine = connection.engine or await ctx.services.connections.engine(connection)
+    if connection.targets:
+        request = connection.target_of(call.actor).apply_to(request)
+    ctx.request = ctx.rewritten = request
+    ctx.database = request.database or ctx.engine.status.database
+
+
+def _unknown(key: str | None, visible: Sequence[str]) -> TidegateError:
+    if key is None:
+        message = "Name a source" if visible else "There is no source that you may use"
+    else:
+        key = key[:_MOST_SHOWN]
+        message = f"There is no source {key!r}"
+    near = difflib.get_close_matches(key or "", visible[:_MOST_COMPARED], 1)
+    if near:
+        hint = f"Did you mean {near[0]!r}?"
+    elif visible:
+        hint = "Sources: " + ", ".join(visible[:10]) + (", ..." if len(visible) > 10 else "")
+    else:
+        hint = "Ask the operator to add one."
+    return TidegateError(Code.SOURCE_UNKNOWN, message, hint=hint)

@@ -1,0 +1,164 @@
+"""What is known of one call, from its arrival to its reply.
+
+`Gateway.handle` makes one `CallContext` per call. Each step reads what earlier steps found out and
+adds to it. What no step has found out yet has a value that permits nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.approvals.approvals import Approvals
+from tidegate.audit.sink import Sink
+from tidegate.engines.api import Engine
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.result_cache import ResultCache
+from tidegate.history.history import History
+from tidegate.model.data_rules import DataRules
+from tidegate.model.decisions import Permit, Verdict
+from tidegate.model.requests import Browse, Call, EngineRequest
+from tidegate.model.sources import Identity, Source
+from tidegate.model.statements import Effect, Judgement
+
+if TYPE_CHECKING:
+    from tidegate.gateway.connections import Connection, Connections
+
+NO_SOURCE = Source("", "", "", "", "", access="none")
+"""The source of a call before one is found, and of a call about several."""
+UNJUDGED = Judgement(Effect.UNKNOWN, "gate.unjudged", "The call has not been judged")
+UNDECIDED = Verdict("deny", "gate.undecided", "The call has not been decided on")
+
+
+class Services(NamedTuple):
+    """What the steps use, the same for every call of one gateway.
+
+    `masking_key` gives the secret of hashed masks; `clock` gives Unix seconds.
+    """
+
+    connections: Connections
+    audit: Sink
+    history: History
+    approvals: Approvals | None
+    results: ResultCache
+    masking_key: Callable[[], str]
+    clock: Callable[[], float]
+
+
+class CallContext:
+    """One call. Each attribute names the step that sets it.
+
+    `sources` and `source` (find): what the call is about. `connection` is not set for a call
+    about several sources. `judgement` (classify, inspect), `verdict` (decide, mask).
+    `engine`, `identity`, `database` and `request` (connect): `request` says where it runs.
+    `data_rules` and `rewritten` (mask): `rewritten` is what runs. `approval` (approve) names the
+    approval in the records. `intent_recorded` (record_intent). `kind` is the word for the request
+    in the records.
+    """
+
+    __slots__ = (
+        "_began",
+        "approval",
+        "approved",
+        "call",
+        "call_id",
+        "connection",
+        "data_rules",
+        "database",
+        "dry_run",
+        "engine",
+        "identity",
+        "intent_recorded",
+        "judgement",
+        "kind",
+        "request",
+        "rewritten",
+        "services",
+        "source",
+        "sources",
+        "started_at",
+        "verdict",
+    )
+
+    connection: Connection
+    engine: Engine
+    request: EngineRequest
+    rewritten: EngineRequest
+
+    def __init__(self, services: Services, call: Call, call_id: str) -> None:
+        self.services = services
+        self.call = call
+        self.call_id = call_id
+        self.kind = ""
+        self.dry_run = False
+        self.started_at = services.clock()
+        self._began = time.perf_counter()
+        self.source = NO_SOURCE
+        self.sources: tuple[Source, ...] = ()
+        self.judgement = UNJUDGED
+        self.verdict = UNDECIDED
+        self.identity: Identity | None = None
+        self.data_rules: DataRules | None = None
+        self.database = ""
+        self.approval = ""
+        self.approved = False
+        self.intent_recorded = False
+
+    def for_dry_run(self, request: EngineRequest) -> CallContext:
+        """A context for trying `request`, with records of its own."""
+        tried = CallContext(self.services, self.call, f"{self.call_id}-dry")
+        tried.kind, tried.dry_run = "rehearse", True
+        tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
+        tried.judgement, tried.verdict = self.judgement, self.verdict
+        tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
+        tried.request = tried.rewritten = request
+        return tried
+
+    @property
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000
+
+    @property
+    def changes(self) -> bool:
+        """Whether the call could change data, as far as is known."""
+        return self.judgement.effect > Effect.READ
+
+    def permit(self, request: EngineRequest) -> Permit:
+        """A permit to run `request` on the engine. No other code makes permits.
+
+        Metadata needs a call that was not refused. All else needs a verdict of allow, or the
+        approval of a person, and an intent on record.
+        Raises: TidegateError INTERNAL if a step is missing.
+        """
+        kind = self.verdict.kind
+        if isinstance(request, Browse):
+            effect, missing = Effect.READ, kind == "deny"
+        else:
+            effect = self.judgement.effect
+            allowed = kind == "allow" or (kind == "ask" and (self.approved or self.dry_run))
+            missing = not (allowed and self.intent_recorded)
+        if missing:
+            raise TidegateError(Code.INTERNAL, "A permit was asked for before the call was allowed")
+        return Permit(
+            self.call_id,
+            self.call.actor,
+            self.source,
+            request,
+            effect,
+            request.limits,
+            self.identity,
+            self.judgement,
+        )
+
+
+def check_cancelled(ctx: CallContext) -> None:
+    """Raises: TidegateError CALL_CANCELLED if the caller has cancelled the call."""
+    if ctx.call.cancellation.cancelled:
+        raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+
+
+def report_progress(ctx: CallContext, share: float, stage: str) -> None:
+    """Tell the caller how far its call has come (0 to 1), if it wants to know."""
+    if ctx.call.progress is not None:
+        ctx.call.progress(share, stage)

@@ -1,0 +1,127 @@
+"""Runs what a call asks for, under a permit: a statement becomes a page, metadata a description."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import structs
+
+from tidegate.engines.api import Cursor, Row
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext, report_progress
+from tidegate.gateway.metadata import describe
+from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, RowBuffer
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Browse, EngineRequest, FetchMore, Query
+from tidegate.model.results import Document, Page, Truncation
+from tidegate.model.statements import Effect
+from tidegate.results.page import PageBuilder
+from tidegate.results.row_stream import RowStream
+
+
+async def run(ctx: CallContext) -> Any:
+    """Run the request in the caller's share of the source.
+
+    Raises: TidegateError, what the engine raises.
+    """
+    call, connection, request = ctx.call, ctx.connection, ctx.rewritten
+    actor_id, limiter = call.actor.id, connection.limiter
+    connection.last_active_at = ctx.started_at
+    if not limiter.try_acquire(actor_id):
+        await limiter.acquire(actor_id, request.limits.timeout_s, call.cancellation)
+    try:
+        if isinstance(request, Browse):
+            return await describe(ctx, request)
+        return await _run_statement(ctx, request)
+    finally:
+        limiter.release(actor_id)
+
+
+async def _run_statement(ctx: CallContext, request: EngineRequest) -> Page | Document:
+    report_progress(ctx, 0.2, "Executing")
+    permit = ctx.permit(request)
+    began = time.perf_counter()
+    cursor = await ctx.engine.run(permit, ctx.call.cancellation)
+    if isinstance(cursor, Document):
+        return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
+    more = None
+    try:
+        if isinstance(request, Query) and request.sink is not None:
+            sink = RowStream(cursor.columns, permit.limits, request.sink)
+            await sink.read(cursor)
+        else:
+            cells = request.cells if isinstance(request, Query) else "json"
+            sink = PageBuilder(cursor.columns, permit.limits, cells)
+            await cursor.fetch_into(sink)
+        report_progress(ctx, 0.8, "Formatting result")
+        if isinstance(sink, PageBuilder) and isinstance(request, Query) and request.keep_rest:
+            more = await _keep_rest(ctx, permit, request, cursor, sink)
+        if permit.effect > Effect.READ:
+            # A change is committed only when all the rows that it returns have been read.
+            await cursor.fetch_into(_Discard())
+    finally:
+        await cursor.close()
+    elapsed_ms = (time.perf_counter() - began) * 1000
+    page = sink.page(affected=cursor.affected, elapsed_ms=elapsed_ms)
+    return page if more is None else structs.replace(page, more=more)
+
+
+def _bounded(document: Document, permit: Permit, elapsed_ms: float) -> Document:
+    """The document, if it is within the limit: a tree cannot be cut as rows can."""
+    size, most = len(document.json), permit.limits.max_bytes
+    if size <= most:
+        return structs.replace(document, elapsed_ms=elapsed_ms)
+    done = " The change took effect." if permit.effect > Effect.READ else ""
+    raise TidegateError(
+        Code.LIMIT_BYTES,
+        f"The result has {size} bytes, and the limit is {most}.{done}",
+        hint="Ask for a smaller part of it.",
+    )
+
+
+async def fetch_more(ctx: CallContext) -> Page:
+    """Show more of a result that was read under a permit of its own.
+
+    Raises: TidegateError RESULT_GONE, also once the source's settings are no longer those that
+    it was read under.
+    """
+    request, results = ctx.call.request, ctx.services.results
+    if not isinstance(request, FetchMore):
+        raise TypeError(type(request).__name__)
+    cached = results.take(request.handle, ctx.call.actor.id, ctx.source)
+    builder = PageBuilder(cached.columns, cached.limits(request.max_rows), cached.query.cells)
+    while wanted := builder.remaining:
+        builder.write(cached.take(wanted))
+    cached.put_back(builder.rest)
+    more = None if cached.is_empty else results.put(cached)
+    page = builder.page(more=more)
+    if more is None and not cached.complete:
+        cut = Truncation("rows", MAX_KEPT_ROWS, page.row_count)
+        page = structs.replace(page, truncations=(*page.truncations, cut))
+    return page
+
+
+async def _keep_rest(
+    ctx: CallContext, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
+) -> str | None:
+    """Read on, within bounds, and keep what was not shown. None if everything was shown."""
+    if not builder.rest:
+        return None
+    rest = RowBuffer(request, builder.rest)
+    await cursor.fetch_into(rest)
+    if not rest.chunks:
+        return None
+    cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest)
+    return ctx.services.results.put(cached)
+
+
+class _Discard:
+    """Takes rows that are not shown (`engines.api.RowCollector`)."""
+
+    remaining = 128
+
+    def write(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            self.remaining = 0

@@ -1,0 +1,138 @@
+"""The pipeline that every request passes, from whatever edge and tool it comes.
+
+Read `Gateway.handle` and `_answer` from top to bottom: each line is a step, and each step is a
+function of the `CallContext` in a module of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.audit.sink import Sink
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.approval import answer_approval, approve
+from tidegate.gateway.classification import classify, inspect
+from tidegate.gateway.connections import Connections, connect, find
+from tidegate.gateway.context import CallContext, Services, check_cancelled, report_progress
+from tidegate.gateway.decision import decide
+from tidegate.gateway.execution import run
+from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
+from tidegate.gateway.masking import mask
+from tidegate.gateway.preview import explain_call
+from tidegate.gateway.recorder import (
+    add_to_history,
+    record_failure,
+    record_intent,
+    record_outcome,
+)
+from tidegate.gateway.result_cache import ResultCache
+from tidegate.history.history import History
+from tidegate.model.replies import Reply
+from tidegate.model.requests import Call, EngineRequest, Request
+from tidegate.model.statements import Judgement
+from tidegate.policy.explanation import Explanation
+
+
+class Gateway:
+    """The gate. `handlers` answer, by class of request, what needs no engine. `masking_key` gives
+    the key of masks that hash, which should outlive the process; without it the hashes change
+    when the process starts again."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        audit: Sink,
+        history: History,
+        *,
+        approvals: Approvals | None = None,
+        handlers: Mapping[type[Request], RequestHandler] | None = None,
+        masking_key: Callable[[], str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        key = lru_cache(maxsize=1)(masking_key or _random_key)
+        self._services = Services(connections, audit, history, approvals, ResultCache(), key, clock)
+        self._handlers = HANDLERS | {
+            request: from_records(answer) for request, answer in (handlers or {}).items()
+        }
+        self._calls = 0
+        self._run_id = f"{int(clock()):x}{os.urandom(4).hex()}"
+
+    async def handle(self, call: Call) -> Reply:
+        """Answer one call. Raises: TidegateError, for every call that is refused or fails."""
+        self._calls += 1
+        ctx = CallContext(self._services, call, f"{self._run_id}-{self._calls:x}")
+        try:
+            return Reply(await self._answer(ctx), ctx.call_id)
+        except TidegateError as error:
+            record_failure(ctx, error)
+            if call.actor.kind == "agent":
+                raise error.discreet() from None
+            raise
+        except asyncio.CancelledError:
+            record_failure(ctx, TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
+            raise
+        except BaseException as fault:
+            record_failure(ctx, TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
+            raise
+
+    async def _answer(self, ctx: CallContext) -> Any:
+        find(ctx)
+        classify(ctx)
+        decide(ctx)
+        handler = None
+        if isinstance(ctx.call.request, EngineRequest):
+            await connect(ctx)
+            await mask(ctx)
+            await inspect(ctx)
+        else:
+            handler = self._handler(ctx)
+        if ctx.verdict.kind == "ask":
+            await approve(ctx)
+        if handler is None or ctx.changes:
+            check_cancelled(ctx)
+            await record_intent(ctx)
+        payload = await (run(ctx) if handler is None else handler(ctx))
+        await record_outcome(ctx, payload)
+        add_to_history(ctx, payload)
+        if handler is None:
+            report_progress(ctx, 1.0, "Done")
+        return payload
+
+    def _handler(self, ctx: CallContext) -> Handler:
+        request = type(ctx.call.request)
+        handler = self._handlers.get(request)
+        if handler is None:
+            raise TidegateError(
+                Code.UNSUPPORTED, f"This server has no handler for {request.__name__} requests"
+            )
+        return handler
+
+    async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Record the answer of a person whom the caller's own client asked.
+
+        Raises: TidegateError APPROVAL_NEEDED if such an answer does not count for this source.
+        """
+        await answer_approval(self._services, needed, call, allow)
+
+    def end_session(self, session: str) -> None:
+        """Close the temporary sources of a session that has ended."""
+        self._services.connections.close_temporary_of(session)
+
+    async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say to a call, and why. Runs nothing and records nothing.
+
+        Raises: TidegateError SOURCE_UNKNOWN, POLICY_IDENTITY, and what opening the source raises.
+        """
+        ctx = CallContext(self._services, call, "explain")
+        explanation = await explain_call(ctx)
+        return ctx.judgement, explanation
+
+
+def _random_key() -> str:
+    return os.urandom(32).hex()

@@ -1,0 +1,37 @@
+"""Rewrites a request so that masked columns, filtered rows and unlisted tables stay hidden."""
+
+from __future__ import annotations
+
+from tidegate.engines.registry import language_of
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext
+from tidegate.gateway.metadata import check_home_database, read_catalog
+from tidegate.model.requests import Browse
+from tidegate.policy.data_rules import rules_for, verdict_of
+
+
+async def mask(ctx: CallContext) -> None:
+    """Find the rules that hide data from the caller, and rewrite the request under them.
+
+    This comes before the database is asked for its opinion, which could tell of hidden data.
+    Raises: TidegateError POLICY_MASKED, POLICY_TABLE, and what reading the catalog raises.
+    """
+    request, source = ctx.request, ctx.source
+    ctx.data_rules = rules = rules_for(ctx.call.actor, source)
+    if rules is None or isinstance(request, Browse):
+        return
+    try:
+        check_home_database(ctx, rules, request.database)
+        catalog, key = await read_catalog(ctx), ctx.services.masking_key()
+        rewritten = language_of(source).rewrite(request, source, rules, catalog, key)
+        if rewritten is None:
+            raise TidegateError(
+                Code.POLICY_MASKED,
+                "Some of this source is hidden from this caller, and a request of the kind"
+                f" {request.kind!r} cannot be limited to the rest of it",
+                details={"rule": "source.shield"},
+            )
+    except TidegateError as refusal:
+        ctx.verdict = verdict_of(refusal)
+        raise
+    ctx.rewritten = rewritten

@@ -1,0 +1,79 @@
+"""Reads metadata, and shows of it what the caller may see."""
+
+from __future__ import annotations
+
+from tidegate.engines.registry import language_of
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext
+from tidegate.model.data_rules import DataRules
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog, Ddl, Description
+from tidegate.policy.data_rules import filter_metadata
+from tidegate.sql.masking.table_allowlist import RULE, table_refused
+
+
+async def describe(ctx: CallContext, request: Browse) -> Description:
+    """The metadata that `request` asks for, as the caller may see it.
+
+    Raises: TidegateError POLICY_TABLE, and what the engine raises.
+    """
+    rules, schema = ctx.data_rules, ctx.connection.target_of(ctx.call.actor).schema
+    if rules is None or rules.only is None:
+        return filter_metadata(await _read(ctx, request), rules, schema)
+    check_home_database(ctx, rules, request.database)
+    catalog = await read_catalog(ctx)
+    if request.table is not None or request.aspect == "ddl":
+        visible = filter_metadata(catalog, rules, schema)
+        place = (request.schema or catalog.default_schema, request.table)
+        tables = visible.tables if isinstance(visible, Catalog) else ()
+        table = next((each for each in tables if (each.schema, each.name) == place), None)
+        if table is None:
+            raise table_refused(request.table or "")
+        if request.aspect == "ddl":
+            text = language_of(ctx.source).ddl(table, ctx.source)
+            if text is None:
+                raise table_refused(request.table or "")
+            return Ddl(text)
+    return filter_metadata(await _read(ctx, request), rules, schema, catalog)
+
+
+async def read_catalog(ctx: CallContext) -> Catalog:
+    """The whole catalog of the database in which the call runs.
+
+    Raises: TidegateError, what the engine raises.
+    """
+    catalog = await _read(ctx, Browse("catalog", database=ctx.request.database))
+    if not isinstance(catalog, Catalog):
+        raise TidegateError(Code.INTERNAL, f"The engine {ctx.source.engine!r} gave no catalog")
+    return catalog
+
+
+def check_home_database(ctx: CallContext, rules: DataRules, database: str | None) -> None:
+    """Raises: TidegateError POLICY_TABLE if the caller may use listed tables only, and `database`
+    is not the one that its list is about."""
+    if rules.only is not None and database not in (None, ctx.engine.status.database):
+        raise TidegateError(
+            Code.POLICY_TABLE,
+            "This token may use listed tables of the source's own database only",
+            hint="Leave out the name of the database.",
+            details={"rule": RULE},
+        )
+
+
+async def _read(ctx: CallContext, request: Browse) -> Description:
+    """Ask the engine. The catalog of the source's own database is kept until it changes."""
+    permit = ctx.permit(request)
+    if request.aspect != "catalog" or request.database is not None or request.table is not None:
+        return await _ask(ctx, permit)
+    connection = ctx.connection
+    kept = connection.catalog
+    if kept is not None and kept.version == await ctx.engine.schema_version():
+        return kept
+    description = await _ask(ctx, permit)
+    connection.catalog = description if isinstance(description, Catalog) else None
+    return description
+
+
+async def _ask(ctx: CallContext, permit: Permit) -> Description:
+    return await ctx.engine.describe(permit, ctx.call.cancellation)

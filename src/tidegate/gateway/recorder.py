@@ -1,0 +1,184 @@
+"""Records a call: its intent, then its outcome or its refusal, and its place in the history.
+
+What could change data is on record before it runs. A read is on record before its reply leaves;
+if it cannot be recorded, there is no reply. Where the operator tolerates missing records
+(`audit.failure_mode`) the call goes on, and the log counts what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from tidegate.audit.event import Event
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import UNDECIDED, UNJUDGED, CallContext
+from tidegate.model.requests import Query
+from tidegate.model.results import Page
+from tidegate.store.api import HistoryEntry
+
+
+async def record_intent(ctx: CallContext) -> None:
+    """Record that the call may run, and wait until that is durable if it could change data.
+
+    A read needs an intent only while the log fails: its outcome could then not be recorded.
+    Raises: TidegateError AUDIT_UNAVAILABLE, and then the call must not run.
+    """
+    audit = ctx.services.audit
+    if ctx.changes:
+        try:
+            await audit.durable(_append(ctx, "intent"))
+        except TidegateError as error:
+            _tolerate_missing(ctx, error, changes=True)
+    elif audit.failing and not audit.tolerates(changes=False):
+        _append(ctx, "intent")
+    ctx.intent_recorded = True
+
+
+async def record_outcome(ctx: CallContext, payload: Any) -> None:
+    """Record that the call succeeded, and wait until that is durable if data may have changed.
+
+    Raises: TidegateError AUDIT_UNAVAILABLE for a read, and then the reply must not leave;
+    AUDIT_OUTCOME for what may have changed data: it ran, and its record follows.
+    """
+    if isinstance(payload, Page):
+        event = _event(
+            ctx,
+            "outcome",
+            rows=payload.row_count or payload.affected,
+            size=len(payload.rows),
+            elapsed_ms=payload.elapsed_ms,
+        )
+    else:
+        event = _event(ctx, "outcome", rows=_rows_of(payload), elapsed_ms=ctx.elapsed_ms)
+    audit = ctx.services.audit
+    try:
+        sequence = audit.append(event)
+        if ctx.changes:
+            await audit.durable(sequence)
+    except TidegateError as error:
+        if not ctx.changes or audit.tolerates(changes=True):
+            _tolerate_missing(ctx, error, changes=ctx.changes)
+        else:
+            audit.append_later(event)
+            raise _unrecorded("The call ran", error) from error
+
+
+def record_failure(ctx: CallContext, error: TidegateError) -> None:
+    """Record a refusal or, if the call was permitted, how it failed.
+
+    Raises: TidegateError AUDIT_UNAVAILABLE or, if the call may have changed data, AUDIT_OUTCOME;
+    that is then the answer.
+    """
+    ran = ctx.intent_recorded
+    if error.code is Code.AUDIT_OUTCOME:
+        return  # its event follows when the log can be written
+    event = _event(
+        ctx,
+        "outcome" if ran else "refusal",
+        code=error.code.value,
+        error=error.message,
+        elapsed_ms=ctx.elapsed_ms,
+    )
+    audit = ctx.services.audit
+    changes = ran and ctx.changes
+    try:
+        audit.append(event)
+    except TidegateError as fault:
+        # A call that was refused has changed nothing.
+        if not changes or audit.tolerates(changes=True):
+            _tolerate_missing(ctx, fault, changes=changes)
+        else:
+            audit.append_later(event)
+            raise _unrecorded(f"The call ended with {error.code.value}", fault) from error
+    if ran:
+        _add_to_history(ctx, 0, ctx.elapsed_ms, error.message)
+
+
+def add_to_history(ctx: CallContext, payload: Any) -> None:
+    """Add a statement that ran to the history."""
+    if isinstance(payload, Page):
+        _add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms, "")
+
+
+def _tolerate_missing(ctx: CallContext, error: TidegateError, *, changes: bool) -> None:
+    """Count an event that could not be written. Raises: `error`, if that is not tolerated."""
+    if not ctx.services.audit.tolerates(changes=changes):
+        raise error
+    ctx.services.audit.count_missed()
+
+
+def _unrecorded(what: str, fault: TidegateError) -> TidegateError:
+    return TidegateError(
+        Code.AUDIT_OUTCOME, f"{what}, and this could not be put on record. {fault.message}"
+    )
+
+
+def _append(ctx: CallContext, phase: Literal["intent"]) -> int:
+    return ctx.services.audit.append(_event(ctx, phase))
+
+
+def _event(
+    ctx: CallContext,
+    phase: Literal["intent", "outcome", "refusal"],
+    *,
+    rows: int | None = None,
+    size: int | None = None,
+    elapsed_ms: float | None = None,
+    code: str = "",
+    error: str = "",
+) -> Event:
+    call, source, judgement, verdict = ctx.call, ctx.source, ctx.judgement, ctx.verdict
+    request = call.request
+    return Event(
+        call_id=ctx.call_id,
+        phase=phase,
+        actor=call.actor.id,
+        actor_name=call.actor.name,
+        client=call.client,
+        surface=call.surface,
+        tool=call.tool,
+        source=source.name or call.source or "",
+        request=ctx.kind or request.kind,
+        effect=judgement.effect.label if judgement is not UNJUDGED else "",
+        verdict=verdict.kind if verdict is not UNDECIDED else "",
+        rule=verdict.rule if verdict is not UNDECIDED else "",
+        code=code,
+        statement=request.recorded_text(),
+        dialect=source.dialect,
+        rows=rows,
+        bytes=size,
+        elapsed_ms=elapsed_ms,
+        error=error,
+        approval=ctx.approval,
+        statement_class=getattr(judgement, "verb", ""),
+    )
+
+
+def _rows_of(payload: Any) -> int | None:
+    """How many entries a reply that is no page has; None if it does not say."""
+    if isinstance(payload, tuple):
+        return len(cast("tuple[object, ...]", payload))
+    return getattr(payload, "row_count", None)
+
+
+def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str) -> None:
+    call, source = ctx.call, ctx.source
+    request = call.request
+    if ctx.dry_run or not isinstance(request, Query):
+        return
+    ctx.services.history.add(
+        HistoryEntry(
+            text=request.statement.text,
+            source=source.name,
+            at=ctx.started_at,
+            actor=call.actor.id,
+            surface=call.surface,
+            tool=call.tool,
+            database=request.database or ctx.database,
+            dialect=source.dialect,
+            elapsed_ms=elapsed_ms,
+            row_count=rows,
+            success=not error,
+            error=error,
+        )
+    )

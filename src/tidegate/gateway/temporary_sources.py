@@ -1,0 +1,108 @@
+"""Opens sources at run time that last as long as the session that asked for them.
+
+The rule `source.temporary` decides by the settings: a temporary source is on a host, or in a
+directory, that the operator has listed. Nothing is listed by default. The URL comes from a caller,
+so it may hold no reference to a secret of ours, no way around the list (a second host, a socket,
+an SSH tunnel), and the source is read-only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from urllib.parse import parse_qsl
+
+from tidegate.config.sources import SourceSettings, TemporarySourceSettings
+from tidegate.engines.common.url import parse_file_url
+from tidegate.engines.registry import find
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.connections import Connections
+from tidegate.model.requests import Call, OpenTemporary
+from tidegate.model.sources import Source
+from tidegate.sql import dialects
+
+RULE = "source.temporary"
+HARMLESS_OPTIONS = frozenset({"sslmode", "connect_timeout"})
+"""Options of a server's URL that cannot lead to another server or read a file of ours."""
+
+_HOST = re.compile(
+    r"[a-z][\w+.-]*://(?:[^/?#@\[\]\s]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(?:[/?]|\Z)",
+    re.IGNORECASE,
+)
+
+
+class TemporarySources:
+    """Answers `OpenTemporary` requests by the settings."""
+
+    def __init__(self, connections: Connections, settings: TemporarySourceSettings) -> None:
+        self._connections = connections
+        self._settings = settings
+
+    async def open(self, call: Call, _: tuple[Source, ...]) -> Source:
+        """The source that was opened. Raises: as `open_temporary`."""
+        request = call.request
+        if not isinstance(request, OpenTemporary):
+            raise TypeError(type(request).__name__)
+        owner = call.session or call.actor.id
+        return open_temporary(self._connections, request.name, request.url, owner, self._settings)
+
+
+def open_temporary(
+    connections: Connections,
+    name: str,
+    url: str,
+    owner: str,
+    settings: TemporarySourceSettings,
+) -> Source:
+    """Add a source that only `owner` (the id of a session's state, or of an actor) sees.
+
+    It is gone with `Connections.close_temporary_of(owner)`, at the latest after
+    `settings.lifetime_s` seconds. The engine is opened by the first call on it.
+    Raises: TidegateError POLICY_DENIED by the rule `source.temporary`, ARGUMENT_INVALID if the name
+    is taken or the owner has too many; SOURCE_URL, SOURCE_UNREACHABLE, CONFIG_INVALID as for any
+    source.
+    """
+    check_allowed(url, settings)
+    source = source_from_settings(SourceSettings(name=name, url=url))
+    unique = str(uuid.uuid4())
+    return connections.add_temporary(source, unique, owner, settings.lifetime_s, settings.per_owner)
+
+
+def check_allowed(url: str, settings: TemporarySourceSettings) -> None:
+    """Apply the rule `source.temporary`. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
+    entry = find(url)
+    if "$" in url:
+        raise _denied("A temporary source cannot use a secret of the server.")
+    if dialects.find(entry.dialect_of(url)).in_files:
+        path = parse_file_url(url.partition("?")[0], ()).path
+        if "?" in url or path is None or not _is_within(path, settings.directories):
+            raise _denied("The file is in no directory that the operator has listed.")
+        return
+    found = _HOST.match(url)
+    if found is None:
+        raise _denied("The URL names no host that could be checked.")
+    options = parse_qsl(url.partition("?")[2], keep_blank_values=True)
+    unfit = [option for option, _ in options if option not in HARMLESS_OPTIONS]
+    if unfit:
+        raise _denied(f"The URL has the option {unfit[0][:80]!r}, which could lead elsewhere.")
+    host, port = found[1].lower(), found[2] or str(entry.port or "")
+    if not {host, f"{host}:{port}"} & {allowed.lower() for allowed in settings.hosts}:
+        raise _denied(f"The host {host[:80]!r} is not on the operator's list.")
+
+
+def _is_within(path: str, directories: tuple[str, ...]) -> bool:
+    real = os.path.realpath(path)
+    return any(
+        os.path.commonpath([real, root]) == root for root in map(os.path.realpath, directories)
+    )
+
+
+def _denied(reason: str) -> TidegateError:
+    return TidegateError(
+        Code.POLICY_DENIED,
+        reason,
+        hint="Ask the operator to list it under `temporary_sources`, or to add the source.",
+        details={"rule": RULE},
+    )

@@ -1,0 +1,90 @@
+"""The door: who a caller over HTTP is, and what happens to those who are turned away.
+
+Decides between the kinds of credential and counts failures by address. What a caller may do is
+the policy's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
+from tidegate.identity.bridge_tokens import BridgeTokens
+from tidegate.identity.lockout import Lockout
+from tidegate.identity.tokens import PREFIX, Tokens
+from tidegate.model.actors import Actor
+
+Tell = Callable[[str, Mapping[str, str]], None]
+"""Puts on record what callers without a token can cause: (name, details). Never raises."""
+
+_TURNED_AWAY = frozenset({Code.AUTH_INVALID, Code.AUTH_EXPIRED})
+
+
+class Verifier(Protocol):
+    """Knows the bearer tokens of an authorization server (`identity.oauth.OAuth`)."""
+
+    def known(self, bearer: str) -> Actor | None:
+        """The actor, if this very token was verified before and still holds."""
+        ...
+
+    async def verify(self, bearer: str) -> Actor:
+        """Raises: TidegateError AUTH_*, POLICY_SCOPE."""
+        ...
+
+
+class Authenticator:
+    """Authenticates holders of our tokens or, with a `verifier`, of the authorization server."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        tell: Tell,
+        *,
+        verifier: Verifier | None = None,
+        bridge: BridgeTokens | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tokens = tokens
+        self._tell = tell
+        self._verifier = verifier
+        self._bridge = bridge
+        self._clock = clock
+        self._lockout = Lockout()
+
+    def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
+        """The actor behind a bearer token; awaitable if keys must be fetched for it first.
+
+        Raises: TidegateError AUTH_*, POLICY_SCOPE, STATE_FAILED.
+        """
+        if bearer is None:
+            raise TidegateError(Code.AUTH_MISSING, "This server needs a token")
+        if self._verifier is not None and not bearer.startswith(PREFIX):
+            return self._verifier.known(bearer) or self._verify(self._verifier, bearer, address)
+        try:
+            if self._bridge is not None and bearer.startswith(BRIDGE_PREFIX):
+                return self._bridge.verify(bearer, address)
+            return self._tokens.verify(bearer)
+        except TidegateError as error:
+            self._reject(error, address)
+            raise
+
+    async def _verify(self, verifier: Verifier, bearer: str, address: str) -> Actor:
+        try:
+            return await verifier.verify(bearer)
+        except TidegateError as error:
+            self._reject(error, address)
+            raise
+
+    def _reject(self, error: TidegateError, address: str) -> None:
+        """Count a failed attempt. Raises: TidegateError AUTH_LOCKED_OUT instead of the other."""
+        if error.code not in _TURNED_AWAY:
+            return
+        now = self._clock()
+        # Who holds a token is let in: behind one address may be many, and one of them stale.
+        self._lockout.check(address, now)
+        self._tell("login.failed", {"address": address, "code": error.code.value})
+        if self._lockout.failed(address, now):
+            self._tell("login.locked_out", {"address": address})

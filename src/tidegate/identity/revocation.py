@@ -1,0 +1,72 @@
+"""Ends the sessions of tokens that were revoked or have expired.
+
+Another process may have revoked a token, so the state is checked four times a second; a check costs
+microseconds while nothing has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
+
+from tidegate.errors import TidegateError
+from tidegate.identity.tokens import Tokens
+from tidegate.model.actors import Actor
+
+LOOK_S = 0.25
+
+
+class SessionOwner(Protocol):
+    """The sessions, streams and running calls of an edge (`edges.edge.Edge.sessions`)."""
+
+    def actors(self) -> Iterable[Actor]:
+        """Their actors; one may come more than once."""
+        ...
+
+    def end_actors(self, ids: Collection[str], reason: str) -> None:
+        """End all that belongs to these actors."""
+        ...
+
+    def end_expired(self, now: float, reason: str) -> None:
+        """End the calls and streams whose actor's token has expired."""
+        ...
+
+
+class RevocationWatcher:
+    """Closes the sessions in `owners` whose token was revoked or has expired."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        owners: Collection[SessionOwner],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tokens = tokens
+        self._owners = owners
+        self._clock = clock
+        self._generation = -1
+
+    async def run(self, look_s: float = LOOK_S) -> None:
+        """Check until cancelled."""
+        while True:
+            await asyncio.sleep(look_s)
+            self.check()
+
+    def check(self) -> None:
+        """End the sessions of tokens that are no longer valid. A store that cannot be read is
+        checked again later; until then it refuses every new call by itself."""
+        try:
+            generation = self._tokens.generation()
+            if generation != self._generation:
+                ids = {actor.id for owner in self._owners for actor in owner.actors()}
+                revoked = self._tokens.revoked(ids)
+                if revoked:
+                    for owner in self._owners:
+                        owner.end_actors(revoked, "the token was revoked")
+                self._generation = generation
+        except TidegateError:
+            pass
+        for owner in self._owners:
+            owner.end_expired(self._clock(), "the token has expired")

@@ -1,0 +1,43 @@
+"""Who calls, and what they may do at most. Frozen; imports nothing of ours."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+
+class Scope(Enum):
+    """What a token may do at most; compare with `covers`."""
+
+    READ_ONLY = "readOnly"
+    READ_WRITE = "readWrite"
+    FULL_ACCESS = "fullAccess"
+
+    def covers(self, needed: Scope) -> bool:
+        """True if a holder of this scope may do what needs `needed`."""
+        return _SCOPE_RANK[self] >= _SCOPE_RANK[needed]
+
+
+_SCOPE_RANK = {Scope.READ_ONLY: 0, Scope.READ_WRITE: 1, Scope.FULL_ACCESS: 2}
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """The caller: the holder of a token, the local operator, or an anonymous caller.
+
+    `sources` and `tags` are the allowlist: a source is on it if its name is listed or it carries
+    one of the tags; both None means every source (`policy.allowlist.admits`).
+    `tables` are those that it may use there, as `table`, `schema.table` or, of one source alone,
+    `source:table`; None means all (`policy.shields`).
+    `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
+    """
+
+    id: str
+    name: str
+    scope: Scope
+    sources: frozenset[str] | None = None
+    kind: Literal["agent", "human"] = "agent"
+    expires_at: float | None = None
+    tags: frozenset[str] | None = None
+    tables: frozenset[str] | None = None

@@ -1,0 +1,41 @@
+"""The decision on a call, and the proof of it that engines ask for. Frozen."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tidegate.model.actors import Actor
+from tidegate.model.requests import EngineRequest
+from tidegate.model.results import Limits
+from tidegate.model.sources import Identity, Source
+from tidegate.model.statements import Effect, Judgement
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The decision on a call: only `allow` leads to a permit."""
+
+    kind: Literal["allow", "ask", "confirm", "deny"]
+    rule: str
+    reason: str
+    code: str | None = None
+    hint: str | None = None
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """Proof that a verdict was allow and that the intent is on record.
+
+    Made by `gateway.context` only. An engine accepts nothing else. With an `identity` the engine
+    runs as that, or not at all. `judgement` is that of the request as the caller sent it; the
+    statement to run may have been rewritten since.
+    """
+
+    call_id: str
+    actor: Actor
+    source: Source
+    request: EngineRequest
+    effect: Effect
+    limits: Limits
+    identity: Identity | None = None
+    judgement: Judgement | None = None

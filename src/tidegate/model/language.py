@@ -1,0 +1,50 @@
+"""A language: how the texts for one kind of source are judged and rewritten."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tidegate.model.data_rules import DataRules
+from tidegate.model.requests import EngineRequest, Request
+from tidegate.model.schema import Catalog, Table
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement
+
+
+class Language(Protocol):
+    """The language of a source. An engine's registry entry names the module that defines it as
+    `LANGUAGE`.
+
+    A language derives from this class. The defaults are those of a language that cannot hide
+    parts of a source: then every request of a caller from whom something is hidden is refused.
+    Methods are pure: they read no database, no file and no clock.
+    """
+
+    def classify(self, request: Request, source: Source) -> Judgement:
+        """What the request would do, as far as its text tells.
+
+        Called for requests that have no judgement of their own. Raises nothing: a request that
+        cannot be read has the effect UNKNOWN, which is refused.
+        """
+        ...
+
+    def rewrite(
+        self,
+        request: EngineRequest,
+        source: Source,
+        rules: DataRules,
+        catalog: Catalog,
+        key: str,
+    ) -> EngineRequest | None:
+        """The request changed so that it shows nothing that `rules` hide.
+
+        `catalog` is the whole catalog of the database, `key` (letters and digits) the secret of
+        hashed masks. None means that this language cannot do it: the request is refused.
+        Raises: TidegateError POLICY_MASKED, POLICY_TABLE.
+        """
+        return None
+
+    def ddl(self, table: Table, source: Source) -> str | None:
+        """A definition of `table` that names only what `table` holds, for callers who may not see
+        the database's own. None if the language has no definitions."""
+        return None

@@ -1,0 +1,66 @@
+"""What the gate answers: the reply, and what it carries for each request. Frozen."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tidegate.model.schema import Status
+from tidegate.model.sources import Source
+
+
+class ConnectionState(msgspec.Struct, frozen=True):
+    """Where a source's connection stands; times are Unix seconds, None while never connected."""
+
+    status: Literal["connected", "connecting", "disconnected", "error"]
+    current: Status | None = None
+    connected_at: float | None = None
+    last_active_at: float | None = None
+    error: str | None = None
+
+
+class SourceEntry(msgspec.Struct, frozen=True):
+    """One line of a source listing, as the actor may see it."""
+
+    source: Source
+    state: ConnectionState
+
+
+class HistoryEntry(msgspec.Struct, frozen=True):
+    """A statement that was run. `at` is in Unix seconds; `id` is given by the store.
+
+    `text` and `error` hold no secrets: `History.add` sees to it.
+    """
+
+    text: str
+    source: str
+    at: float
+    actor: str = ""
+    surface: str = ""
+    tool: str = ""
+    database: str = ""
+    dialect: str = ""
+    elapsed_ms: float = 0.0
+    row_count: int = 0
+    success: bool = True
+    error: str = ""
+    id: int = 0
+
+
+class HistoryFound(msgspec.Struct, frozen=True):
+    """What a search of the history found, newest first."""
+
+    entries: tuple[HistoryEntry, ...]
+
+    @property
+    def row_count(self) -> int:
+        return len(self.entries)
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
+    the surface renders it in its product's shape."""
+
+    payload: Any
+    call_id: str = ""

@@ -1,0 +1,238 @@
+"""Requests to the gate, and the call that carries one. Frozen.
+
+A surface translates its arguments into a request. The set of requests is open: a package that
+answers requests of its own defines them as subclasses of `Request` and registers their handlers
+with the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.results import Limits, RowSink
+from tidegate.model.statements import Effect, Judgement, Statement
+
+
+def metadata(name: str, reason: str) -> Judgement:
+    """The judgement of a request that reads no data and needs no approval; `name` makes its rule
+    `request.NAME`."""
+    return Judgement(Effect.READ, f"request.{name}", reason, metadata=True)
+
+
+METADATA = metadata("metadata", "reads names, not data")
+
+
+class Request(msgspec.Struct, frozen=True):
+    """The base of all requests.
+
+    `kind` is the word for it in the records. `judgement` says what it does; None means that the
+    source's language judges it. `spans_sources`: without a source the request is about all
+    sources that its caller may see, and otherwise about the only one.
+    """
+
+    kind: ClassVar[str] = "other"
+    judgement: ClassVar[Judgement | None] = None
+    spans_sources: ClassVar[bool] = False
+
+    def recorded_text(self) -> str | None:
+        """The text for the records; None if the request has none."""
+        return None
+
+    def shown_statement(self) -> Statement:
+        """What a person is asked to approve."""
+        return Statement(self.kind)
+
+
+class Query(Request, frozen=True):
+    """Run a statement. `cells` says how values are rendered: JSON values or text (or null).
+
+    With a `sink` the rows go there and the page has none. Without `database` and `schema` it
+    runs where the caller switched to, or else where the source's URL says.
+    """
+
+    kind: ClassVar[str] = "query"
+
+    statement: Statement
+    limits: Limits = Limits()
+    cells: Literal["json", "text"] = "json"
+    database: str | None = None
+    schema: str | None = None
+    keep_rest: bool = False
+    sink: RowSink | None = None
+
+    def recorded_text(self) -> str | None:
+        return self.statement.text
+
+    def shown_statement(self) -> Statement:
+        return self.statement
+
+
+class Explain(Request, frozen=True):
+    """Show how the database would run a statement, without running it. `database` and `schema` are
+    those of `Query`."""
+
+    kind: ClassVar[str] = "explain"
+
+    statement: Statement
+    limits: Limits = Limits()
+    database: str | None = None
+    schema: str | None = None
+
+    def recorded_text(self) -> str | None:
+        return self.statement.text
+
+    def shown_statement(self) -> Statement:
+        # Approval to see the plan of a change is no approval of the change.
+        return Statement(f"EXPLAIN {self.statement.text}", self.statement.params)
+
+
+class Browse(Request, frozen=True):
+    """Read metadata. `aspect` says which; `table` and `schema` narrow it where that makes sense."""
+
+    kind: ClassVar[str] = "browse"
+    judgement: ClassVar[Judgement | None] = METADATA
+
+    aspect: Literal["catalog", "ddl", "counts", "status", "databases"]
+    schema: str | None = None
+    table: str | None = None
+    database: str | None = None
+    limits: Limits = Limits()
+
+
+class Operation(Request, frozen=True):
+    """Ask the engine for something that is not a statement of its language.
+
+    `name` and `arguments` (a mapping of plain values) are the engine's own. `text` is what a
+    person and the records are shown of it.
+    """
+
+    kind: ClassVar[str] = "operation"
+
+    name: str
+    arguments: dict[str, Any] = {}
+    text: str = ""
+    limits: Limits = Limits()
+    database: str | None = None
+    schema: str | None = None
+
+    def recorded_text(self) -> str | None:
+        return self.text or self.name
+
+    def shown_statement(self) -> Statement:
+        return Statement(self.text or self.name, (self.name, self.arguments))
+
+
+EngineRequest = Query | Explain | Browse | Operation
+"""What an engine answers, under a permit. The gate answers all other requests by itself."""
+
+
+class ShowStatus(Request, frozen=True):
+    """Show the state of the source's connection. Opens nothing."""
+
+    kind: ClassVar[str] = "browse"
+    judgement: ClassVar[Judgement | None] = METADATA
+
+
+class FetchMore(Request, frozen=True):
+    """Fetch the next page of the result that is kept under `handle`."""
+
+    kind: ClassVar[str] = "more"
+    judgement: ClassVar[Judgement | None] = metadata("more", "shows rows that were read before")
+
+    handle: str
+    max_rows: int
+
+
+class ListSources(Request, frozen=True):
+    """List the sources that the actor may see."""
+
+    kind: ClassVar[str] = "list"
+    judgement: ClassVar[Judgement | None] = METADATA
+    spans_sources: ClassVar[bool] = True
+
+
+class OpenTemporary(Request, frozen=True):
+    """Open a source that only the caller's session sees, and that ends with it. A call without a
+    session opens it for its actor. The rule `source.temporary` decides."""
+
+    kind: ClassVar[str] = "open"
+    judgement: ClassVar[Judgement | None] = METADATA
+    spans_sources: ClassVar[bool] = True
+
+    name: str
+    url: str
+
+
+class Connect(Request, frozen=True):
+    """Open the source if it is closed."""
+
+    kind: ClassVar[str] = "connect"
+    judgement: ClassVar[Judgement | None] = metadata("connect", "opens a connection")
+
+
+class Disconnect(Request, frozen=True):
+    """Close the source's connections."""
+
+    kind: ClassVar[str] = "disconnect"
+    judgement: ClassVar[Judgement | None] = metadata("disconnect", "closes a connection")
+
+
+class Switch(Request, frozen=True):
+    """Run the caller's later statements on this source in another database or schema."""
+
+    kind: ClassVar[str] = "switch"
+    judgement: ClassVar[Judgement | None] = metadata(
+        "switch", "sets where the caller's later statements run"
+    )
+
+    database: str | None = None
+    schema: str | None = None
+
+
+class SearchHistory(Request, frozen=True):
+    """Find statements that were run, by words; times are Unix seconds and inclusive."""
+
+    kind: ClassVar[str] = "history"
+    judgement: ClassVar[Judgement | None] = metadata("history", "reads statements that were run")
+    spans_sources: ClassVar[bool] = True
+
+    words: str = ""
+    since: float | None = None
+    until: float | None = None
+    limit: int = 50
+
+
+Progress = Callable[[float, str], None]
+"""Reports (share done between 0 and 1, what is being done)."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request as the gate sees it, whatever edge and tool it came through.
+
+    `scope` is what the tool itself demands, beside what the statement turns out to need.
+    `source` is the name or id of the source; None stands for the actor's only one, and for all
+    that it may see where the request is about several. `confirmed` tells that the caller
+    typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
+    caller may do elsewhere; `can_ask` that its client can show a person a question.
+    `session` is the id of the state that the call's session keeps, under which it may have opened
+    temporary sources.
+    """
+
+    actor: Actor
+    surface: str
+    tool: str
+    request: Request
+    source: str | None = None
+    scope: Scope = Scope.READ_ONLY
+    client: str = ""
+    cancellation: Cancellation = NEVER
+    progress: Progress | None = None
+    confirmed: bool = False
+    reads_only: bool = False
+    can_ask: bool = False
+    session: str = ""

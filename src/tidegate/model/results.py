@@ -1,0 +1,130 @@
+"""The rows of a result: how many may come, and the form in which they travel to an edge.
+
+Frozen; imports nothing of ours. `results/page.py` fills a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Budgets that the gate puts on a run; the database enforces `timeout_s` itself."""
+
+    max_rows: int = 500
+    max_bytes: int = 4_194_304
+    timeout_s: float = 30.0
+
+
+ColumnKind = Literal[
+    "boolean",
+    "integer",
+    "decimal",
+    "float",
+    "text",
+    "bytes",
+    "date",
+    "time",
+    "time_tz",
+    "timestamp",
+    "timestamp_tz",
+    "interval",
+    "uuid",
+    "json",
+    "array",
+    "struct",
+    "other",
+]
+"""What the values of a column are, in words that no database owns.
+
+The set is closed: `results/column_types.py` maps each kind to a JDBC type code, a PostgreSQL type
+oid and a JSON Schema. `other` says that the engine does not know: an expression of SQLite has no
+declared type, and a geometry fits none of these words.
+"""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A result column; `type` is the database's own name for it, empty if it has none.
+
+    `precision` and `scale` are the declared digits of a decimal, or the declared length of a text
+    or of bytes as `precision`; None where the database declares none.
+    """
+
+    name: str
+    type: str = ""
+    kind: ColumnKind = "other"
+    precision: int | None = None
+    scale: int | None = None
+
+
+class Truncation(msgspec.Struct, frozen=True):
+    """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`."""
+
+    kind: Literal["rows", "bytes", "value"]
+    limit: int
+    returned: int
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Rows of a result, already encoded: `rows` is a JSON array of arrays, UTF-8.
+
+    `affected` counts rows changed by a writing statement; `more` is the handle under which the
+    rest is shelved, if it is.
+    """
+
+    columns: tuple[Column, ...]
+    rows: bytes
+    row_count: int
+    affected: int = 0
+    truncations: tuple[Truncation, ...] = ()
+    elapsed_ms: float = 0.0
+    more: str | None = None
+    status: str | None = None
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A result that is a tree and not rows. `json` is one JSON value, UTF-8, encoded as
+    `results.json_values.encode` does. `affected` counts changes, as for a page."""
+
+    json: bytes
+    affected: int = 0
+    elapsed_ms: float = 0.0
+
+
+class RowWriter(Protocol):
+    """Takes a result's rows as they come and never waits: what a `RowSink` is made of where writing
+    is as quick as a file is."""
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        """Called once, before any row."""
+        ...
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take rows of plain Python values, in the order of the columns."""
+        ...
+
+
+class RowSink(Protocol):
+    """Takes a result's rows as they come, where they are not to become a page (`Query.sink`).
+
+    `write` returns when the sink has room for more rows. A slow reader thereby holds the database
+    back, and at most a chunk or two of the result is in memory. The statement's time limit includes
+    the time for which its reader waits.
+    """
+
+    @property
+    def writer(self) -> RowWriter | None:
+        """The sink as functions that never wait, or None. If there is one, an engine may call it
+        in another thread, near the rows, and `write` is not called."""
+        ...
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        """Called once, before any row."""
+        ...
+
+    async def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take rows of plain Python values, in the order of the columns, and wait for room."""
+        ...

@@ -1,0 +1,98 @@
+"""What databases say of themselves: names, columns, keys, and where one stands. The same for every
+engine. Frozen; imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ColumnInfo(msgspec.Struct, frozen=True):
+    """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    key: int = 0
+    comment: str | None = None
+    extra: str | None = None
+
+
+class Index(msgspec.Struct, frozen=True):
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    primary: bool = False
+    kind: str = "btree"
+
+
+class ForeignKey(msgspec.Struct, frozen=True):
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+    schema: str | None = None
+    on_update: str = "NO ACTION"
+    on_delete: str = "NO ACTION"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table or view: kind is `table`, `view`, `materialized view`, `foreign table`,
+    `virtual table` or `system table`.
+
+    `definition` is the query behind a view, None if it is unknown. `reads` are tables (schema,
+    name) of which it holds rows itself: those that it inherits from or is a partition of.
+    """
+
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[ColumnInfo, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    comment: str | None = None
+    approximate_rows: int | None = None
+    definition: str | None = None
+    reads: tuple[tuple[str, str], ...] = ()
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """Everything named in one database; `stamp` changes when it may have changed.
+
+    `macros` are functions that somebody wrote, in lower case, where the database calls them instead
+    of its own of the same name.
+    """
+
+    database: str
+    default_schema: str
+    schemas: tuple[str, ...]
+    tables: tuple[Table, ...]
+    version: str
+    macros: tuple[str, ...] = ()
+
+
+class Ddl(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Exact row counts by (schema, table); a table that could not be counted is left out."""
+
+    rows: dict[tuple[str, str], int]
+
+
+class Databases(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What an open source says of itself; `warnings` are for the operator alone."""
+
+    database: str
+    schema: str | None
+    server_version: str
+    warnings: tuple[str, ...] = ()
+
+
+Description = Catalog | Ddl | Counts | Databases | Status

@@ -1,0 +1,94 @@
+"""A source: where a database is, and what the operator said of it. Frozen; imports nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides one column. `column` is `table.column` or `schema.table.column`.
+
+    `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
+    `partial` (its ends). It binds every actor, or those named in `tokens`, less those in
+    `except_tokens`; with a `tag`, on sources of that tag only.
+    """
+
+    column: str
+    show: Literal["nothing", "hash", "partial"] = "nothing"
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    tag: str | None = None
+
+
+class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides the rows of a table for which `where` is not true. Binds whom a `Mask` binds.
+
+    `{actor.name}` and `{actor.id}` in `where` stand for literals.
+    """
+
+    table: str
+    where: str
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    tag: str | None = None
+
+
+class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who a caller is to the database, so that its own row-level security holds for the person
+    behind the agent.
+
+    `roles` names the database's role by the name of the caller's token; `role` is that of every
+    other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
+    `{actor.id}` stand for the caller's.
+    """
+
+    role: str | None = None
+    roles: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who one caller is to one database: its role, if it has one, and (name, value) to set."""
+
+    role: str | None
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
+
+    `access` is the most that any caller may do. `agents`: whether agents may use the source, and
+    whether a person must approve each of their calls. `approval_for`: which statements a person
+    must approve, for every caller. `changes`: `deny` refuses statements that change data where
+    `access` is `write`; tools that only need write access, such as closing a connection, still
+    work.
+    `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
+    inbox alone. `unattended` says what happens to a call that needs approval when the client
+    cannot ask a person; where the inbox alone counts, the question always goes there.
+    `unqualified` is about UPDATE and DELETE without WHERE; `destructive_scope` is the scope that
+    DROP, TRUNCATE and ALTER...DROP need. `options` are (name, value) pairs for an engine whose URL
+    cannot say everything: a driver, its dependencies, a user, a reference to a password. As in
+    `url`, secrets are references only.
+    """
+
+    id: str
+    name: str
+    url: str
+    engine: str
+    dialect: str
+    access: Literal["none", "read", "write"] = "read"
+    agents: Literal["allow", "ask", "deny"] = "allow"
+    approval_for: Literal["nothing", "writes", "everything"] = "nothing"
+    changes: Literal["allow", "deny"] = "allow"
+    tags: tuple[str, ...] = ()
+    ephemeral: bool = False
+    approval: Literal["any", "inbox"] = "any"
+    unattended: Literal["deny", "allow"] = "deny"
+    unqualified: Literal["confirm", "allow", "deny"] = "confirm"
+    destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
+    masks: tuple[Mask, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
+    run_as: RunAs | None = None
+    options: tuple[tuple[str, str], ...] = ()

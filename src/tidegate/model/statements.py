@@ -1,0 +1,73 @@
+"""A statement, and what is known of it before it runs. Frozen; imports nothing of ours."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One SQL text with its parameters (None: none were given)."""
+
+    text: str
+    params: tuple[Any, ...] | None = None
+
+
+class Effect(IntEnum):
+    """What a statement would do. A lattice: opinions are joined with `max`, never lowered."""
+
+    READ = 0
+    SESSION = 1
+    WRITE = 2
+    DESTRUCTIVE = 3
+    ADMIN = 4
+    UNKNOWN = 5
+
+    @property
+    def label(self) -> str:
+        """The lower-case word used in records and replies."""
+        return self.name.lower()
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a request would do, and by which rule. Says nothing about permission.
+
+    `metadata` marks a request that is no statement and shows no data: it needs no approval.
+    `verb` is what the statement does, in one word: `select`, `insert`, `update`, `delete`,
+    `merge`, `ddl`, `exec`, `explain`, or the statement's first word in lower case. It is empty
+    where a statement cannot be read.
+    """
+
+    effect: Effect
+    rule: str
+    reason: str
+    code: str | None = None
+    hint: str | None = None
+    tables: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    unqualified: bool = False
+    returns_rows: bool = True
+    metadata: bool = False
+    verb: str = ""
+
+
+class DryRun(msgspec.Struct, frozen=True):
+    """What a change would do, tried in a transaction that was rolled back.
+
+    `affected` counts rows; None if nothing was tried, and `reason` says why. `before` and `after`
+    are some of the rows in the order of `columns`, as text or None for NULL; a row that would be
+    deleted has no after, one that would be added no before. A `reason` beside a count says why
+    there are no rows to show.
+    """
+
+    affected: int | None = None
+    columns: tuple[str, ...] = ()
+    before: tuple[tuple[str | None, ...] | None, ...] = ()
+    after: tuple[tuple[str | None, ...] | None, ...] = ()
+    reason: str = ""
+
+    @property
+    def row_count(self) -> int | None:
+        return self.affected

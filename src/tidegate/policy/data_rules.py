@@ -1,0 +1,189 @@
+"""Decides which masks, row filters and lists of tables bind an actor on a source, and what it may
+know of a catalogue. Touches no statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from msgspec import structs
+
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Actor
+from tidegate.model.decisions import Verdict
+from tidegate.model.schema import Catalog, Counts, Databases, Description, Table
+from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.sql.masking.model import DataRules, Show, is_masked
+from tidegate.sql.masking.table_allowlist import admitted
+
+_BLANK = re.compile(r"\{(actor\.\w*)\}")
+_SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
+
+
+def rules_for(actor: Actor, source: Source) -> DataRules | None:
+    """What is hidden from the actor; None if nothing is.
+
+    Raises: TidegateError POLICY_MASKED if a filter needs a name that cannot stand in it.
+    """
+    if not source.masks and not source.filters and actor.tables is None:
+        return None
+    return _data_rules(actor.id, actor.name, actor.tables, source)
+
+
+@lru_cache(maxsize=1024)
+def _data_rules(
+    actor_id: str, actor_name: str, tables: frozenset[str] | None, source: Source
+) -> DataRules | None:
+    masks: tuple[tuple[str, Show], ...] = tuple(
+        [(rule.column, rule.show) for rule in source.masks if _binds(rule, actor_name, source)]
+    )
+    blanks = {"actor.id": actor_id, "actor.name": actor_name}
+    filters = tuple(
+        [
+            (rule.table, _filled(rule, blanks))
+            for rule in source.filters
+            if _binds(rule, actor_name, source)
+        ]
+    )
+    only = None if tables is None else tuple(sorted(_there(tables, source)))
+    return DataRules(masks, filters, only) if masks or filters or only is not None else None
+
+
+def _there(tables: frozenset[str], source: Source) -> Iterator[str]:
+    """The tables of a list that are of this source, without its name."""
+    for table in tables:
+        where, colon, name = table.rpartition(":")
+        if not colon or where == source.name:
+            yield name
+
+
+def may_use_table(
+    actor: Actor, source: Source, table: str, schema: str | None, database: str | None
+) -> bool:
+    """Whether the actor's list, if it has one, has a table that was looked up before. Without a
+    catalogue: a name without a schema stands for the usual default schemas alone."""
+    if actor.tables is None:
+        return True
+    listed = frozenset(_there(actor.tables, source))
+    at_home = not schema or schema in ("public", "main", database)
+    return (at_home and table in listed) or f"{schema}.{table}" in listed
+
+
+def verdict_of(refusal: TidegateError) -> Verdict:
+    """The verdict that a refusal for a shield's sake is."""
+    rule = str(refusal.details.get("rule", "source.shield"))
+    return Verdict("deny", rule, refusal.message, refusal.code.value, refusal.hint)
+
+
+def with_global_rules(
+    source: Source, masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]
+) -> Source:
+    """The source with the rules beside its own that are given for every source or by its tags."""
+    if not masks and not filters:
+        return source
+    return structs.replace(
+        source,
+        masks=source.masks + tuple([rule for rule in masks if _fits(rule, source)]),
+        filters=source.filters + tuple([rule for rule in filters if _fits(rule, source)]),
+    )
+
+
+def _fits(rule: Mask | RowFilter, source: Source) -> bool:
+    return rule.tag is None or rule.tag in source.tags
+
+
+def _binds(rule: Mask | RowFilter, actor_name: str, source: Source) -> bool:
+    if not _fits(rule, source) or actor_name in rule.except_tokens:
+        return False
+    return not rule.tokens or actor_name in rule.tokens
+
+
+def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
+    """The condition with literals in its blanks. They are quoted here, where the text is whole: a
+    blank inside a string or a name would let a name of a token write SQL, and is refused."""
+    parts = _BLANK.split(rule.where)
+    written = parts[0]
+    for blank, after in zip(parts[1::2], parts[2::2], strict=True):
+        value = blanks.get(blank)
+        if value is None:
+            raise is_masked(
+                f"The row filter on `{rule.table}` has an unknown blank {{{blank[:40]}}}",
+                f"filter.{rule.table}",
+                "Ask the operator: {actor.name} and {actor.id} are known.",
+            )
+        if not _SAYABLE.fullmatch(value) or not value.isascii():
+            raise is_masked(
+                f"The row filter on `{rule.table}` cannot hold this caller's name",
+                f"filter.{rule.table}",
+                "Use a token whose name is plain text.",
+            )
+        if written.count("'") % 2 or written.count('"') % 2 or written.count("`") % 2:
+            raise is_masked(
+                f"The row filter on `{rule.table}` has a blank inside quotes",
+                f"filter.{rule.table}",
+                "Ask the operator to leave the quotes out: the blank is quoted by itself.",
+            )
+        literal = value.replace("'", "''")
+        written += f"'{literal}'{after}"
+    return written
+
+
+def filter_metadata(
+    described: Description,
+    data_rules: DataRules | None,
+    schema: str | None,
+    catalog: Catalog | None = None,
+) -> Description:
+    """Metadata as the actor may see it: of the tables on its list, in the schema it switched to,
+    and with no count of rows where rows are hidden from it. `catalog` is the whole one, which a
+    list is read by."""
+    if data_rules is not None and data_rules.only is not None:
+        whole = described if isinstance(described, Catalog) else catalog
+        described = _listed(described, data_rules.only, whole)
+    if schema is not None and isinstance(described, Catalog):
+        described = structs.replace(described, default_schema=schema)
+    if data_rules is None or not data_rules.filters:
+        return described
+    if isinstance(described, Counts):
+        return Counts({})
+    if isinstance(described, Catalog):
+        tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
+        return structs.replace(described, tables=tables)
+    return described
+
+
+def _listed(described: Description, only: Sequence[str], catalog: Catalog | None) -> Description:
+    """Metadata of the tables on a list; empty if the list cannot be read."""
+    tables = admitted(only, catalog) if catalog is not None else []
+    places = frozenset((table.schema, table.name) for table in tables)
+    if isinstance(described, Catalog):
+        schemas = {described.default_schema, *(table.schema for table in tables)}
+        return structs.replace(
+            described,
+            schemas=tuple([schema for schema in described.schemas if schema in schemas]),
+            tables=tuple(
+                [
+                    _alone(table, places)
+                    for table in described.tables
+                    if (table.schema, table.name) in places
+                ]
+            ),
+        )
+    if isinstance(described, Counts):
+        return Counts({place: rows for place, rows in described.rows.items() if place in places})
+    if isinstance(described, Databases):
+        return Databases((catalog.database,) if catalog is not None else ())
+    return described
+
+
+def _alone(table: Table, places: frozenset[tuple[str, str]]) -> Table:
+    """The table without the names of those that are not in `places`."""
+    return structs.replace(
+        table,
+        foreign_keys=tuple(
+            [key for key in table.foreign_keys if (key.schema or table.schema, key.table) in places]
+        ),
+        definition=None,
+        reads=tuple([place for place in table.reads if place in places]),
+    )

@@ -1,0 +1,56 @@
+"""Shows how a verdict came about: every rule looked at, and what it said. Decides nothing itself:
+it asks the same rules in the same order as `decide.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement
+from tidegate.policy.decision import ALLOWED
+from tidegate.policy.model import PolicyInput
+from tidegate.policy.rules import RULES
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one rule said of a case: `verdict` is None where it had nothing against it."""
+
+    rule: str
+    description: str
+    verdict: Verdict | None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The verdict, and the findings in the order of the rules, up to the one that decided."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+
+def explain(
+    actor: Actor,
+    source: Source,
+    scope: Scope,
+    judgement: Judgement,
+    *,
+    confirmed: bool = False,
+    reads_only: bool = False,
+) -> Explanation:
+    """The verdict that `decide` gives for the same arguments, with its findings."""
+    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only)
+    findings: list[Finding] = []
+    for rule in RULES:
+        verdict = rule.check(case)
+        findings.append(Finding(rule.name, rule.description, verdict))
+        if verdict is not None:
+            return Explanation(verdict, tuple(findings))
+    return Explanation(ALLOWED, tuple(findings))
+
+
+def under_data_rules(explanation: Explanation, verdict: Verdict | None) -> Explanation:
+    """The explanation with what the shield says after all rules: None if it lets pass."""
+    finding = Finding("source.shield", "The statement keeps to what the caller may see", verdict)
+    return Explanation(verdict or explanation.verdict, (*explanation.findings, finding))

@@ -1,0 +1,66 @@
+"""The rounds of one stateless call that asks its client: `input_required`, and the retry.
+
+Source: specification 2026-07-28, `basic/patterns/mrtr`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.protocol import headers
+from tidegate.protocol import params as p
+from tidegate.protocol.jsonrpc import Message, encode
+from tidegate.protocol.request import InputRequired, McpRequest
+from tidegate.protocol.request_state import RequestState, bind
+
+
+class MultiRoundTrip:
+    """Gives and takes back the sealed states of calls that ask."""
+
+    def __init__(self, seal: RequestState) -> None:
+        self._seal = seal
+
+    def take_answers(self, message: Message, params: p.Answered, exchange: McpRequest) -> None:
+        """Open the state of a retry. Without one there was no question: such answers are
+        volunteered.
+
+        Raises: RpcError INVALID_PARAMS if the state is not valid for this call.
+        """
+        given = params.input_responses or {}
+        if params.request_state is None:
+            exchange.volunteered = given
+            return
+        state = self._seal.open(params.request_state, _binding(message, params, exchange))
+        fresh = {key: value for key, value in given.items() if key in state.asked}
+        exchange.answers = {**state.answers, **fresh}
+
+    def require(
+        self,
+        message: Message,
+        params: p.Params,
+        exchange: McpRequest,
+        required: InputRequired,
+        server_meta: bytes,
+    ) -> bytes:
+        """The `InputRequiredResult` that asks for what the handler lacks."""
+        state = self._seal.seal(
+            _binding(message, params, exchange), tuple(required.asks), exchange.answers
+        )
+        asks = {
+            key: {"method": ask.method, "params": ask.params} for key, ask in required.asks.items()
+        }
+        return encode(
+            {
+                "resultType": "input_required",
+                "inputRequests": asks,
+                "requestState": state,
+                "_meta": msgspec.Raw(server_meta),
+            }
+        )
+
+
+def _binding(message: Message, params: p.Params, exchange: McpRequest) -> bytes:
+    method = message.method or ""
+    name = getattr(params, headers.NAMED.get(method, ""), "")
+    given = params.fields if isinstance(params, p.BareParams) else None
+    return bind(exchange.actor.id, method, name, getattr(params, "arguments", given))

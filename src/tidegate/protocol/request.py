@@ -1,0 +1,219 @@
+"""One request being answered: what its handler may know and do (`model.Context`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.protocol import elicitation_results
+from tidegate.protocol.jsonrpc import notification_frame
+from tidegate.protocol.model import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LOG_LEVELS,
+    MISSING_CAPABILITY,
+    Ask,
+    Info,
+    LogLevel,
+    RpcError,
+)
+from tidegate.protocol.revisions import Revision
+from tidegate.protocol.session import AskFailed, MessageSender, Session
+from tidegate.protocol.session_state import SessionState, SessionStates
+
+NOTHING: Mapping[str, Any] = {}
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+
+_CAPABILITIES = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+def _capability_of(ask: Ask) -> str:
+    if ask.method == "elicitation/create":
+        return f"elicitation.{ask.params.get('mode', 'form')}"
+    return _CAPABILITIES[ask.method]
+
+
+class InputRequired(Exception):
+    """Unwinds a handler of the stateless era that needs answers it does not have yet."""
+
+    def __init__(self, asks: Mapping[str, Ask]) -> None:
+        super().__init__("input required")
+        self.asks = asks
+
+
+class McpRequest:
+    """The context of one request. `outlet` is the request's own stream."""
+
+    __slots__ = (
+        "_closer",
+        "_state",
+        "_states",
+        "actor",
+        "answers",
+        "cancellation",
+        "client",
+        "client_capabilities",
+        "id",
+        "meta",
+        "outlet",
+        "session",
+        "volunteered",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        actor: Actor,
+        wire: Revision,
+        outlet: MessageSender,
+        *,
+        id: bytes,
+        client: Info,
+        client_capabilities: Mapping[str, Any] = NOTHING,
+        meta: Mapping[str, Any] = NOTHING,
+        session: Session | None = None,
+        cancellation: Cancellation = NEVER,
+        closer: Callable[[int | None], Awaitable[None]] | None = None,
+        states: SessionStates | None = None,
+    ) -> None:
+        self.id = id
+        self.actor = actor
+        self.wire = wire
+        self.client = client
+        self.client_capabilities = client_capabilities
+        self.meta = meta
+        self.session = session
+        self.cancellation = cancellation
+        self.answers: Mapping[str, Any] = NOTHING
+        self.volunteered: Mapping[str, Any] = NOTHING
+        self.outlet = outlet
+        self._closer = closer
+        self._states = states
+        self._state = None if session is None else session.state
+
+    @property
+    def revision(self) -> str:
+        return self.wire.name
+
+    @property
+    def state_id(self) -> str:
+        """See `model.Context.state_id`."""
+        return self._state.id if self._state is not None else ""
+
+    def new_state(self) -> SessionState:
+        """See `model.Context.new_state`."""
+        if self._state is None:
+            # Without a table of states the state lives as long as this request.
+            self._state = self._states.create(self.actor) if self._states else SessionState()
+        return self._state
+
+    def find_state(self, handle: str) -> SessionState | None:
+        """See `model.Context.find_state`."""
+        if self.session is not None:
+            return self.session.state if handle == self.session.state.id else None
+        found = self._states.find(handle, self.actor) if self._states else None
+        if found is not None:
+            self._state = found
+        return found
+
+    @property
+    def wants_progress(self) -> bool:
+        return self._progress_token() is not None
+
+    def _progress_token(self) -> str | int | None:
+        """The caller's token; one that is neither text nor integer is none."""
+        token = self.meta.get("progressToken")
+        return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Send `notifications/progress`, if the caller gave a token."""
+        token = self._progress_token()
+        if token is None or self.cancellation.cancelled:
+            return
+        params: dict[str, Any] = {"progressToken": token, "progress": done}
+        if total is not None:
+            params["total"] = total
+        if message is not None and self.wire.progress_messages:
+            params["message"] = message
+        self.outlet.send(notification_frame("notifications/progress", params))
+
+    def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+        """Send `notifications/message`, if the caller wants that level."""
+        wanted = self._log_level()
+        if wanted is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
+            return
+        params: dict[str, Any] = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        self.outlet.send(notification_frame("notifications/message", params))
+
+    def _log_level(self) -> LogLevel | None:
+        if self.session is not None:
+            return self.session.log_level
+        level = self.meta.get(LOG_LEVEL_KEY)
+        return level if level in LOG_LEVELS else None
+
+    def can(self, capability: str) -> bool:
+        """Whether the client declared a capability; dots go deeper (`sampling.tools`)."""
+        at: Any = self.client_capabilities
+        for name in capability.split("."):
+            if not isinstance(at, Mapping) or name not in at:
+                return False
+            at = at[name]  # pyright: ignore[reportUnknownVariableType]
+        return True
+
+    async def ask(self, key: str, ask: Ask) -> Mapping[str, Any]:
+        """Ask one thing; see `model.Context.ask`."""
+        return (await self.ask_all({key: ask}))[key]
+
+    async def ask_all(self, asks: Mapping[str, Ask]) -> Mapping[str, Mapping[str, Any]]:
+        """Ask several things; see `model.Context.ask_all`."""
+        for ask in asks.values():
+            self._require(_capability_of(ask))
+        if self.wire.modern:
+            given = self._take_answers(asks)
+        else:
+            given = {key: await self._request(ask) for key, ask in asks.items()}
+        for key, ask in asks.items():
+            elicitation_results.check(key, ask, given[key])
+        return given
+
+    def _require(self, capability: str) -> None:
+        name, _, part = capability.partition(".")
+        declared: Any = self.client_capabilities.get(name)
+        # Bare `elicitation` has always meant forms; `elicitation` with `url` alone does not.
+        if declared is None or (part and declared and part not in declared):
+            raise RpcError(
+                MISSING_CAPABILITY,
+                f"The client did not declare the capability {capability}",
+                {"requiredCapabilities": {name: {part: {}} if part and declared else {}}},
+                status=400 if self.wire.modern else None,
+            )
+
+    def _take_answers(self, asks: Mapping[str, Ask]) -> dict[str, Mapping[str, Any]]:
+        given: dict[str, Mapping[str, Any]] = {}
+        for key, ask in asks.items():
+            if key in self.answers:
+                given[key] = self.answers[key]
+            elif ask.volunteered and key in self.volunteered:
+                given[key] = self.volunteered[key]
+        if len(given) < len(asks):
+            raise InputRequired({key: ask for key, ask in asks.items() if key not in given})
+        return given
+
+    async def _request(self, ask: Ask) -> Mapping[str, Any]:
+        if self.session is None:
+            raise RpcError(INTERNAL_ERROR, "No session to ask through")
+        try:
+            return await self.session.request(
+                self.outlet, ask.method, ask.params, self.cancellation
+            )
+        except AskFailed as failure:
+            raise RpcError(INVALID_PARAMS, f"The client did not answer: {failure}") from None
+
+    async def close_stream(self, retry_ms: int | None = None) -> None:
+        """End the response stream early; see `model.Context.close_stream`."""
+        if self._closer is not None:
+            await self._closer(retry_ms)

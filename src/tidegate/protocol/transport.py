@@ -1,0 +1,63 @@
+"""How one frame reached us, and what goes back: the words between an edge and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.protocol.headers import Headers
+from tidegate.protocol.revisions import MODERN
+from tidegate.protocol.session import MessageSender, Session
+
+
+class Answer(NamedTuple):
+    """A reply frame and, for HTTP, its status and further headers."""
+
+    frame: bytes
+    status: int = 200
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+
+class TransportContext:
+    """Who sent a frame, over what, and where messages back go.
+
+    `headers` are given over HTTP only. `session` is the client's session, if it has one; the
+    kernel sets it when the frame opens one.
+    """
+
+    __slots__ = ("actor", "cancellation", "closer", "headers", "outlet", "session")
+
+    def __init__(
+        self,
+        actor: Actor,
+        outlet: MessageSender,
+        *,
+        session: Session | None = None,
+        headers: Headers | None = None,
+        cancellation: Cancellation | None = None,
+        closer: Callable[[int | None], Awaitable[None]] | None = None,
+    ) -> None:
+        self.actor = actor
+        self.outlet = outlet
+        self.session = session
+        self.headers = headers
+        self.cancellation = cancellation if cancellation is not None else Cancellation()
+        self.closer = closer
+
+    @property
+    def names_modern(self) -> bool:
+        """Whether a header says that the frame is of the stateless era."""
+        if self.headers is None:
+            return False
+        named = self.headers.get(b"mcp-protocol-version")
+        return named is not None and named.decode("latin-1") in MODERN
+
+    @property
+    def leaves_ids_out(self) -> bool:
+        """Whether an error to an unreadable frame has no id, rather than the id `null`."""
+        session = self.session
+        if session is not None and session.revision is not None:
+            return not session.revision.null_ids
+        return self.names_modern or (session is not None and session.stateless)

@@ -1,0 +1,298 @@
+"""Which edges run together in one process, how they start, and how the server stops.
+
+Signals: SIGTERM and SIGINT stop accepting callers and give running calls `stop_grace_s` seconds to
+finish, then cancel them; a second one cancels them at once. SIGHUP reads the settings again. The
+stop is recorded in every case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from tidegate.app import App, surface_paths
+from tidegate.edges.edge import Edge
+from tidegate.identity.revocation import RevocationWatcher
+from tidegate.protocol.kernel import Kernel
+from tidegate.surfaces.registry import SURFACES
+
+if TYPE_CHECKING:
+    from tidegate.bridge.handshake_writer import HandshakeWriter
+    from tidegate.edges.http.endpoint import Endpoint
+
+logger = logging.getLogger("tidegate.serve")
+
+CHECK_S = 1.0
+"""How often the server checks whether it can do its work, for its log."""
+
+
+class Shutdown:
+    """How far a server must stop: `stop` ends it in good order, `hurry` at once."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.hurry = asyncio.Event()
+
+    def ask(self) -> None:
+        """Ask it to stop; asked again, to hurry."""
+        if self.stop.is_set():
+            self.hurry.set()
+        self.stop.set()
+
+
+async def serve(
+    app: App,
+    edges: Sequence[Edge],
+    shutdown: Shutdown,
+    ready: Callable[[], None] | None = None,
+) -> None:
+    """Run these edges until `shutdown` asks for a stop or each of them has ended, then close the
+    application. `ready` is called when all of them accept callers.
+
+    An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
+    TidegateError if an edge cannot start or the start cannot be recorded.
+    """
+    watcher = RevocationWatcher(app.tokens, [edge.sessions for edge in edges])
+    tasks: list[asyncio.Task[None]] = []
+    recorded = False
+    try:
+        app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
+        recorded = True
+        for edge in edges:
+            await edge.start()
+        tasks += [_task(watcher.run()), _task(_log_readiness(app.readiness))]
+        if ready is not None:
+            ready()
+        await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
+    finally:
+        try:
+            await asyncio.gather(*(edge.stop(0) for edge in edges))
+        finally:
+            for task in tasks:
+                task.cancel()
+            if recorded:
+                app.server_audit.record_stop()
+            await app.close()
+
+
+async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:
+    ended, stopped = _task(edge.wait_ended()), _task(_until(shutdown.stop))
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    stopped.cancel()
+    await edge.stop(app.config.stop_grace_s, shutdown.hurry)
+
+
+async def _log_readiness(readiness: Callable[[], Mapping[str, str]]) -> None:
+    """Log what begins to fail and what works again."""
+    before: Mapping[str, str] = {}
+    while True:
+        failing = readiness()
+        for part, reason in failing.items():
+            if before.get(part) != reason:
+                logger.error("%s is failing: %s", part, reason)
+        for part in before:
+            if part not in failing:
+                logger.warning("%s works again", part)
+        before = failing
+        await asyncio.sleep(CHECK_S)
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work)
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def run(
+    app: App,
+    open_edges: Callable[[Shutdown], Sequence[Edge]],
+    *,
+    fast: bool,
+    ready: Callable[[Sequence[Edge]], None] | None = None,
+    reread: Callable[[], None] | None = None,
+) -> None:
+    """Serve in this process until a signal or the end of every edge. `fast` uses uvloop, where
+    there is one. `reread` is called on SIGHUP. Raises: TidegateError as `serve`."""
+
+    async def main() -> None:
+        shutdown = Shutdown()
+        handlers = dict(_signal_handlers(shutdown, reread))
+        loop = asyncio.get_running_loop()
+        for number, handler in handlers.items():
+            with suppress(NotImplementedError):  # a system without signals
+                loop.add_signal_handler(number, handler)
+        edges = open_edges(shutdown)
+        announce = None if ready is None else partial(ready, edges)
+        try:
+            await serve(app, edges, shutdown, announce)
+        finally:
+            # What comes now must not kill a process that has ended in good order.
+            for number in handlers:
+                with suppress(NotImplementedError):
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_IGN)
+
+    if fast:
+        try:
+            import uvloop
+        except ImportError:
+            pass
+        else:
+            uvloop.run(main())
+            return
+    asyncio.run(main())
+
+
+def _signal_handlers(
+    shutdown: Shutdown, reread: Callable[[], None] | None
+) -> Iterator[tuple[signal.Signals, Callable[[], None]]]:
+    yield signal.SIGTERM, shutdown.ask
+    yield signal.SIGINT, shutdown.ask
+    if hasattr(signal, "SIGHUP"):
+        yield signal.SIGHUP, reread or _no_settings_file
+
+
+def _no_settings_file() -> None:
+    logger.warning("SIGHUP: there is no settings file to read again")
+
+
+# Edges of an application. Their modules are imported by the runs that need them.
+
+
+def open_stdio(app: App) -> Edge:
+    """The edge on stdin and stdout, with the surfaces of the settings: `core` if they name
+    none."""
+    from tidegate.edges.stdio import StdioEdge
+    from tidegate.identity.builtin_actors import stdio
+    from tidegate.surfaces.combined import CombinedServer
+
+    surfaces = [app.surface(name) for name in app.config.surfaces or ("core",)]
+    server = surfaces[0] if len(surfaces) == 1 else CombinedServer(surfaces)
+    return StdioEdge(Kernel(server, server.settings), stdio(app.config.allow_writes))
+
+
+def open_http(
+    app: App,
+    host: str,
+    port: int,
+    *,
+    shutdown: Shutdown | None = None,
+    found: Callable[[], None] | None = None,
+    settings: str = "",
+) -> Edge:
+    """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID.
+
+    With `found`, which is called when bridges can find the server, it asks `shutdown` for a stop
+    after `bridge.idle_s` without a request. `settings` is the digest of the settings that bridges
+    compare.
+    """
+    from tidegate.bridge.idle_shutdown import IdleShutdown
+    from tidegate.edges.edge import Companion
+    from tidegate.edges.http.application import HttpApplication
+    from tidegate.edges.http.edge import HttpEdge, bind
+    from tidegate.edges.http.origin_checks import OriginChecks
+
+    config = app.config
+    listener = bind(host, port)
+    bound, bound_port = listener.getsockname()[:2]
+    handshake = _handshake_writer(app, bound, bound_port, settings, found)
+    application = HttpApplication(
+        http_endpoints(app, handshake),
+        app.authenticate,
+        origin_checks=OriginChecks(
+            config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
+        ),
+        body_limit=config.body_limit_bytes,
+        readiness=app.readiness,
+    )
+    companions: list[Companion] = [] if handshake is None else [handshake]
+    if found is None or shutdown is None:
+        return HttpEdge(application, listener, companions=companions)
+    idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
+    return HttpEdge(application, listener, companions=[*companions, idle], wrapper=idle)
+
+
+def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:
+    """What is served over HTTP: the kernel of each surface, and the routes beside MCP: pairing,
+    metadata for OAuth clients, and the proof for bridges that have found `handshake`."""
+    from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+    from tidegate.edges.http.pairing import pairing_routes
+    from tidegate.edges.http.router import Router
+    from tidegate.edges.http.www_authenticate import Challenge, challenge_of, resource_pages
+
+    config, paths = app.config, surface_paths(app.config)
+
+    @cache
+    def kernel(name: str) -> Kernel:
+        surface = app.surface(name)
+        return Kernel(surface, surface.settings)
+
+    for path, name in paths.items():
+        realm, oauth = SURFACES[name].realm, config.oauth
+        challenge = Challenge(realm) if oauth is None else challenge_of(oauth, path, realm)
+        yield Endpoint(path, partial(kernel, name), Dialect(challenge))
+    router = Router()
+    if config.auth and config.pairing:
+        router.include(pairing_routes(app.pairing_service))
+    if config.oauth is not None:
+        router.include(resource_pages(config.oauth, paths))
+    if handshake is not None:
+        router.include(handshake.routes())
+    yield Endpoint("/", router, JsonDialect())
+
+
+def _handshake_writer(
+    app: App, host: str, port: int, settings: str, found: Callable[[], None] | None
+) -> HandshakeWriter | None:
+    """What lets bridges find this server, if they may and could."""
+    from tidegate.bridge.handshake import LOOPBACK, HandshakeFile
+    from tidegate.bridge.handshake_writer import HandshakeWriter
+
+    config = app.config
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    if not config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
+        return None
+    return HandshakeWriter(
+        HandshakeFile(app.directory),
+        app.bridge_tokens,
+        host,
+        port,
+        tuple(surface_paths(config)),
+        config.limits.max_timeout_s + config.approvals.wait_s,
+        settings=settings,
+        opened=found,
+    )
+
+
+class LogFormatter(logging.Formatter):
+    """One line a record: UTC time, level, logger, the call id if the record has one (`call` in
+    `extra`), message. A traceback follows on lines of its own."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s%(which)s %(message)s")
+        self.datefmt = "%Y-%m-%dT%H:%M:%S"
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        call = getattr(record, "call", None)
+        record.which = "" if call is None else f" call={call}"
+        return super().format(record)
+
+
+def log_to_stderr() -> None:
+    """Write the server's log, from level WARNING on, to stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter())
+    root = logging.getLogger("tidegate")
+    root.addHandler(handler)
+    root.propagate = False

@@ -1,0 +1,211 @@
+"""Reads CREATE, ALTER and DROP: what kind of object, and whether anything is lost by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tidegate.model.statements import Effect
+from tidegate.sql.declared_names import defined
+from tidegate.sql.dialects.model import Dialect, words
+from tidegate.sql.finding import Finding, Refusal
+from tidegate.sql.lex import STRING, Token
+from tidegate.sql.normalization import normalize
+from tidegate.sql.parse import parse
+from tidegate.sql.query_statement import Reading, unlisted
+from tidegate.sql.token_checks import check_tokens
+from tidegate.sql.tree_checks import Grammar, check_tree
+
+_MODIFIERS = words("""
+    CONCURRENTLY EXISTS FULLTEXT GLOBAL IF IGNORE LOCAL MATERIALIZED NOT ONLINE OR PERSISTENT
+    RECURSIVE REPLACE SPATIAL TEMP TEMPORARY UNIQUE UNLOGGED
+    """)
+_DATA = words("TABLE VIEW INDEX SEQUENCE SCHEMA TYPE DOMAIN")
+_GOVERNING = words("""
+    ACCESS EXTENSION FOREIGN FUNCTION GROUP LANGUAGE LOGFILE OPERATOR OWNED POLICY PROCEDURE
+    PUBLICATION ROLE RULE SECRET SERVER SUBSCRIPTION TABLESPACE TRIGGER USER
+    """)
+_GUARDS = words("OWNER SECURITY TRIGGER RULE REPLICA POLICY TABLESPACE ENCRYPTION")
+
+
+def create(tokens: list[Token], dialect: Dialect) -> Reading:
+    """CREATE: of data structures a write, of a table in place of another one destructive, of
+    anything that runs code or grants a right administration."""
+    keys = list(_words(tokens))
+    subject = next((key for key in keys if key not in _MODIFIERS), "")
+    if subject in ("ALGORITHM", "SQL") and dialect.view_options:
+        subject = _view(keys) or subject
+    if subject == "VIRTUAL" and not dialect.modules.isdisjoint(_module(keys)):
+        name = next((token.text for token in tokens[3:] if token.key not in _MODIFIERS), "")
+        finding = Finding(Effect.WRITE, "create", "Creates a virtual table")
+        return Reading([finding], {name: None}, returns_rows=False)
+    if subject not in _DATA:
+        return _administers("create", subject)
+    if subject == "TABLE" and _reaches_outside(tokens, dialect):
+        return _administers("create", "TABLE with such options")
+    if subject == "TABLE" and "REPLACE" in keys[: keys.index(subject)]:
+        return _defines(tokens, dialect, Effect.DESTRUCTIVE, "create.replace", "Replaces a table")
+    return _defines(tokens, dialect, Effect.WRITE, "create", f"Creates a {subject.lower()}")
+
+
+def alter(tokens: list[Token], dialect: Dialect) -> Reading:
+    """ALTER: a write, destructive where it drops something, administration where it changes who
+    may do what."""
+    keys = list(_words(tokens))
+    subject = next((key for key in keys if key not in _MODIFIERS), "")
+    if subject not in _DATA or not _GUARDS.isdisjoint(keys):
+        return _administers("alter", subject)
+    if "DROP" in keys:
+        return _defines(tokens, dialect, Effect.DESTRUCTIVE, "alter.drop", "ALTER ... DROP")
+    if subject == "TABLE":
+        if _reaches_outside(tokens, dialect):
+            return _administers("alter", "TABLE with such options")
+        loss = _loses_rows(tokens, dialect)
+        if loss:
+            reason = f"ALTER TABLE ... {loss} may lose data"
+            return _defines(tokens, dialect, Effect.DESTRUCTIVE, "alter.rows", reason)
+    return _defines(tokens, dialect, Effect.WRITE, "alter", f"Alters a {subject.lower()}")
+
+
+_KEEPS_ROWS = words("""
+    ADD ALGORITHM ALTER ANALYZE ATTACH AUTO_INCREMENT AVG_ROW_LENGTH CHANGE CHARACTER CHARSET CHECK
+    CHECKSUM COLLATE COMMENT CONVERT DEFAULT DETACH DISABLE ENABLE FORCE INHERIT KEY_BLOCK_SIZE LOCK
+    MAX_ROWS MIN_ROWS MODIFY NO NOWAIT OPTIMIZE ORDER PACK_KEYS REBUILD RENAME REPAIR RESET
+    ROW_FORMAT SET STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES VALIDATE WAIT WITH WITHOUT
+    """)
+"""First words of the parts of an ALTER TABLE that keep all rows, as far as is known."""
+
+_BEFORE_A_COLUMN = words("ADD ALTER AFTER CHANGE COLUMN EXISTS MODIFY RENAME TO")
+
+
+def _loses_rows(tokens: list[Token], dialect: Dialect) -> str:
+    """The first part of an ALTER TABLE that is not known to keep all rows and values; or empty."""
+    starts = True
+    typed = False
+    for before, token in _outside(_behind_table(tokens)):
+        if starts and token.key not in _KEEPS_ROWS:
+            return token.text[:40]
+        if starts:
+            typed = False
+        starts = token.key == ","
+        typed = typed or token.key == "TYPE"
+        if token.key == "USING" and typed:
+            return "TYPE ... USING"
+        if token.key == "ENGINE" and dialect.table_engines and before not in _BEFORE_A_COLUMN:
+            return "ENGINE"
+    return ""
+
+
+def _behind_table(tokens: list[Token]) -> list[Token]:
+    """The tokens behind the name of the table that is altered."""
+    at = next(number for number, token in enumerate(tokens) if token.key == "TABLE") + 1
+    while at < len(tokens) and tokens[at].key in ("IF", "EXISTS", "ONLY"):
+        at += 1
+    while at + 2 < len(tokens) and tokens[at + 1].key == ".":
+        at += 2
+    at += 1
+    if at < len(tokens) and tokens[at].key == "*":
+        at += 1
+    return tokens[at:]
+
+
+def _outside(tokens: list[Token]) -> Iterator[tuple[str, Token]]:
+    """The tokens outside of brackets, each with the key of the one before."""
+    depth, before = 0, ""
+    for token in tokens:
+        depth -= token.key == ")"
+        if not depth:
+            yield before, token
+        depth += token.key == "("
+        before = token.key
+
+
+def _reaches_outside(tokens: list[Token], dialect: Dialect) -> bool:
+    """Whether the options of a table name a directory, or an engine that is not known to keep its
+    rows in the database's own files."""
+    if not dialect.table_engines:
+        return False
+    keys = [token.key for token in tokens]
+    if any(pair in _DIRECTORIES for pair in pairwise(keys)):
+        return True
+    options = [token for before, token in _outside(tokens) if before not in _BEFORE_A_COLUMN]
+    for option, after in pairwise(options):
+        if option.key in _ELSEWHERE and (after.key == "=" or after.kind == STRING):
+            return True
+    for number, option in enumerate(options):
+        if option.key == "ENGINE" and number + 1 < len(options):
+            value = options[number + 1]
+            if value.key == "=" and number + 2 < len(options):
+                value = options[number + 2]
+            if value.text.upper() not in dialect.table_engines:
+                return True
+    return False
+
+
+_DIRECTORIES = (("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"))
+_ELSEWHERE = words("CONNECTION FILE_NAME OPTION_LIST TABLESPACE UNION WRAPPER")
+
+
+def drop(tokens: list[Token], dialect: Dialect) -> Reading:
+    """DROP: destructive, administration where it drops code or rights."""
+    subject = next((key for key in _words(tokens) if key not in _MODIFIERS), "")
+    if subject in _GOVERNING:
+        return _administers("drop", subject)
+    return _defines(tokens, dialect, Effect.DESTRUCTIVE, "drop", f"Drops a {subject.lower()}")
+
+
+def _view(keys: list[str]) -> str:
+    """VIEW, if words that say how MariaDB makes one lead to it; whose rights it has is not one."""
+    rest = [key for key in keys if key not in _MODIFIERS]
+    if rest[:2] == ["ALGORITHM", "="]:
+        rest = rest[3:]
+    if rest[:3] == ["SQL", "SECURITY", "INVOKER"]:
+        rest = rest[3:]
+    return "VIEW" if rest[:1] == ["VIEW"] else ""
+
+
+def _module(keys: list[str]) -> list[str]:
+    """The name of the module of SQLite's virtual table, which follows the first USING."""
+    return keys[keys.index("USING") + 1 :][:1] if "USING" in keys else []
+
+
+def _words(tokens: list[Token]) -> Iterator[str]:
+    """The keywords after the first, without what follows a dot."""
+    return (token.key for before, token in pairwise(tokens) if token.key and before.key != ".")
+
+
+def _administers(form: str, subject: str) -> Reading:
+    what = f"{form.upper()} {subject}".strip()
+    finding = Finding(
+        Effect.ADMIN, f"{form}.{subject.lower() or 'unlisted'}", f"{what} administers the database"
+    )
+    return Reading([finding], returns_rows=False)
+
+
+def _defines(
+    tokens: list[Token], dialect: Dialect, effect: Effect, rule: str, reason: str
+) -> Reading:
+    """A definition, with what it calls: the parser need not know every clause of it, but every
+    name with a bracket must be on the list or declared."""
+    words = check_tokens(tokens, dialect, reading=False)
+    grammar = Grammar([], {}, {}, False)
+    try:
+        text, names = normalize(tokens, dialect)
+        grammar = check_tree(parse(text, dialect.parser, len(tokens)), names, dialect)
+    except Refusal:
+        pass
+    # What a view calls is called when it is read.
+    is_view = any(token.key == "VIEW" for token in tokens)
+    changing: frozenset[str] = frozenset() if is_view else dialect.changing_functions
+    found = unlisted(words, grammar, changing, defined(tokens, dialect))
+    placed = {finding.rule for finding in found if finding.effect is Effect.WRITE}
+    found += [
+        finding
+        for finding in grammar.opinions
+        if finding.rule.startswith(_HARMFUL) and finding.rule not in placed
+    ]
+    opinions = [Finding(effect, rule, reason), *words.opinions, *found]
+    return Reading(opinions, grammar.tables, words.functions, returns_rows=False)
+
+
+_HARMFUL = ("function.", "table.")

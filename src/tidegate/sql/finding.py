@@ -1,0 +1,48 @@
+"""One opinion on a statement, and how opinions are joined: the highest effect wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidegate.errors import Code
+from tidegate.model.statements import Effect
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one way of looking at a statement told. `rule` names what decided."""
+
+    effect: Effect
+    rule: str
+    reason: str
+    code: Code | None = None
+    hint: str | None = None
+
+
+class Refusal(Exception):
+    """The text cannot be read on; never leaves the package."""
+
+    def __init__(self, code: Code, rule: str, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.finding = Finding(Effect.UNKNOWN, rule, reason, code, hint)
+
+
+READS = Finding(Effect.READ, "read", "Reads only")
+
+CODES = {
+    Effect.SESSION: Code.POLICY_DENIED,
+    Effect.WRITE: Code.POLICY_READ_ONLY,
+    Effect.DESTRUCTIVE: Code.POLICY_READ_ONLY,
+    Effect.ADMIN: Code.POLICY_DENIED,
+    Effect.UNKNOWN: Code.SQL_UNKNOWN,
+}
+
+
+def most_severe(opinions: Iterable[Finding]) -> Finding:
+    """The first of the opinions with the highest effect; `READS` if there are none."""
+    top = READS
+    for finding in opinions:
+        if finding.effect > top.effect:
+            top = finding
+    return top

@@ -1,0 +1,54 @@
+"""SQL as one of the languages that the gate knows, for every dialect in `sql/dialects`."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from tidegate.errors import Code
+from tidegate.model.data_rules import DataRules
+from tidegate.model.language import Language
+from tidegate.model.requests import EngineRequest, Explain, Query, Request
+from tidegate.model.schema import Catalog, Table
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql import rewrite
+from tidegate.sql.judge import judge
+from tidegate.sql.masking.ddl import ddl
+
+
+class SqlLanguage(Language):
+    """Statements in a source's dialect. SQL has no operations."""
+
+    def classify(self, request: Request, source: Source) -> Judgement:
+        if isinstance(request, Query):
+            return judge(request.statement.text, source.dialect)
+        if isinstance(request, Explain):
+            # The word EXPLAIN is judged as well: the text after it could turn it into an execution.
+            return judge(f"EXPLAIN {request.statement.text}", source.dialect)
+        return Judgement(
+            Effect.UNKNOWN,
+            "request.unlisted",
+            f"A source that speaks SQL answers no request of the kind {request.kind!r}",
+            Code.SQL_UNKNOWN.value,
+            "Send an SQL statement instead.",
+        )
+
+    def rewrite(
+        self,
+        request: EngineRequest,
+        source: Source,
+        rules: DataRules,
+        catalog: Catalog,
+        key: str,
+    ) -> EngineRequest | None:
+        if not isinstance(request, (Query, Explain)):
+            return None
+        write = rewrite.rewrite_explained if isinstance(request, Explain) else rewrite.rewrite
+        statement = write(request.statement, source.dialect, rules, catalog, key, request.schema)
+        return structs.replace(request, statement=statement)
+
+    def ddl(self, table: Table, source: Source) -> str | None:
+        return ddl(table, source.dialect)
+
+
+LANGUAGE = SqlLanguage()

@@ -1,0 +1,1 @@
+"""Masks and row filters in a statement: names, derived tables, and their verification."""

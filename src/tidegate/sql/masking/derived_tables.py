@@ -1,0 +1,331 @@
+"""Decides what stands in a table's place: for a table with rules a derived table, for a view that
+reads such a table its definition, rewritten likewise. What holds copies of hidden rows is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.errors import TidegateError
+from tidegate.model.schema import Table
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.finding import Refusal
+from tidegate.sql.judge import judge
+from tidegate.sql.masking.column_aliases import column_aliases
+from tidegate.sql.masking.mask_expressions import derived_table
+from tidegate.sql.masking.model import DataRules, is_masked
+from tidegate.sql.masking.names import Names, folded, qualified
+from tidegate.sql.masking.parsed_statement import (
+    ParsedStatement,
+    Part,
+    TableReference,
+    replace_spans,
+)
+from tidegate.sql.masking.rules import Place, Rules
+from tidegate.sql.masking.scope import is_recursion, means_cte
+from tidegate.sql.masking.system_catalogs import FUNCTION_STARTS, FUNCTIONS
+from tidegate.sql.masking.table_allowlist import TableAllowlist, table_refused
+from tidegate.sql.masking.view_definition import view_query
+from tidegate.sql.scan import scan
+
+_MAX_DEPTH = 12
+
+
+class DerivedTables:
+    """A shield laid over a catalogue. Raises: TidegateError POLICY_MASKED if a rule does not fit
+    it."""
+
+    def __init__(self, data_rules: DataRules, names: Names, key: str) -> None:
+        """`key` is the term that stands for the key of hashes."""
+        self._names = names
+        self._dialect = names.dialect
+        self._key = key
+        self._rules = rules = Rules(data_rules, names)
+        self.allowance = (
+            None
+            if data_rules.only is None
+            else TableAllowlist(data_rules.only, names.catalog, names.dialect)
+        )
+        self._macros = frozenset(names.catalog.macros)
+        self._stand_ins: dict[Place, str | None] = {}
+        self.ruled = frozenset(rules.masks.keys() | rules.filters.keys())
+        self._copies = self._holding_copies()
+        self.hidden = frozenset(name.lower() for _, name in self.ruled | self._copies.keys())
+        """Names, in lower case, of tables that no rewritten statement may name by itself."""
+
+    def told_by_functions(self, judgement: Judgement) -> str | None:
+        """The first function called that could tell what is hidden."""
+        for name in judgement.functions:
+            lower = name.lower().rpartition(".")[2]
+            if lower in FUNCTIONS or lower.startswith(FUNCTION_STARTS) or lower in self._macros:
+                return lower
+        return None
+
+    def is_filtered(self, table: Table) -> bool:
+        """Whether rows of the table, or of one that a view reads, are hidden."""
+        return self._dialect.fence in (self.stand_in(table) or "")
+
+    def stand_in(self, table: Table, depth: int = 0) -> str | None:
+        """The query that stands for a table; None for one that may be read as it is.
+
+        Raises: TidegateError POLICY_MASKED for what holds copies of hidden rows, or a view that
+        cannot be rewritten.
+        """
+        place = (table.schema, table.name)
+        if place not in self._stand_ins:
+            self._stand_ins[place] = self._make(table, place, depth)
+        return self._stand_ins[place]
+
+    def _make(self, table: Table, place: Place, depth: int) -> str | None:
+        parent = self._copies.get(place)
+        if parent is not None:
+            raise is_masked(
+                f"`{table.name}` shares rows with `{parent}`, which is masked",
+                f"shield.{table.name}",
+                f"Read `{parent}` instead.",
+            )
+        if not self.ruled:
+            return None
+        if place not in self.ruled:
+            self._check_behind(table, depth)
+        inner = self._expanded(table, depth) if "view" in table.kind else None
+        if place not in self.ruled:
+            return inner
+        origin = qualified(table, self._dialect)
+        if inner is not None:
+            origin = f"({inner}) AS {self._dialect.quote(table.name)}"
+        if not table.columns:
+            raise is_masked(f"The columns of `{table.name}` are not known", f"shield.{table.name}")
+        masks = self._rules.masks.get(place, {})
+        return derived_table(
+            table,
+            origin,
+            masks,
+            self._rules.filters.get(place, []),
+            self._dialect,
+            self._key,
+        )
+
+    def _holding_copies(self) -> dict[Place, str]:
+        """Tables through which rows of a table with rules can be read past them, with its name:
+        parts of it, and what it is itself a part of."""
+        tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
+        # An index that the operator made a rule for is told by that rule.
+        indexes = {place for place in self.ruled if tables[place].kind == "virtual table"}
+        copies: dict[Place, str] = {}
+        for place, table in tables.items():
+            if place in indexes:
+                continue
+            above = _ancestors(place, tables)
+            for parent in above & self.ruled:
+                copies[place] = parent[1]
+            if place in self.ruled:
+                copies |= dict.fromkeys(above, table.name)
+        return copies
+
+    # Views.
+
+    def _check_behind(self, table: Table, depth: int) -> None:
+        """Raises: TidegateError POLICY_MASKED for an index (SQLite's FTS5) of a view that would be
+        rewritten, and for what lists the words of such an index."""
+        for schema, name in table.reads:
+            for other in self._names.called(name, schema):
+                if depth > _MAX_DEPTH or self.stand_in(other, depth + 1) is not None:
+                    raise is_masked(
+                        f"`{table.name}` shares rows with `{other.name}`, which is masked",
+                        f"shield.{table.name}",
+                        f"Read `{other.name}` instead.",
+                    )
+
+    def _expanded(self, table: Table, depth: int) -> str | None:
+        query = view_query(table.definition or "", self._dialect)
+        if query is None or depth > _MAX_DEPTH:
+            raise _bad_view(table, "its definition is not known")
+        judgement = judge(query, self._dialect.name)
+        if judgement.effect is not Effect.READ or self.told_by_functions(judgement):
+            raise _bad_view(table, judgement.reason)
+        dialect = self._dialect
+        try:
+            sentence = ParsedStatement(query, scan(query, dialect), dialect)
+        except Refusal as refusal:
+            raise _bad_view(table, refusal.finding.reason) from None
+        edits, masked_statement = self.edits(sentence, table.schema, depth + 1)
+        if not masked_statement:
+            return None
+        if table.kind != "view":
+            raise _bad_view(table, "it holds copies of rows of a masked table")
+        name = self._dialect.quote(f"{table.name}__")
+        columns = ", ".join(self._dialect.quote(column.name) for column in table.columns)
+        text = replace_spans(query, edits)
+        return f"WITH {name}({columns}) AS ({text}\n) SELECT * FROM {name}"
+
+    def edits(
+        self, sentence: ParsedStatement, home: str | None = None, depth: int = 0
+    ) -> tuple[list[tuple[int, int, str]], list[Table]]:
+        """What to change in a sentence, and the tables that were covered. With a `home`, as in a
+        view of that schema, every table is named in full."""
+        edits: list[tuple[int, int, str]] = []
+        masked_statement: list[Table] = []
+        unaliased: dict[str, Table] = {}
+        aliases: set[str] = set()
+        replaced: list[TableReference] = []
+        _refuse_macros(sentence)
+        for spot in sentence.spots():
+            if spot.node.alias:
+                aliases.add(spot.node.alias.lower())
+            alone = len(spot.parts) == 1
+            answer = means_cte(sentence, spot.node, spot.parts[0]) if alone else "no"
+            if answer == "yes":
+                continue
+            if answer == "doubtful" and self._is_cte_after_all(sentence, spot, home):
+                continue
+            table = self._find(spot.parts, home)
+            if table is None:
+                continue
+            text = self.stand_in(table, depth)
+            if answer == "doubtful" and text is not None:
+                raise is_masked(
+                    f"`{table.name}` could be a CTE or a table",
+                    "shield.ambiguous_cte",
+                    "Give the CTE a name of its own.",
+                )
+            start, end = sentence.tokens[spot.first].at, sentence.end(spot.last)
+            if text is None:
+                twins = self._names.tables[table.name.lower()] if table.name.isascii() else ()
+                if home is not None or len(twins) > 1:
+                    edits.append((start, end, qualified(table, self._dialect)))
+                continue
+            _check_surroundings(sentence, spot.node, spot.first, spot.last, table)
+            masked_statement.append(table)
+            replaced.append(spot)
+            alias = ""
+            if not spot.node.alias:
+                alias = f" AS {self._alias(table, spot.parts[-1])}"
+                unaliased[folded(spot.parts[-1], self._dialect).lower()] = table
+            if sentence.key(spot.first - 1) == "TABLE":
+                start = sentence.tokens[spot.first - 1].at
+                text = f"SELECT * FROM ({text}){alias}"
+            else:
+                text = f"({text}){alias}"
+            edits.append((start, end, text))
+        edits += self._requalified(sentence, unaliased, aliases)
+        edits += column_aliases(sentence, replaced)
+        return edits, masked_statement
+
+    def _is_cte_after_all(
+        self, sentence: ParsedStatement, spot: TableReference, home: str | None
+    ) -> bool:
+        """Of a name that could be a CTE or a table: whether there is no such table. Where that
+        must not be told, whether there is no doubt after all."""
+        if self.allowance is None or home is not None:
+            return not self._names.called(spot.parts[0].text)
+        return is_recursion(sentence, spot.node, spot.parts[0])
+
+    def _find(self, parts: Sequence[Part], home: str | None) -> Table | None:
+        """The table that is meant, if the caller may use it. Raises: TidegateError POLICY_MASKED,
+        POLICY_TABLE."""
+        if self.allowance is None or home is not None:
+            return self._names.find(parts, home)
+        try:
+            table = self._names.find(parts)
+        except TidegateError:
+            raise table_refused(parts[-1].text) from None
+        if table is None:
+            if len(parts) == 1 and folded(parts[0], self._dialect) in self._dialect.dummy_tables:
+                return None
+            raise table_refused(parts[-1].text)
+        if not self.allowance.admits(table):
+            raise table_refused(parts[-1].text)
+        return table
+
+    def _alias(self, table: Table, part: Part) -> str:
+        """The name that columns are called by: PostgreSQL's as it folds, others' as written."""
+        return self._dialect.quote(part.text if self._dialect.folds_quoted else table.name)
+
+    def _requalified(
+        self, sentence: ParsedStatement, unaliased: dict[str, Table], aliases: set[str]
+    ) -> list[tuple[int, int, str]]:
+        """Takes the schema from columns of tables that are derived now, and so have none."""
+        edits: list[tuple[int, int, str]] = []
+        if not unaliased:
+            return edits
+        for node in sentence.tree.walk():
+            if type(node).__name__ != "Column" or not node.args.get("db"):
+                continue
+            given = [node.args[arg] for arg in ("catalog", "db", "table") if node.args.get(arg)]
+            parts, first, last = sentence.chain(given)
+            table = unaliased.get(folded(parts[-1], self._dialect).lower())
+            schema = folded(parts[-2], self._dialect).lower()
+            if table is None or schema not in (table.schema.lower(), self._names.database.lower()):
+                continue
+            if schema in aliases:
+                raise is_masked(f"`{schema}` could be a schema or a table", "shield.ambiguous_name")
+            edits.append((sentence.tokens[first].at, sentence.tokens[last].at, ""))
+        return edits
+
+
+_AFTER_NAME = frozenset({"*", "(", "@", "INDEXED", "PARTITION", "USE", "FORCE", "IGNORE", "FOR",
+                         "AT", "VERSION", "CHANGES"})  # fmt: skip
+_HARMLESS = frozenset({"this", "db", "catalog", "alias", "joins", "laterals"})
+
+
+def _check_surroundings(
+    sentence: ParsedStatement, node: object, first: int, last: int, table: Table
+) -> None:
+    """Raises: TidegateError POLICY_MASKED for what can follow a table, but no derived one."""
+    arguments: dict[str, object] = getattr(node, "args", {})
+    extra = {name for name, value in arguments.items() if value}
+    extra -= _HARMLESS | sentence.dialect.table_clauses
+    after = sentence.key(last + 1)
+    negated = after == "NOT" and sentence.key(last + 2) == "INDEXED"
+    if extra or after in _AFTER_NAME or negated or sentence.key(first - 1) == "ONLY":
+        what = ", ".join(sorted(extra)) or after or "ONLY"
+        raise is_masked(
+            f"`{table.name}` is masked, and cannot be read with {what.upper()}",
+            "shield.surroundings",
+            "Leave out what stands around the table's name.",
+        )
+
+
+_OF_VALUES = frozenset({"expressions", "having", "order", "qualify", "windows"})
+"""The parts of a SELECT in which a call gives a value and not a table."""
+
+
+def _refuse_macros(sentence: ParsedStatement) -> None:
+    """Raises: TidegateError POLICY_MASKED for a call that reads a table by its name."""
+    macros = sentence.dialect.table_macros
+    if not macros:
+        return
+    for node in sentence.tree.walk():
+        if type(node).__name__ != "Anonymous" or node.name.lower() not in macros:
+            continue
+        child: Any = node
+        while child.parent is not None and type(child.parent).__name__ != "Select":
+            child = child.parent
+        if child.parent is None or child.arg_key not in _OF_VALUES:
+            raise is_masked(
+                f"`{node.name}` could read a table that is masked",
+                f"shield.{node.name.lower()}",
+                "Call it on a column: SELECT histogram(a) FROM t.",
+            )
+
+
+def _ancestors(place: Place, tables: dict[Place, Table]) -> set[Place]:
+    found: set[Place] = set()
+    rest = [place]
+    while rest:
+        table = tables.get(rest.pop())
+        for parent in table.reads if table is not None else ():
+            if parent not in found:
+                found.add(parent)
+                rest.append(parent)
+    return found
+
+
+def _bad_view(table: Table, reason: str) -> Exception:
+    return is_masked(
+        f"The view `{table.name}` cannot be read while tables of this source are masked: {reason}",
+        f"shield.{table.name}",
+        "Read the tables behind it.",
+    )

@@ -1,0 +1,97 @@
+"""What statements have in common that differ in plain values only, so that what is put into one is
+put into the others at the same places, and worked out once.
+
+Two statements share a pattern only if all their tokens are the same but for numbers and strings
+that are compared with. The judge looks at the value of neither (`template.py`), and what is written
+stands in place of names or beside them, never in a value.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidegate.sql.dialects.model import words
+from tidegate.sql.lex import LITERALS, NAME, NUMBER, STRING, WORD, Token
+from tidegate.sql.masking.parsed_statement import end_of
+
+Edit = tuple[int, int, str]
+"""Where a piece of the text starts and ends, and what stands there then."""
+
+LONGEST = 4_096
+"""Characters of the longest text whose pattern is kept."""
+
+_COMPARES = words("= < > <= >= <> != LIKE")
+
+
+class RewriteTemplate:
+    """A statement, equal to all that have its pattern."""
+
+    __slots__ = ("_hash", "key", "text", "tokens")
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.key = tuple(_parts(text, tokens))
+        self._hash = hash(self.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RewriteTemplate) and self.key == other.key
+
+
+class Anchor(NamedTuple):
+    """An edit by the numbers of the names that it replaces, from the first to the last."""
+
+    first: int
+    last: int
+    piece: str
+
+
+def anchored(edits: list[Edit], pattern: RewriteTemplate) -> tuple[Anchor, ...] | None:
+    """The edits by the tokens they are at; None if one is not in place of whole names, or could
+    hold what the statement says elsewhere."""
+    starts = {token.at: number for number, token in enumerate(pattern.tokens)}
+    ends: dict[int, int] = {}
+    for number, token in enumerate(pattern.tokens):
+        if token.kind in (WORD, NAME):
+            ends[end_of(pattern.text, token)] = number
+    found: list[Anchor] = []
+    for start, end, piece in edits:
+        first, last = starts.get(start), ends.get(end)
+        if last is None and not piece and end in starts:
+            last = starts[end] - 1  # up to a dot, which is left out as well
+        if first is None or last is None or last < first:
+            return None
+        found.append(Anchor(first, last, piece))
+    return tuple(found)
+
+
+def placed(anchors: tuple[Anchor, ...], pattern: RewriteTemplate) -> list[Edit]:
+    """The edits of a statement of the same pattern."""
+    text, tokens = pattern.text, pattern.tokens
+    return [(tokens[first].at, _end(text, tokens, last), piece) for first, last, piece in anchors]
+
+
+def _end(text: str, tokens: list[Token], last: int) -> int:
+    token = tokens[last]
+    return end_of(text, token) if token.kind in (WORD, NAME) else tokens[last + 1].at
+
+
+def _parts(text: str, tokens: list[Token]) -> list[tuple[str, str]]:
+    """What of each token is part of the pattern: its kind, and its text as far as that counts. A
+    name's quotes do."""
+    parts: list[tuple[str, str]] = []
+    before = ""
+    for kind, key, said, at in tokens:
+        if kind not in LITERALS:
+            parts.append((kind if kind != NAME else text[at], said))
+        elif kind == NUMBER and said.isdigit():
+            parts.append((kind, "7"))
+        elif kind == STRING and text[at] == "'" and before in _COMPARES:
+            parts.append((kind, "x"))
+        else:
+            parts.append((kind, f"{text[at]}{said}"))
+        before = key
+    return parts

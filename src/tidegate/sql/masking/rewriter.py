@@ -1,0 +1,230 @@
+"""One statement under one shield: finds what to write in place of which names, and has what comes
+of it looked at anew. What cannot be rewritten for certain is refused.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from tidegate.model.statements import Effect
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, WORD, Token
+from tidegate.sql.masking.derived_tables import DerivedTables
+from tidegate.sql.masking.hash_key import readable
+from tidegate.sql.masking.model import is_masked
+from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
+from tidegate.sql.masking.rewrite_templates import Edit
+from tidegate.sql.masking.scope import cte_names
+from tidegate.sql.masking.system_catalogs import PRAGMAS, TRANSACTION
+from tidegate.sql.masking.table_allowlist import table_refused_indirectly
+from tidegate.sql.masking.verification import BLANK, check, table_names
+from tidegate.sql.scan import scan
+from tidegate.sql.statement_kinds import explained
+
+
+class MaskedStatement:
+    """A statement to be rewritten. `edits` are what was changed in the text itself; None before,
+    and where more was."""
+
+    def __init__(
+        self, text: str, tokens: list[Token], dialect: Dialect, cover: DerivedTables
+    ) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._dialect = dialect
+        self._form = dialect.roots.get(tokens[0].key)
+        self._cover = cover
+        self.edits: list[Edit] | None = None
+
+    def rewrite(self) -> str:
+        """Its text as it may run. Raises: TidegateError POLICY_MASKED, POLICY_TABLE, Refusal."""
+        form, tokens = self._form, self._tokens
+        judgement = judge(self._text, self._dialect.name)
+        allowance = self._cover.allowance
+        if allowance is not None:
+            allowance.check_calls(judgement)
+        teller = self._cover.told_by_functions(judgement)
+        if teller is not None:
+            raise is_masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
+        if tokens[0].key in TRANSACTION:
+            return self._text
+        changes = Effect.WRITE <= judgement.effect <= Effect.DESTRUCTIVE
+        if form == "change" and judgement.effect <= Effect.DESTRUCTIVE:
+            return self._change(tokens[0].key)
+        if changes and tokens[0].key == "WITH" and self._dialect.with_before_change:
+            return self._change_after_with(judgement.reason)
+        if judgement.effect is not Effect.READ:
+            raise _unlisted(judgement.reason)
+        if form == "query":
+            return self._query(tokens)
+        if form == "explain":
+            return self._explain()
+        if allowance is not None and form in ("pragma", "show") and not self._is_setting():
+            raise table_refused_indirectly(tokens[0].key)
+        if form == "describe":
+            inner = tokens[1:]
+            if not inner:
+                return self._text
+            if inner[0].key == "TABLE":
+                inner = inner[1:] or inner
+            lead = "" if self._dialect.roots.get(inner[0].key) == "query" else "SELECT * FROM "
+            return self._query(inner, lead, tokens[1].at)
+        if (form == "pragma" and self._is_plain_pragma()) or (form == "show" and self._is_show()):
+            return self._text
+        raise _unlisted(f"{tokens[0].key} is not known to tell nothing of them")
+
+    def _query(self, tokens: list[Token], lead: str = "", start: int | None = None) -> str:
+        """The text with the query that these tokens are rewritten. `lead` is put before it, in
+        place of what stands from `start` on."""
+        dialect = self._dialect
+        if not dialect.values_parses and tokens[0].key == "VALUES":
+            if any(token.key in ("SELECT", "TABLE", "FROM") for token in tokens):
+                raise _unlisted("VALUES holds a query")
+            return self._text
+        if dialect.in_reads_tables:
+            self._refuse_in_table(tokens)
+        text = self._text
+        shift = 0
+        if lead or tokens[0].key == "TABLE":
+            # Read as SELECT * FROM a table: its name stands where it stood.
+            at = tokens[0].at if start is None else start
+            name = tokens[1:] if tokens[0].key == "TABLE" else tokens
+            begin = name[0].at
+            lead = "SELECT * FROM "
+            text = f"{text[:at]}{lead}{text[begin:]}"
+            shift = at
+            tokens = [token for token in scan(text, dialect) if token.at >= shift]
+        sentence = ParsedStatement(text, tokens, dialect)
+        edits, masked_statement = self._cover.edits(sentence)
+        self._check_allowance(sentence)
+        if self._form == "explain" and dialect.plans_reveal_rows:
+            for table in masked_statement:
+                if self._cover.is_filtered(table):
+                    raise is_masked(
+                        f"The plan of a query on `{table.name}` would tell of rows that are hidden",
+                        "shield.explain",
+                        "Explain a query on other tables.",
+                    )
+        skeleton = replace_spans(text, [(*edit[:2], _blanked(*edit)) for edit in edits])
+        hidden = self._cover.hidden | {table.name.lower() for table in masked_statement}
+        ctes = cte_names(sentence)
+        check(skeleton, dialect, hidden, ctes)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_names(scan(skeleton, dialect), ctes, BLANK)
+        if text is self._text:
+            self.edits = edits
+        if not edits:
+            return self._text
+        written = replace_spans(text, edits)
+        again = judge(readable(written), dialect.name)
+        if again.effect is not Effect.READ:
+            raise _unlisted(f"what came of rewriting is not known to read: {again.reason}")
+        return written
+
+    def _explain(self) -> str:
+        at, _ = explained(self._tokens, self._dialect)
+        inner = self._tokens[at:]
+        if self._dialect.roots.get(inner[0].key) == "query":
+            return self._query(inner)
+        if self._dialect.explains_tables and all(
+            token.kind in (WORD, NAME) or token.key == "." for token in inner
+        ):
+            if self._cover.allowance is not None:
+                self._check_described(inner)
+            return self._text  # DESCRIBE of a table: its columns
+        raise _unlisted("only queries are explained")
+
+    def _change_after_with(self, reason: str) -> str:
+        """A change of rows that begins with common table expressions."""
+        sentence = ParsedStatement(self._text, self._tokens, self._dialect)
+        tree: Any = sentence.tree
+        root = type(tree).__name__.upper()
+        if root not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            raise _unlisted(reason)
+        target = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
+        name = sentence.part(sentence.number(target.this)).text if target is not None else ""
+        if not name or name.lower() in cte_names(sentence):
+            # It is a table in any case, but what follows would take it for the expression.
+            raise _unlisted("what is changed is called like a common table expression")
+        return self._change(root)
+
+    def _change(self, root: str) -> str:
+        """A change as it is, if it neither reads nor writes a table that is covered."""
+        if self._dialect.in_reads_tables:
+            self._refuse_in_table(self._tokens)
+        sentence = ParsedStatement(self._text, self._tokens, self._dialect)
+        if type(sentence.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
+            raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
+        _, masked_statement = self._cover.edits(sentence)
+        self._check_allowance(sentence)
+        if self._cover.allowance is not None:
+            self._cover.allowance.check_change(root)
+            self._cover.allowance.check_names(self._tokens, cte_names(sentence))
+        named = [table.name for table in masked_statement]
+        standing = table_names(self._tokens, self._dialect)
+        named += [name for name in standing if name.lower() in self._cover.hidden]
+        if named:
+            raise is_masked(
+                f"`{named[0]}` is masked: a statement that changes data cannot use it",
+                f"shield.{named[0]}",
+                "Change other tables, or ask the operator.",
+            )
+        return self._text
+
+    def _check_allowance(self, sentence: ParsedStatement) -> None:
+        allowance = self._cover.allowance
+        if allowance is None:
+            return
+        allowance.check_types(sentence)
+        if self._form == "explain":
+            allowance.check_plan(judge(self._text, self._dialect.name).tables)
+
+    def _check_described(self, tokens: list[Token]) -> None:
+        """MySQL's DESCRIBE of a table, and of one of its columns."""
+        size = 1
+        while tokens[size : size + 1] and tokens[size].key == ".":
+            size += 2
+        name = self._text[tokens[0].at : tokens[size].at if size < len(tokens) else None]
+        text = f"SELECT * FROM {name}"
+        self._cover.edits(ParsedStatement(text, scan(text, self._dialect), self._dialect))
+
+    def _is_setting(self) -> bool:
+        """Whether a SHOW is of the server's settings."""
+        shown = self._dialect.setting_shows
+        return shown is None or any(token.key in shown for token in self._tokens[1:2])
+
+    def _refuse_in_table(self, tokens: list[Token]) -> None:
+        """SQLite takes a bare name after IN for a table."""
+        for before, token in pairwise(tokens):
+            if before.key == "IN" and token.key != "(":
+                raise is_masked(
+                    "IN before a name reads a table", "shield.in_table", "Write IN (SELECT ...)."
+                )
+
+    def _is_plain_pragma(self) -> bool:
+        rest = [token.text.lower() for token in self._tokens[1:]]
+        if rest[1:2] == ["."]:
+            rest = rest[2:]
+        return bool(rest) and rest[0] in PRAGMAS
+
+    def _is_show(self) -> bool:
+        allowed = self._dialect.masked_shows
+        return allowed is None or any(token.key in allowed for token in self._tokens[1:2])
+
+
+def _blanked(start: int, end: int, piece: str) -> str:
+    """What stands for a piece of ours in the text that is checked."""
+    if piece.startswith("("):
+        body, _, alias = piece.rpartition(")")
+        return f"{BLANK}{start}{alias if body else ''}"
+    if piece.startswith("SELECT * FROM ("):
+        return f"SELECT * FROM {BLANK}{start}"
+    return piece if start == end or not piece else f"{BLANK}{start}"
+
+
+def _unlisted(reason: str) -> Exception:
+    return is_masked(
+        f"Some of this source is hidden from this caller: {reason}", "shield.statement"
+    )

@@ -1,0 +1,146 @@
+"""Finds the tables and columns that a shield's rules mean, and sees that the conditions of its
+filters are what they should be. A rule that does not fit the catalogue is refused, never left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tidegate.model.schema import Table
+from tidegate.model.statements import Effect
+from tidegate.sql.finding import Refusal
+from tidegate.sql.judge import judge
+from tidegate.sql.masking.model import DataRules, Show, is_masked
+from tidegate.sql.masking.names import Names, qualified
+from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
+from tidegate.sql.masking.scope import means_cte
+from tidegate.sql.scan import scan
+
+Place = tuple[str, str]
+"""A table's schema and name."""
+
+_STRICTNESS: tuple[Show, ...] = ("nothing", "hash", "partial")
+
+
+class Rules:
+    """The rules of a shield by table: columns' masks, and conditions that all must hold."""
+
+    def __init__(self, data_rules: DataRules, names: Names) -> None:
+        """Raises: TidegateError POLICY_MASKED if a rule does not fit."""
+        self._names = names
+        self._dialect = names.dialect
+        self.masks: dict[Place, dict[str, Show]] = defaultdict(dict)
+        self.filters: dict[Place, list[str]] = defaultdict(list)
+        for column, show in data_rules.masks:
+            self._lay_mask(column, show)
+        for place in list(self.masks):
+            self._lay_on_computed(place)
+        for table, condition in data_rules.filters:
+            self._lay_filter(table, condition)
+
+    def _tables(self, path: str, rule: str) -> tuple[list[Table], str]:
+        schema, _, name = path.rpartition(".")
+        tables = self._names.called(name, schema or None)
+        if not tables:
+            raise is_masked(
+                f"The rule for `{rule}` names a table that is not there",
+                f"shield.{rule}",
+                "Ask the operator to correct the rule: until then nothing of this source is read.",
+            )
+        return tables, name
+
+    def _lay_mask(self, path: str, show: Show) -> None:
+        where, _, wanted = path.rpartition(".")
+        for table in self._tables(where, path)[0]:
+            names = [column.name for column in table.columns]
+            found = [name for name in names if name == wanted] or [
+                name for name in names if name.lower() == wanted.lower()
+            ]
+            if not found:
+                raise is_masked(
+                    f"The mask `{path}` names a column that `{table.name}` does not have",
+                    f"mask.{path}",
+                    "Ask the operator to correct the rule: until then nothing of this source is"
+                    " read.",
+                )
+            masks = self.masks[table.schema, table.name]
+            for name in found:
+                before = masks.get(name, show)
+                masks[name] = min((before, show), key=lambda one: _STRICTNESS.index(one))
+
+    def _lay_on_computed(self, place: Place) -> None:
+        """Hide the columns of a table that are computed from masked ones, as far as is known."""
+        masks = self.masks[place]
+        (table,) = [table for table in self._names.called(place[1], place[0]) if
+                    (table.schema, table.name) == place]  # fmt: skip
+        rest = [
+            column
+            for column in table.columns
+            if (column.extra or "").startswith("generated") and column.name not in masks
+        ]
+        while told := [column for column in rest if _mentions(column.default, masks)]:
+            masks |= {column.name: "nothing" for column in told}
+            rest = [column for column in rest if column.name not in masks]
+
+    def _lay_filter(self, path: str, condition: str) -> None:
+        for table in self._tables(path, path)[0]:
+            self.filters[table.schema, table.name].append(self._condition(table, path, condition))
+
+    def _condition(self, table: Table, path: str, condition: str) -> str:
+        """The condition with every table in it named in full: no CTE of the caller's takes its
+        place. Its columns must be there, lest they mean some of the caller's."""
+        name = qualified(table, self._dialect)
+        lead = f"SELECT 1 FROM {name} WHERE ("
+        text = f"{lead}{condition}\n)"
+        tables = self._dialect
+        try:
+            sentence = ParsedStatement(text, scan(text, tables), tables)
+            judgement = judge(text, self._dialect.name)
+            alone = scan(f"({condition}\n)", tables)
+        except Refusal as refusal:
+            raise _bad_filter(path, refusal.finding.reason) from None
+        tree = sentence.tree
+        wrapped = tree.args.get("where")
+        plain_parts = {"expressions", "from", "from_", "where", "kind"}
+        shape = {arg for arg, value in tree.args.items() if value} <= plain_parts
+        if judgement.effect is not Effect.READ or not shape or wrapped is None or len(alone) < 3:
+            raise _bad_filter(path, "it is not one condition that only reads")
+        if type(wrapped.this).__name__ != "Paren":
+            raise _bad_filter(path, "it is not one condition")
+        known = {column.name.lower() for column in table.columns}
+        edits: list[tuple[int, int, str]] = []
+        for spot in sentence.spots():
+            if len(spot.parts) == 1 and means_cte(sentence, spot.node, spot.parts[0]) != "no":
+                continue
+            found = self._names.find(spot.parts)
+            if found is None:
+                continue
+            known |= {column.name.lower() for column in found.columns}
+            start = sentence.tokens[spot.first].at
+            edits.append((start, sentence.end(spot.last), qualified(found, self._dialect)))
+        for node in tree.walk():
+            if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier":
+                continue
+            column = sentence.part(sentence.number(node.this)).text
+            if not node.args.get("table") and column.lower() not in known:
+                raise _bad_filter(path, f"there is no column `{column}`")
+        return replace_spans(text, edits)[len(lead) : -1]
+
+
+def _mentions(expression: str | None, names: Iterable[str]) -> bool:
+    """Whether an expression names one of the columns; of one that is not known that it does."""
+    if expression is None:
+        return True
+    lowered = expression.lower()
+    known = set(re.findall(r"\w+", lowered))
+    return any(name.lower() in (known if name.isidentifier() else lowered) for name in names)
+
+
+def _bad_filter(path: str, reason: str) -> Exception:
+    return is_masked(
+        f"The row filter on `{path}` cannot be used: {reason}",
+        f"filter.{path}",
+        "Ask the operator to correct the rule: until then nothing of this source is read.",
+    )

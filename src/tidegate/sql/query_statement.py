@@ -1,0 +1,122 @@
+"""Reads a query or a change: the opinion of its words joined with that of its tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tidegate.errors import Code
+from tidegate.model.statements import Effect
+from tidegate.sql.declared_names import inserted
+from tidegate.sql.dialect_shims import apply_shims, shorten
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.expansion_limit import can_grow, exceeds_limit, stays_small
+from tidegate.sql.finding import Finding, Refusal
+from tidegate.sql.function_syntax import simplify
+from tidegate.sql.lex import Token
+from tidegate.sql.normalization import normalize
+from tidegate.sql.parse import parse
+from tidegate.sql.select_grammar import tables_of_select
+from tidegate.sql.token_checks import Words, check_tokens, function_refused
+from tidegate.sql.tree_checks import Grammar, check_tree, is_restricted
+
+_ROOTS = frozenset(
+    {"Select", "Union", "Intersect", "Except", "Values", "Subquery", "Table", "Pivot"}
+    | {"Insert", "Update", "Delete", "Merge"}
+)
+_SEQUENCES = frozenset({"nextval", "setval"})
+_ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
+
+
+class Reading:
+    """What a statement was found to do."""
+
+    __slots__ = ("functions", "opinions", "returns_rows", "tables", "unqualified")
+
+    def __init__(
+        self,
+        opinions: list[Finding],
+        tables: dict[str, None] | None = None,
+        functions: dict[str, None] | None = None,
+        *,
+        unqualified: bool = False,
+        returns_rows: bool = True,
+    ) -> None:
+        self.opinions = opinions
+        self.tables = tables or {}
+        self.functions = functions or {}
+        self.unqualified = unqualified
+        self.returns_rows = returns_rows
+
+
+def read_query_statement(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading:
+    """Read the tokens of a query (`reading`) or a change. Raises: Refusal."""
+    words = check_tokens(tokens, dialect, reading=reading)
+    if reading and not words.opinions and not words.unlisted:
+        plain = _plain_select(tokens, words, dialect)
+        if plain is not None:
+            return plain
+    return _by_tree(tokens, words, dialect)
+
+
+def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> Reading | None:
+    """The reading of a plain query that only reads, without the general parser; else None."""
+    if not stays_small(tokens):
+        return None
+    tables = tables_of_select(tokens, dialect)
+    if tables is None or any(is_restricted(parts, dialect) for parts in tables):
+        return None
+    return Reading([], dict.fromkeys(map(".".join, tables)), words.functions)
+
+
+def _by_tree(tokens: list[Token], words: Words, dialect: Dialect) -> Reading:
+    """The reading of a query or a change by the general parser. Raises: Refusal."""
+    parser = dialect.parser
+    if not dialect.values_parses and tokens[0].key == "VALUES":
+        # The parser's general dialect knows VALUES as a statement.
+        parser = ""
+        tokens = [token for token in tokens if token.key != "ROW"]
+    shorter = simplify(shorten(tokens), dialect.worded)
+    text, names = normalize(apply_shims(shorter, dialect), dialect)
+    tree = parse(text, parser, len(tokens))
+    kind = type(tree).__name__
+    if kind not in _ROOTS:
+        raise Refusal(
+            Code.SQL_UNKNOWN, "root.node", f"The parser takes the statement for {kind}, not a read"
+        )
+    grammar = check_tree(tree, names, dialect)
+    if can_grow(tokens):
+        grammar.opinions.extend(exceeds_limit(tree, names))
+    changes = any(finding.effect is Effect.WRITE for finding in grammar.opinions)
+    places = inserted(tokens) if changes else None
+    found = unlisted(words, grammar, dialect.changing_functions, places)
+    returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
+    return Reading(
+        [*words.opinions, *found, *grammar.opinions],
+        grammar.tables,
+        words.functions,
+        unqualified=grammar.unqualified,
+        returns_rows=returns_rows,
+    )
+
+
+def unlisted(
+    words: Words, grammar: Grammar, changing: Collection[str], places: Collection[int] | None
+) -> list[Finding]:
+    """Opinions on the names with a bracket that are neither listed nor declared in the tree.
+
+    `places` are the brackets before which a change has no call, None in what changes nothing:
+    there what moves a sequence is a write, and any other function that is `changing` refused. In
+    a change a call of one adds a write: an EXPLAIN does away with the opinion on the change itself.
+    """
+    found: list[Finding] = []
+    for name, at in words.unlisted.items():
+        placed = 0 if places is None else sum(index in places for index in at)
+        if len(at) <= grammar.declared.get(name.lower(), 0):
+            continue
+        if len(at) <= placed:
+            found.append(Finding(Effect.WRITE, f"function.{name}", f"Defines or fills {name}"))
+        elif name in changing and (places is not None or name in _SEQUENCES):
+            found.append(Finding(Effect.WRITE, f"function.{name}", f"Calls {name}, which changes"))
+        else:
+            found.append(function_refused(name))
+    return found

@@ -1,0 +1,140 @@
+"""Takes what may be a secret out of a statement before it is shown or written down.
+
+Only the inside of string literals is replaced, as the dialect's lexer finds them, so that keywords,
+names, operators and comments stay as they will run. All literals of a statement that mentions a
+password, key or token lose their text, because nobody can tell which of them is the secret; of
+other statements only what has the shape of a secret. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tidegate.secrets import MASK, mask_shapes, mentions_secret
+from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import Dialect, LexicalRules
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import skip_comment
+from tidegate.sql.token_regex import token_regex
+
+Span = tuple[int, int]
+
+_QUOTED = frozenset({"string", "escape", "escaped", "prefixed"})
+_VALUE_FOLLOWS = (("IDENTIFIED", "BY"), ("IDENTIFIED", "BY", "PASSWORD"))
+
+
+def redact_statement(text: str, dialect: str) -> str:
+    """The statement without secrets; equal to `text` if there were none.
+
+    A part at the end that cannot be read as tokens, such as a literal that was cut, is left out as
+    a whole if it may hold a secret. What UTF-8 cannot hold becomes `?`. The work is bounded by the
+    length: give it a text cut to the size that is kept.
+    """
+    # Long texts seldom come twice, and the cache must stay small.
+    return _cached(text, dialect) if len(text) <= 2_048 else _redact(text, dialect)
+
+
+def _redact(text: str, dialect: str) -> str:
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    mentions = mentions_secret(text)
+    if not mentions and mask_shapes(text) == text:
+        return text
+    spans, end = literal_spans(text, find(dialect))
+    if mentions:
+        # A comment alone takes no literal away: any caller can write one.
+        mentions = mentions_secret(_without_comments(text, find(dialect), end))
+    parts: list[str] = []
+    at = 0
+    for start, stop in spans:
+        inner = text[start:stop]
+        masked = mask_shapes(inner)
+        if mentions and inner:
+            masked = MASK
+        parts += [text[at:start], masked]
+        at = stop
+    parts.append(text[at:end])
+    tail = text[end:]
+    if tail:
+        parts.append(MASK if mentions or mentions_secret(tail) else mask_shapes(tail))
+    return "".join(parts)
+
+
+_cached = lru_cache(maxsize=1_024)(_redact)
+
+
+def literal_spans(text: str, dialect: Dialect) -> tuple[list[Span], int]:
+    """The insides of the text's string literals, and where the part that can be read ends."""
+    spans: list[Span] = []
+    words: list[str] = []
+    for kind, start, stop in _tokens(text, dialect.lexical_rules):
+        if kind == "unread":
+            return spans, start
+        raw = text[start:stop]
+        if kind == "dollar":
+            tag = raw[: raw.index("$", 1) + 1]
+            spans.append((start + len(tag), stop - len(tag)))
+        elif kind in _QUOTED:
+            spans.append((start + raw.index("'") + 1, stop - 1))
+        elif kind == "quotes":
+            if dialect.lexical_rules.double_quoted == "string" or _is_value(words):
+                spans.append((start + 1, stop - 1))
+        elif kind == "word":
+            if _is_value(words):
+                spans.append((start, stop))
+            words.append(raw.upper())
+            continue
+        elif kind not in ("comment", "block"):
+            words.append(raw)
+            continue
+        if kind not in ("comment", "block"):
+            words.append("'")
+    return spans, len(text)
+
+
+def _is_value(words: list[str]) -> bool:
+    """Whether a word or name here is a value: a pragma's key, and the password of CREATE USER."""
+    if words[:1] == ["PRAGMA"] and words[-1] == "=":
+        return True
+    return any(tuple(words[-len(before) :]) == before for before in _VALUE_FOLLOWS)
+
+
+def _without_comments(text: str, dialect: Dialect, end: int) -> str:
+    parts: list[str] = []
+    for kind, start, stop in _tokens(text[:end], dialect.lexical_rules):
+        if kind not in ("comment", "block"):
+            parts.append(text[start:stop])
+    return " ".join([*parts, text[end:]])
+
+
+def _tokens(text: str, rules: LexicalRules) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of every token and comment; `unread` for a rest that has none."""
+    match = token_regex(rules).match
+    position = 0
+    while True:
+        found = match(text, position)
+        if found is None:
+            yield "unread", position, len(text)
+            return
+        kind = found.lastgroup or "end"
+        if kind == "end":
+            return
+        start, position = found.start(kind), found.end()
+        if kind == "unicode":
+            yield "unread", start, len(text)
+            return
+        if kind == "block":
+            try:
+                position = skip_comment(text, start, rules)
+            except Refusal:
+                # Comments that run, nest or have no end: what follows may be anything.
+                yield "unread", start, len(text)
+                return
+        elif kind == "dollar":
+            closing = text.find(found[kind], position)
+            if closing < 0:
+                yield "unread", start, len(text)
+                return
+            position = closing + len(found[kind])
+        yield kind, start, position

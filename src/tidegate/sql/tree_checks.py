@@ -1,0 +1,257 @@
+"""The opinion of the tree: which tables a statement names, and whether every node of it is known
+to read. Nodes are judged by an allow-list; one that is on no list makes the effect unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidegate.errors import Code
+from tidegate.model.statements import Effect
+from tidegate.sql.dialects.common import SYNTAX
+from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
+from tidegate.sql.finding import Finding
+from tidegate.sql.normalization import TEXT
+from tidegate.sql.token_checks import function_refused
+
+if TYPE_CHECKING:
+    from sqlglot.expressions.core import Expression
+
+
+class Grammar(NamedTuple):
+    """What the tree told.
+
+    `declared` counts, by name, the places where a name with a bracket is no call: column lists of
+    CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE.
+    """
+
+    opinions: list[Finding]
+    tables: dict[str, None]
+    declared: dict[str, int]
+    unqualified: bool
+
+
+def check_tree(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
+    """Walk the tree once. `names` maps placeholders back to the names that they stand for."""
+    grammar = Grammar([], {}, {}, False)
+    unqualified = False
+    ctes: set[str] = set()
+    tables: list[Any] = []
+    for node in tree.walk():
+        kind = type(node).__name__
+        looker = _LOOKERS.get(kind)
+        if looker is not None:
+            looker(node, grammar, names, dialect)
+        elif kind == "Table":
+            tables.append(node)
+        elif kind == "CTE":
+            ctes.add(_name_of(node, names, dialect))
+        if kind in READING:
+            continue
+        change = CHANGING.get(kind)
+        if change is None:
+            grammar.opinions.append(_unlisted(kind, node))
+            continue
+        grammar.opinions.append(
+            Finding(Effect[change.upper()], f"node.{kind}", f"Holds {_article(kind)}")
+        )
+        if kind in ("Delete", "Update") and node.args.get("where") is None:
+            unqualified = True
+    for table in tables:
+        _table(table, grammar, names, dialect, ctes)
+    return grammar._replace(unqualified=unqualified)
+
+
+def _table(
+    node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect, ctes: set[str]
+) -> None:
+    """Note a table's name, and refuse those that hold secrets or are files."""
+    parts = [names.get(name, name) for name in _parts(node)]
+    if not parts:
+        return
+    name = ".".join(parts)
+    folded = name.lower()
+    if _is_secret(folded, dialect):
+        grammar.opinions.append(
+            Finding(
+                Effect.ADMIN,
+                "table.secret",
+                f"{name} holds secrets or the server's inner state",
+                hint="Read the tables of the application.",
+            )
+        )
+    elif dialect.reads_files and (TEXT in parts or _is_file(folded)):
+        grammar.opinions.append(
+            Finding(
+                Effect.ADMIN,
+                "table.file",
+                f"The database would read {name!r} as a file",
+                hint="Name a table of this database.",
+            )
+        )
+    kind = type(node.this).__name__
+    if kind in FUNCTIONS:
+        if node.this.name.lower() in dialect.table_functions:
+            grammar.tables.update((argument.name, None) for argument in node.this.expressions)
+    elif kind != "Identifier" or len(parts) > 1 or not _is_query(node, ctes, names, dialect):
+        grammar.tables[name] = None
+
+
+def is_restricted(parts: Sequence[str], dialect: Dialect) -> bool:
+    """True if a table of this name holds secrets or may be a file."""
+    folded = ".".join(parts).lower()
+    return _is_secret(folded, dialect) or (
+        dialect.reads_files and (TEXT in parts or _is_file(folded))
+    )
+
+
+def _is_query(table: Any, ctes: set[str], names: dict[str, str], dialect: Dialect) -> bool:
+    """True if a bare name in a table's place is that of a common table expression in sight there:
+    one of a query around it, or named before the one that it is in."""
+    name = _known_as(table.this, names, dialect)
+    if name not in ctes or _is_target(table):
+        return False
+    within, node = table, table.parent
+    while node is not None:
+        kind = type(node).__name__
+        with_ = node if kind == "With" else node.args.get("with_")
+        if with_ is not None and with_ is not within:
+            # SQLite alone lets a query refer to itself, and to later ones, without RECURSIVE.
+            everywhere = kind != "With" or node.args.get("recursive") or dialect.ctes_see_all
+            for cte in with_.expressions:
+                if cte is within and not everywhere:
+                    break
+                if _name_of(cte, names, dialect) == name:
+                    return True
+        within, node = node, node.parent
+    return False
+
+
+def _is_target(table: Any) -> bool:
+    """True for the table that a change is of: it is a table of the database in any case."""
+    parent = table.parent
+    if type(parent).__name__ == "Schema":
+        table, parent = parent, parent.parent
+    return type(parent).__name__ in CHANGING and parent.this is table
+
+
+def _name_of(cte: Any, names: dict[str, str], dialect: Dialect) -> str:
+    alias = cte.args.get("alias")
+    identifier = alias.this if alias is not None else None
+    return "" if identifier is None else _known_as(identifier, names, dialect)
+
+
+def _known_as(identifier: Any, names: dict[str, str], dialect: Dialect) -> str:
+    """What a name is compared as: quoted ones as they stand, where the dialect has it so."""
+    name: str = identifier.name
+    written = names.get(name, name)
+    quoted = identifier.args.get("quoted") and not dialect.lexical_rules.names_fold
+    return written if quoted else written.lower()
+
+
+def _parts(node: Any) -> list[str]:
+    return [part.name for part in node.parts if part.name]
+
+
+def _alias(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    if node.args.get("columns"):
+        _declare(node.name, grammar, names)
+
+
+def _schema(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    target = node.this
+    if target is not None:
+        _declare(target.alias or target.name, grammar, names)
+
+
+def _index(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    table = node.args.get("table")
+    if table is not None:
+        _declare(table.name, grammar, names)
+
+
+def _declare(name: str, grammar: Grammar, names: dict[str, str]) -> None:
+    name = names.get(name, name).lower()
+    grammar.declared[name] = grammar.declared.get(name, 0) + 1
+
+
+def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    """The parser sees a call that it has no node for: the name must be listed here as well."""
+    name: str = node.name
+    if name.upper() in SYNTAX:
+        return
+    folded = names.get(name, name).lower()
+    if (
+        folded not in dialect.functions
+        and folded not in dialect.bare_functions
+        and folded not in dialect.table_functions
+        and folded not in dialect.changing_functions  # whether it may the words decide
+    ):
+        grammar.opinions.append(function_refused(folded))
+
+
+def _description(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
+    """DuckDB's DESCRIBE and SUMMARIZE within a query: of a table or a query, nothing else. To
+    PostgreSQL they are names."""
+    kind = type(node.this).__name__
+    if not dialect.describes_in_queries or kind not in ("Table", "Select", "Subquery", "Union"):
+        grammar.opinions.append(_unlisted(type(node).__name__, node))
+
+
+_LOOKERS = {
+    "Describe": _description,
+    "Summarize": _description,
+    "TableAlias": _alias,
+    "Schema": _schema,
+    "Index": _index,
+    "Anonymous": _anonymous,
+    "AnonymousAggFunc": _anonymous,
+}
+
+_FILE_NAMES = re.compile(
+    r".*[/\\:*?\[\]].*|.*\.(?:csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx|arrow|feather|avro|orc"
+    r"|db|duckdb|sqlite|gz|zst|bz2|zip|log)",
+    re.DOTALL,
+)
+
+
+def _is_file(name: str) -> bool:
+    return _FILE_NAMES.fullmatch(name) is not None
+
+
+def _is_secret(name: str, dialect: Dialect) -> bool:
+    """True if a table, by its own name or with its schema, is one that holds secrets."""
+    secret = _secrets(dialect.secrets)
+    parts = name.split(".")
+    for known_as in (parts[-1], ".".join(parts[-2:])):
+        if known_as in dialect.admitted:
+            return False
+        if secret.match(known_as):
+            return True
+    return False
+
+
+@cache
+def _secrets(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+def _unlisted(kind: str, node: Any) -> Finding:
+    what = f"{node.name!r}" if kind == "Command" and node.name else kind
+    return Finding(
+        Effect.UNKNOWN,
+        f"node.{kind}",
+        f"Holds something that is not known to read: {what}",
+        Code.SQL_UNKNOWN,
+        "Say it with plainer SQL.",
+    )
+
+
+def _article(kind: str) -> str:
+    word = {"Into": "INTO", "Lock": "row lock"}.get(kind, kind.upper())
+    return f"{'an' if word[0] in 'AEIOU' else 'a'} {word}"

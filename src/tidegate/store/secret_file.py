@@ -1,0 +1,39 @@
+"""A secret of this state directory: made once, kept in a file that its owner alone can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tidegate.config.atomic_files import create_once
+from tidegate.errors import Code, TidegateError
+
+_BYTES = 32
+
+
+def read_or_create_secret(path: Path) -> str:
+    """The secret in `path`, 64 hexadecimal digits; made now if there is none.
+
+    Raises: TidegateError STATE_FAILED if the file cannot be made or read, is not whole, or if
+    others may read it.
+    """
+    try:
+        if not path.exists():
+            create_once(path, os.urandom(_BYTES).hex().encode())
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(_BYTES * 2 + 1).decode("ascii", "replace")
+    except OSError as error:
+        raise _failed(f"cannot be used: {error.strerror}", path) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise _failed("can be read by others", path)
+    if len(text) != _BYTES * 2 or not text.isalnum():
+        raise _failed("does not hold a secret of ours", path)
+    return text
+
+
+def _failed(problem: str, path: Path) -> TidegateError:
+    return TidegateError(
+        Code.STATE_FAILED, f"The secret `{path}` {problem}", details={"path": str(path)}
+    )

@@ -1,0 +1,169 @@
+"""Requests for approval and their answers, in the state file.
+
+Every statement that moves a request on has the state it moves from in its own WHERE. SQLite's write
+lock makes that superfluous; on a server, where transactions run side by side, it is what lets one
+caller alone use a grant.
+"""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import apsw
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import DryRun
+from tidegate.store.api import ApprovalBounds, ApprovalState, PendingApproval, Subject
+from tidegate.store.sqlite.connection import StateConnection
+
+_Rows = list[tuple[Any, ...]]
+_FIELDS = PendingApproval.__struct_fields__
+_COLUMNS = ", ".join(_FIELDS)
+_WAITING = "SELECT count(*) FROM approvals WHERE state = 'pending'"
+_TYPES: dict[str, Any] = {"subject": Subject, "dry_run": DryRun}
+
+
+# The two that decide who may go on, with the names of their values. A test runs them on PostgreSQL.
+USE_GRANT = (
+    "UPDATE approvals SET state = 'used', ended_at = :now WHERE serial = (SELECT serial FROM"
+    " approvals WHERE digest = :digest AND state = 'allowed' AND decided_at > :since"
+    " ORDER BY serial LIMIT 1) AND state = 'allowed' AND decided_at > :since"
+)
+DECIDE = (
+    "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason,"
+    " decided_at = :now WHERE id = :id AND state = 'pending'"
+)
+
+
+class SqliteApprovalStore:
+    """`api.ApprovalStore` in the state file."""
+
+    def __init__(self, file: StateConnection) -> None:
+        self._file = file
+
+    def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
+        now = question.asked_at
+        with self._file.changing() as connection:
+            found = self._answer(connection, question.digest, bounds, now)
+            found = found or _one(
+                connection,
+                "UPDATE approvals SET askers = askers + 1 WHERE digest = ? AND state = 'pending'"
+                f" RETURNING {_COLUMNS}",
+                (question.digest,),
+            )
+            if found is not None:
+                return found
+            every: int = connection.execute(_WAITING).get
+            of_actor: int = connection.execute(f"{_WAITING} AND actor = ?", (question.actor,)).get
+            if every >= bounds.most or of_actor >= bounds.most_of_actor:
+                raise TidegateError(
+                    Code.LIMIT_RATE,
+                    "Too many requests for approval are pending.",
+                    hint="Ask the operator to answer them: `tidegate approvals list`.",
+                )
+            marks = ", ".join("?" * len(_FIELDS))
+            connection.execute(
+                f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})",
+                [_column(name, getattr(question, name)) for name in _FIELDS],
+            )
+        return question
+
+    def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
+        with self._file.changing() as connection:
+            return self._answer(connection, digest, bounds, now)
+
+    @staticmethod
+    def _answer(
+        connection: apsw.Connection, digest: str, bounds: ApprovalBounds, now: float
+    ) -> PendingApproval | None:
+        granted = _one(
+            connection,
+            f"{USE_GRANT} RETURNING {_COLUMNS}",
+            {"now": now, "digest": digest, "since": bounds.grants_since},
+        )
+        return granted or _one(
+            connection,
+            f"SELECT {_COLUMNS} FROM approvals WHERE digest = ? AND state = 'denied'"
+            " AND decided_at > ? ORDER BY serial DESC LIMIT 1",
+            (digest, bounds.denials_since),
+        )
+
+    def decide(
+        self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
+    ) -> bool:
+        with self._file.changing() as connection:
+            connection.execute(
+                DECIDE,
+                {"state": state, "by": by, "reason": reason, "now": now, "id": id},
+            )
+            return connection.changes() > 0
+
+    def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE approvals SET dry_run = ? WHERE id = ?",
+                (_column("dry_run", dry_run), id),
+            )
+
+    def find(self, id: str) -> PendingApproval | None:
+        return next(iter(self._read("WHERE id = ?", id)), None)
+
+    def starting(self, start: str) -> tuple[PendingApproval, ...]:
+        return self._read("WHERE substr(id, 1, ?) = ? LIMIT 2", len(start), start)
+
+    def list(self, states: Sequence[ApprovalState] | None = None) -> tuple[PendingApproval, ...]:
+        if states is None:
+            return self._read("ORDER BY serial")
+        wanted = msgspec.json.encode(states).decode()
+        return self._read("WHERE state IN (SELECT value FROM json_each(?)) ORDER BY serial", wanted)
+
+    def expire_old(
+        self, now: float, *, grants: float, questions: float, ended: float
+    ) -> tuple[PendingApproval, ...]:
+        with self._file.changing() as connection:
+            connection.execute(
+                "DELETE FROM approvals WHERE state IN ('used', 'denied', 'expired')"
+                " AND coalesce(ended_at, decided_at) < ?",
+                (ended,),
+            )
+            rows = cast(
+                _Rows,
+                connection.execute(
+                    "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
+                    " state = 'allowed' AND decided_at <= ? OR state = 'pending' AND asked_at <= ?"
+                    f" RETURNING {_COLUMNS}",
+                    (now, grants, questions),
+                ).fetchall(),
+            )
+            return tuple(map(_question, rows))
+
+    def _read(self, rest: str, *values: Any) -> tuple[PendingApproval, ...]:
+        with self._file.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM approvals {rest}", values)
+            return tuple(map(_question, rows))
+
+
+def _one(
+    connection: apsw.Connection, sql: str, values: Sequence[Any] | dict[str, Any]
+) -> PendingApproval | None:
+    rows = cast(_Rows, connection.execute(sql, values).fetchall())
+    return _question(rows[0]) if rows else None
+
+
+def _column(name: str, value: Any) -> Any:
+    if name in _TYPES and value is not None:
+        return msgspec.json.encode(value).decode()
+    return value
+
+
+def _question(row: tuple[Any, ...]) -> PendingApproval:
+    fields = dict(zip(_FIELDS, row, strict=True))
+    for name, kind in _TYPES.items():
+        if fields[name] is not None:
+            fields[name] = msgspec.json.decode(fields[name], type=kind)
+    return PendingApproval(**fields)

@@ -1,0 +1,195 @@
+"""Opens the SQLite state file: private, ours, and with this version's tables.
+
+Migrations are numbered plain-SQL scripts; all that are missing are applied in one transaction, and
+a file of a newer version is refused.
+"""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+import apsw
+
+from tidegate.errors import Code, TidegateError
+
+APPLICATION_ID = 0x54474154
+"""Marks the file as ours in its header: `TGAT`."""
+
+NEWEST = 6
+"""The number of the last script, so that a start needs no look into the directory."""
+
+_SCRIPTS = Path(__file__).parent.parent / "migrations"
+_BUSY_MS = 5_000
+_WAL_TRIES = 250
+
+
+def scripts() -> list[Path]:
+    """The migrations in the order in which they apply: `0001_start.sql`, ..."""
+    return sorted(_SCRIPTS.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+
+
+def prepare(path: Path) -> None:
+    """Make the file if it is not there, mode 0600, and bring its tables up to date.
+
+    Raises: TidegateError STATE_FAILED for a file that is foreign or of a newer version; apsw.Error
+    and OSError for one that cannot be opened or written.
+    """
+    # Not left to SQLite, which would let others read it. The -wal and -shm files get its mode.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = connect(path)
+    try:
+        with reading(connection):
+            current = _version(connection, path) == NEWEST
+        if not current:
+            _migrate(connection, path)
+    finally:
+        connection.close()
+
+
+def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw.Connection:
+    """A connection to a file that `prepare` has seen. NORMAL may lose the last moments before a
+    power cut; neither loses anything when the process dies."""
+    connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(_BUSY_MS)
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    return connection
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Generator[None, None, None]:
+    """Write all of it or nothing. Takes the write lock at once, where waiting for it works."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some failures, such as a full disk, have ended the transaction already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def reading(connection: apsw.Connection) -> Generator[None, None, None]:
+    """See one state of the file throughout, whatever other processes write meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def failures() -> Generator[None, None, None]:
+    """Raise what SQLite and the file system report as STATE_FAILED."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        raise failed(error) from error
+
+
+def failed(error: Exception) -> TidegateError:
+    """The coded error of what SQLite or the file system says."""
+    if isinstance(error, apsw.BusyError):
+        return TidegateError(
+            Code.STATE_FAILED,
+            "Another process holds the state store.",
+            hint="Retry in a moment.",
+            retry_after_s=1.0,
+        )
+    return TidegateError(Code.STATE_FAILED, f"The state store failed: {error}.")
+
+
+class StateConnection:
+    """One connection to a prepared state file, opened when it is first needed. Safe to use from any
+    thread."""
+
+    def __init__(self, path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> None:
+        self._path = path
+        self._synchronous: Literal["FULL", "NORMAL"] = synchronous
+        self._lock = Lock()
+        self._connection: apsw.Connection | None = None
+        self._closed = False
+
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection, None, None]:
+        """The connection, for statements that only read: they do not wait for the write lock.
+
+        Raises: TidegateError STATE_FAILED.
+        """
+        with self._lock, failures():
+            if self._closed:
+                raise apsw.ConnectionClosedError("the state is closed")
+            if self._connection is None:
+                self._connection = connect(self._path, self._synchronous)
+                self._connection.execute("PRAGMA foreign_keys = ON")
+            yield self._connection
+
+    @contextmanager
+    def changing(self) -> Generator[apsw.Connection, None, None]:
+        """A transaction: all of it or nothing. Raises: TidegateError STATE_FAILED."""
+        with self.reading() as connection, transaction(connection):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    _use_wal(connection)
+    with transaction(connection):
+        # Another process may have been faster between the look and the lock.
+        done = _version(connection, path)
+        for script in scripts()[done:]:
+            connection.execute(script.read_text(encoding="utf-8"))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {NEWEST}")
+
+
+def _version(connection: apsw.Connection, path: Path) -> int:
+    """Within a transaction: between two looks another process may have made the tables."""
+    try:
+        application: int = connection.execute("PRAGMA application_id").get
+        version: int = connection.execute("PRAGMA user_version").get
+        tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    except apsw.NotADBError:
+        raise _refused(f"`{path}` is not a state file.") from None
+    if application != APPLICATION_ID and (application or version or tables):
+        raise _refused(f"`{path}` is a database of something else.")
+    if version > NEWEST:
+        raise _refused(
+            f"`{path}` was written by a newer version of Tidegate.",
+            hint="Upgrade Tidegate, or use another state directory.",
+        )
+    return version
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Switch to write-ahead logging; SQLite does not wait for others here, so we do."""
+    for attempt in range(_WAL_TRIES):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except apsw.BusyError:
+            if attempt == _WAL_TRIES - 1:
+                raise
+            time.sleep(0.02)
+
+
+def _refused(message: str, hint: str = "Use another state directory.") -> TidegateError:
+    return TidegateError(Code.STATE_FAILED, message, hint=hint)

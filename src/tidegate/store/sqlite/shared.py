@@ -1,0 +1,88 @@
+"""What the processes on one state file must agree on: secrets, used nonces, failures and locks."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from tidegate.store.sqlite.connection import StateConnection
+
+_SECRET_BYTES = 32
+
+
+class SqliteSharedStore:
+    """`api.SharedStore` in the state file."""
+
+    def __init__(self, file: StateConnection) -> None:
+        self._file = file
+
+    def secret(self, name: str) -> bytes:
+        with self._file.changing() as connection:
+            connection.execute(
+                "INSERT INTO shared_secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (name, os.urandom(_SECRET_BYTES)),
+            )
+            (row,) = connection.execute("SELECT value FROM shared_secrets WHERE name = ?", (name,))
+            value: bytes = row[0]
+            return value
+
+    def use_once(self, kind: str, value: str, expires_at: float, now: float) -> bool:
+        with self._file.changing() as connection:
+            connection.execute(
+                "DELETE FROM used_values WHERE kind = ? AND value = ? AND expires_at <= ?",
+                (kind, value, now),
+            )
+            connection.execute(
+                "INSERT INTO used_values (kind, value, expires_at) VALUES (?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                (kind, value, expires_at),
+            )
+            return connection.changes() > 0
+
+    def add_failure(self, key: str, now: float, *, most: int, window_s: float) -> bool:
+        with self._file.changing() as connection:
+            connection.execute("INSERT INTO failures (key, at) VALUES (?, ?)", (key, now))
+            count: int = connection.execute(
+                "SELECT count(*) FROM failures WHERE key = ? AND at > ?", (key, now - window_s)
+            ).get
+            if count < most:
+                return False
+            connection.execute("DELETE FROM failures WHERE key = ?", (key,))
+            return True
+
+    def lock(self, key: str, until: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "INSERT INTO locks (key, until) VALUES (?1, ?2)"
+                " ON CONFLICT (key) DO UPDATE SET until = excluded.until",
+                (key, until),
+            )
+
+    def locked_until(self, key: str, now: float) -> float | None:
+        with self._file.reading() as connection:
+            row = connection.execute(
+                "SELECT until FROM locks WHERE key = ? AND until > ?", (key, now)
+            ).fetchone()
+            return None if row is None else row[0]
+
+    def keep_unrecorded(self, event: bytes) -> None:
+        with self._file.changing() as connection:
+            connection.execute("INSERT INTO unrecorded_events (event) VALUES (?)", (event,))
+
+    def unrecorded(self) -> tuple[tuple[int, bytes], ...]:
+        with self._file.reading() as connection:
+            rows = connection.execute("SELECT id, event FROM unrecorded_events ORDER BY id")
+            return tuple(cast("list[tuple[int, bytes]]", rows.fetchall()))
+
+    def forget_unrecorded(self, id: int) -> None:
+        with self._file.changing() as connection:
+            connection.execute("DELETE FROM unrecorded_events WHERE id = ?", (id,))
+
+    def forget(self, now: float, window_s: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute("DELETE FROM used_values WHERE expires_at <= ?", (now,))
+            connection.execute("DELETE FROM failures WHERE at <= ?", (now - window_s,))
+            connection.execute("DELETE FROM locks WHERE until <= ?", (now,))

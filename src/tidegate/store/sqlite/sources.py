@@ -1,0 +1,133 @@
+"""The saved sources in the state file."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
+from tidegate.store.sqlite.rights import RightsConnection
+
+_COLUMNS = "id, name, url, engine, dialect, access, agents, approval_for, tags, rules"
+_MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
+
+# Fields without a column of their own: `rules` holds those that the operator set.
+_RULES = (
+    "changes",
+    "approval",
+    "unattended",
+    "unqualified",
+    "destructive_scope",
+    "masks",
+    "filters",
+    "run_as",
+    "options",
+)
+_DEFAULTS = msgspec.structs.asdict(Source("", "", "", "", ""))
+
+
+class SqliteSourceStore:
+    """`api.SourceStore` in the state file."""
+
+    def __init__(self, rights: RightsConnection) -> None:
+        self._rights = rights
+        self._known_at: int | None = None
+        self._all: tuple[Source, ...] | None = None
+        self._by_name: dict[str, Source] = {}
+
+    def generation(self) -> int:
+        return self._rights.generation("sources")
+
+    def list(self) -> tuple[Source, ...]:
+        known = self._known()
+        if self._all is None:
+            with self._rights.reading() as connection:
+                rows = connection.execute(f"SELECT {_COLUMNS} FROM sources ORDER BY name")
+                found = tuple(_source(row) for row in rows)
+            if known is self._by_name:
+                self._all = found
+            return found
+        return self._all
+
+    def find(self, name: str) -> Source | None:
+        known = self._known()
+        found = known.get(name)
+        if found is None:
+            with self._rights.reading() as connection:
+                row = connection.execute(
+                    f"SELECT {_COLUMNS} FROM sources WHERE name = ?", (name,)
+                ).fetchone()
+            if row is None:
+                return None
+            found = known[name] = _source(row)
+        return found
+
+    def add(self, source: Source) -> None:
+        with self._rights.changing() as connection:
+            try:
+                connection.execute(
+                    f"INSERT INTO sources ({_COLUMNS}) VALUES ({_MARKS})", _values(source)
+                )
+            except apsw.ConstraintError:
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already a source `{source.name}`.",
+                    hint="Use another name, or change it with `tidegate source update`.",
+                ) from None
+
+    def change(self, source: Source, was: Source) -> bool:
+        with self._rights.changing() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM sources WHERE name = ? AND id = ?",
+                (source.name, source.id),
+            ).fetchone()
+            if row is None or _source(row) != was:
+                return False
+            # The columns that were compared are in the WHERE: on a server another transaction may
+            # have changed the row since it was read.
+            connection.execute(
+                f"UPDATE sources SET ({_COLUMNS}) = ({_MARKS}) WHERE ({_COLUMNS}) = ({_MARKS})",
+                (*_values(source), *row),
+            )
+            return connection.changes() > 0
+
+    def remove(self, name: str) -> bool:
+        with self._rights.changing() as connection:
+            connection.execute("DELETE FROM sources WHERE name = ?", (name,))
+            return connection.changes() > 0
+
+    def _known(self) -> dict[str, Source]:
+        """The sources that were read, by name; an empty dict after any change of a source."""
+        generation = self.generation()
+        if generation != self._known_at:
+            # In this order, and a new dict: another thread may be reading rows of before.
+            self._all, self._by_name = None, {}
+            self._known_at = generation
+        return self._by_name
+
+
+def _source(row: tuple[Any, ...]) -> Source:
+    *columns, tags, rules = row
+    source = Source(*columns, tags=msgspec.json.decode(tags, type=tuple[str, ...]))
+    if rules == "{}":
+        return source
+    fields = msgspec.structs.asdict(source) | msgspec.json.decode(rules)
+    return msgspec.convert(fields, Source)
+
+
+def _values(source: Source) -> tuple[str, ...]:
+    """The values of `_COLUMNS`."""
+    rules = {
+        name: getattr(source, name) for name in _RULES if getattr(source, name) != _DEFAULTS[name]
+    }
+    return (
+        source.id, source.name, source.url, source.engine, source.dialect,
+        source.access, source.agents, source.approval_for,
+        msgspec.json.encode(source.tags).decode(), msgspec.json.encode(rules).decode(),
+    )  # fmt: skip

@@ -1,0 +1,44 @@
+"""Every area of the state in one SQLite file: WAL, mode 0600."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidegate.store.sqlite.approvals import SqliteApprovalStore
+from tidegate.store.sqlite.connection import StateConnection, failures, prepare
+from tidegate.store.sqlite.history import SqliteHistoryStore
+from tidegate.store.sqlite.pairings import SqlitePairingStore
+from tidegate.store.sqlite.rights import RightsConnection
+from tidegate.store.sqlite.shared import SqliteSharedStore
+from tidegate.store.sqlite.sources import SqliteSourceStore
+from tidegate.store.sqlite.tokens import SqliteTokenStore
+from tidegate.store.sqlite.windows import SqliteWindowStore
+
+
+class SqliteState:
+    """An `api.State` in the file at `path`, made if it is not there.
+
+    Three connections: rights, which must not wait for others; what people ask and answer, synced
+    like rights; and what may lose its last moments in a power cut, which is history, the last use
+    of a token, used nonces and failures.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open and bring up to date. Raises: TidegateError STATE_FAILED."""
+        with failures():
+            prepare(path)
+            self._rights = RightsConnection(path)
+        self._requests = StateConnection(path)
+        self._usage = StateConnection(path, "NORMAL")
+        self.sources = SqliteSourceStore(self._rights)
+        self.tokens = SqliteTokenStore(self._rights, self._usage)
+        self.history = SqliteHistoryStore(self._usage)
+        self.approvals = SqliteApprovalStore(self._requests)
+        self.windows = SqliteWindowStore(self._requests)
+        self.pairings = SqlitePairingStore(self._requests)
+        self.shared = SqliteSharedStore(self._usage)
+
+    def close(self) -> None:
+        self._usage.close()
+        self._requests.close()
+        self._rights.close()

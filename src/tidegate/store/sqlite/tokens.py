@@ -1,0 +1,109 @@
+"""The tokens in the state file."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import apsw
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
+from tidegate.store.api import TokenEntry
+from tidegate.store.sqlite.connection import StateConnection
+from tidegate.store.sqlite.rights import RightsConnection
+
+_FIELDS = TokenEntry.__struct_fields__
+_COLUMNS = ", ".join(_FIELDS)
+_MARKS = ", ".join("?" * len(_FIELDS))
+_LISTS = frozenset({"sources", "tags", "tables"})
+
+
+class SqliteTokenStore:
+    """`api.TokenStore` in the state file. The time of last use goes by `usage`, which does not sync
+    each write and does not keep rights waiting."""
+
+    def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
+        self._rights = rights
+        self._usage = usage
+
+    def generation(self) -> int:
+        return self._rights.generation("tokens")
+
+    def list(self) -> tuple[TokenEntry, ...]:
+        with self._rights.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY serial")
+            return tuple(_token(row) for row in rows)
+
+    def add(self, entry: TokenEntry, digest: bytes) -> None:
+        with self._rights.changing() as connection:
+            connection.execute(
+                "UPDATE tokens SET revoked_at = ?1"
+                " WHERE name = ?2 AND revoked_at IS NULL AND expires_at <= ?1",
+                (entry.created_at, entry.name),
+            )
+            try:
+                connection.execute(
+                    f"INSERT INTO tokens ({_COLUMNS}, digest) VALUES ({_MARKS}, ?)",
+                    (*(_column(name, getattr(entry, name)) for name in _FIELDS), digest),
+                )
+            except apsw.ConstraintError:
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already an active token `{entry.name}`.",
+                    hint="Revoke it first, or use another name.",
+                ) from None
+
+    def by_digest(self, digest: bytes) -> TokenEntry | None:
+        with self._rights.reading() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM tokens WHERE digest = ?", (digest,)
+            ).fetchone()
+            return None if row is None else _token(row)
+
+    def revoke(self, name: str, at: float) -> TokenEntry | None:
+        with self._rights.changing() as connection:
+            row = connection.execute(
+                "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
+                f" RETURNING {_COLUMNS}",
+                (at, name),
+            ).fetchone()
+            return None if row is None else _token(row)
+
+    def revoked(self, ids: Collection[str]) -> frozenset[str]:
+        with self._rights.reading() as connection:
+            rows = connection.execute(
+                "SELECT id FROM tokens WHERE revoked_at IS NOT NULL"
+                " AND id IN (SELECT value FROM json_each(?))",
+                (msgspec.json.encode(sorted(ids)).decode(),),
+            )
+            return frozenset(row[0] for row in rows)
+
+    def touch(self, uses: Mapping[str, float]) -> None:
+        with self._usage.changing() as connection:
+            connection.executemany(
+                "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1"
+                " AND (last_used_at IS NULL OR last_used_at < ?2)",
+                uses.items(),
+            )
+
+
+def _column(name: str, value: Any) -> Any:
+    if isinstance(value, Scope):
+        return value.value
+    if name in _LISTS and value is not None:
+        return msgspec.json.encode(sorted(value)).decode()
+    return value
+
+
+def _token(row: tuple[Any, ...]) -> TokenEntry:
+    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+    fields["scope"] = Scope(fields["scope"])
+    for name in _LISTS:
+        if fields[name] is not None:
+            fields[name] = frozenset(msgspec.json.decode(fields[name], type=list[str]))
+    return TokenEntry(**fields)

@@ -1,0 +1,100 @@
+"""The surfaces that exist, by name: each is one folder and one line here.
+
+A surface's folder has a function `surface(gate, *, config, on_rejected_call)` that makes a
+`Surface`. One with settings of its own names their struct, which also fills the section
+`[surface.NAME]`; `surface` then takes it as `settings`. Nothing is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tidegate.config.loading import convert_table
+from tidegate.config.model import Config
+from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.api import OnRejectedCall
+from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.tool_context import Gate
+
+
+class Entry(NamedTuple):
+    """Where a surface is: its module, the `module:struct` of its settings if it has any, and the
+    realm of its HTTP challenges (RFC 9110), which its document may name."""
+
+    module: str
+    settings: str | None = None
+    realm: str = "tidegate"
+
+
+SURFACES: dict[str, Entry] = {
+    "core": Entry("tidegate.surfaces.core"),
+    "workbench": Entry(
+        "tidegate.surfaces.workbench",
+        settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
+        realm="TablePro MCP",
+    ),
+}
+
+
+def check_surface(name: str) -> None:
+    """Raises: TidegateError CONFIG_INVALID if there is no such surface."""
+    if name in SURFACES:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), SURFACES, 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    raise TidegateError(
+        Code.CONFIG_INVALID,
+        f"There is no surface {name!r}",
+        hint=f"{meant}Choose from {', '.join(SURFACES)}.",
+    )
+
+
+def check_surfaces(config: Config) -> None:
+    """Check the names of the surfaces to serve, and every `[surface.NAME]` section.
+
+    Raises: TidegateError CONFIG_INVALID.
+    """
+    for name in (*config.surfaces, *config.surface):
+        check_surface(name)
+    for name in config.surface:
+        read_settings(name, config)
+
+
+def settings_model(name: str) -> type[msgspec.Struct] | None:
+    """The struct of a surface's own settings; None if it has none."""
+    place = SURFACES[name].settings
+    if place is None:
+        return None
+    module, _, struct = place.partition(":")
+    return getattr(import_module(module), struct)
+
+
+def read_settings(name: str, config: Config) -> msgspec.Struct | None:
+    """A surface's own settings from its section. Raises: TidegateError CONFIG_INVALID."""
+    model = settings_model(name)
+    section = config.surface.get(name, {})
+    if model is None:
+        if section:
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"The surface {name} has no settings of its own",
+                hint=f"Remove the section `surface.{name}`.",
+            )
+        return None
+    return convert_table(section, model, f"surface.{name}")
+
+
+def open_surface(
+    name: str, gate: Gate, config: Config, on_rejected_call: OnRejectedCall | None = None
+) -> Surface:
+    """A surface by name, imported now. Raises: TidegateError CONFIG_INVALID."""
+    check_surface(name)
+    module: Any = import_module(SURFACES[name].module)
+    own = read_settings(name, config)
+    more: dict[str, Any] = {} if own is None else {"settings": own}
+    return module.surface(gate, config=config, on_rejected_call=on_rejected_call, **more)

@@ -1,0 +1,226 @@
+"""One call of one tool: what the tool's code may know about the caller, and its way to the gateway.
+
+A tool can only make a `Call`, and `ToolContext.handle` is the only way to send one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.replies import Reply, SourceEntry
+from tidegate.model.requests import Call, ListSources, OpenTemporary, Progress, Query, Request
+from tidegate.protocol.model import Ask, Context, Info
+from tidegate.protocol.session_state import SessionState
+
+if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
+    from tidegate.approvals.approvals import ApprovalNeeded
+    from tidegate.store.api import PendingApproval
+
+PayloadT = TypeVar("PayloadT")
+
+
+class Gate(Protocol):
+    """The one door to every source; `gateway.Gateway` in a running server."""
+
+    async def handle(self, call: Call) -> Reply:
+        """Judge, decide, record, run. Raises: TidegateError."""
+        ...
+
+    def end_session(self, session: str) -> None:
+        """Close what a session has opened."""
+        ...
+
+    async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+        """Take a person's answer to the question that `handle` raised. Raises: TidegateError."""
+        ...
+
+
+class ApprovalForm(msgspec.Struct, frozen=True):
+    """How a surface asks the person at the client to approve a call.
+
+    `message` writes the question. `schema` is the form's flat schema; one without properties asks
+    for consent alone. `allows` reads the content of an accepted form.
+    """
+
+    message: Callable[[PendingApproval], str]
+    schema: Mapping[str, Any]
+    allows: Callable[[Mapping[str, Any]], bool]
+
+
+class ToolContext:
+    """One call of one tool (or one reading of a resource): what its code may know and do."""
+
+    __slots__ = ("_form", "_gate", "_progress", "_surface", "context", "scope", "tool")
+
+    def __init__(
+        self,
+        gate: Gate,
+        context: Context,
+        surface: str,
+        tool: str,
+        scope: Scope,
+        form: ApprovalForm | None = None,
+    ) -> None:
+        self._gate = gate
+        self.context = context
+        self._form = form
+        self._surface = surface
+        self.scope = scope
+        self._progress: Progress | None = self._report if context.wants_progress else None
+        self.tool = tool
+
+    @property
+    def actor(self) -> Actor:
+        return self.context.actor
+
+    @property
+    def client(self) -> Info:
+        return self.context.client
+
+    @property
+    def revision(self) -> str:
+        return self.context.revision
+
+    def new_state(self) -> SessionState:
+        """State for later calls of the same client; see `protocol.model.Context.new_state`."""
+        state = self.context.new_state()
+        if not state.watched:
+            state.watched = True
+            state.on_close(partial(self._gate.end_session, state.id))
+        return state
+
+    def find_state(self, handle: str) -> SessionState | None:
+        """The state under a handle that an earlier call minted, or None."""
+        return self.context.find_state(handle)
+
+    async def handle(
+        self,
+        request: Request,
+        source: str | None,
+        expected: type[PayloadT],
+        *,
+        confirmed: bool = False,
+        reads_only: bool = False,
+        quiet: bool = False,
+    ) -> PayloadT:
+        """Send `request` through the gate; the reply's payload must be `expected`.
+
+        `source` is a source's name or id; None stands for the one source that the actor may see.
+        Only a `Query` reports progress: a tool may read metadata several times, and progress
+        must not go back. Nor does a `quiet` one, of a tool that sends several. `confirmed`: the
+        caller typed the phrase of confirmation; `reads_only`: the tool is for statements that
+        read, whatever the caller may do elsewhere.
+        Raises: TidegateError, whatever the gate refuses or the database says.
+        """
+        if isinstance(request, OpenTemporary):
+            self.new_state()  # so that the source ends with the session
+        call = self._call(request, source, confirmed, reads_only, quiet)
+        try:
+            reply = await self._gate.handle(call)
+        except TidegateError as error:
+            if error.code is not Code.APPROVAL_NEEDED:
+                raise
+            from tidegate.surfaces.elicitation import ask
+
+            reply = await ask(self._gate, self.context, call, error, self._form)
+        payload = reply.payload
+        if not isinstance(payload, expected):
+            raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return payload
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client can show its user a form."""
+        return _can_ask(self.context)
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether the client offers its model."""
+        return self.context.can("sampling")
+
+    async def ask(
+        self, key: str, message: str, schema: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """Ask the client's user to fill a form (`elicitation/create`, flat `schema`).
+
+        Returns the form's content, or None if the user declined or cancelled. `key` names the
+        question within this call. Since 2026-07-28 the call runs again from its start when the
+        answer is there, so code before this must change nothing. Raises: RpcError if the client
+        cannot ask (see `can_ask`) or its answer does not fit the schema.
+        """
+        form = Ask("elicitation/create", {"message": message, "requestedSchema": schema})
+        answer = await self.context.ask(key, form)
+        if answer["action"] != "accept":
+            return None
+        content: Mapping[str, Any] = answer.get("content") or {}
+        return content
+
+    async def sample(
+        self,
+        key: str,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int,
+        system: str | None = None,
+    ) -> Mapping[str, Any]:
+        """Ask the client's model (`sampling/createMessage`); returns its `CreateMessageResult`.
+
+        `messages` are in the protocol's shape. `key`, a second run of the call and what is raised
+        are as for `ask` (see `can_sample`).
+        """
+        params: dict[str, Any] = {"messages": messages, "maxTokens": max_tokens}
+        if system is not None:
+            params["systemPrompt"] = system
+        return await self.context.ask(key, Ask("sampling/createMessage", params))
+
+    async def sources(self) -> tuple[SourceEntry, ...]:
+        """The sources that the actor may see, with where their connections stand."""
+        payload = (await self._gate.handle(self._call(ListSources(), None))).payload
+        if not isinstance(payload, tuple):
+            raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return cast("tuple[SourceEntry, ...]", payload)
+
+    def _call(
+        self,
+        request: Request,
+        source: str | None,
+        confirmed: bool = False,
+        reads_only: bool = False,
+        quiet: bool = False,
+    ) -> Call:
+        context = self.context
+        client = context.client
+        # Who confirms means to change something, whatever else the tool is for.
+        changes = confirmed and self.scope is Scope.READ_ONLY
+        return Call(
+            actor=context.actor,
+            surface=self._surface,
+            tool=self.tool,
+            request=request,
+            source=source,
+            scope=Scope.READ_WRITE if changes else self.scope,
+            client=f"{client.name}/{client.version}",
+            cancellation=context.cancellation,
+            progress=self._progress if isinstance(request, Query) and not quiet else None,
+            confirmed=confirmed,
+            reads_only=reads_only,
+            can_ask=_can_ask(context),
+            session=context.state_id,
+        )
+
+    def _report(self, share: float, stage: str) -> None:
+        self.context.progress(share, 1.0, stage)
+
+
+def _can_ask(context: Context) -> bool:
+    """Whether the client shows forms: `elicitation` without a word has always meant them."""
+    declared = context.client_capabilities.get("elicitation")
+    if declared is None or context.revision < "2025-06-18":
+        return False
+    return not declared or "form" in declared

@@ -1,0 +1,86 @@
+"""Requests about windows and tabs of the console, and the replies to them. Frozen."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from tidegate.model.requests import Request, metadata
+from tidegate.model.statements import Judgement
+
+WINDOWS = metadata("window", "opens, shows or lists windows of the console")
+
+
+class OpenWindow(Request, frozen=True):
+    """Open a window of the console on the source, or bring the one there is to the front."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+
+class OpenTable(Request, frozen=True):
+    """Open a tab on a table; the same table again is the same tab."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    table: str
+    database: str | None = None
+    schema: str | None = None
+
+
+class FocusTab(Request, frozen=True):
+    """Bring a tab and its window to the front."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    tab_id: str
+
+
+class ListTabs(Request, frozen=True):
+    """List the open tabs, the one last in front first."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    limit: int = 20
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A window of the console. `is_delivered`: a page that shows it is attached now."""
+
+    id: str
+    source: str
+    is_delivered: bool = False
+
+
+class Tab(msgspec.Struct, frozen=True):
+    """A tab in a window; `source` is the source's name. Times are Unix seconds."""
+
+    id: str
+    window_id: str
+    source: str
+    kind: Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
+    title: str
+    is_active: bool
+    focused_at: float
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    is_delivered: bool = False
+
+
+class Tabs(msgspec.Struct, frozen=True):
+    """Open tabs, the one last in front first."""
+
+    tabs: tuple[Tab, ...]
+
+    @property
+    def row_count(self) -> int:
+        return len(self.tabs)

@@ -1,0 +1,109 @@
+"""The contract of `ApprovalStore`."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from msgspec import structs
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import DryRun
+from tidegate.store.api import ApprovalBounds, PendingApproval, Subject
+
+SUBJECT = Subject(
+    *("claude", "client/1", "core", "query", "shop", "id-shop", "UPDATE t SET a = 1"),
+    *("write", "source.approval", "A person must approve this call."),
+    tables=("t",),
+)
+BOUNDS = ApprovalBounds(grants_since=0.0, denials_since=0.0, most=3, most_of_actor=2)
+
+
+def asked(id="a1", digest="d", **fields):
+    values = {"state": "pending", "actor": "tok_1", "subject": SUBJECT, "asked_at": 100.0}
+    return PendingApproval(id, digest, **{**values, **fields})
+
+
+def test_a_request_comes_back_as_it_was_made(state, other):
+    assert state.approvals.admit(asked(), BOUNDS) == asked()
+    assert other.approvals.find("a1") == asked()
+    assert other.approvals.starting("a") == other.approvals.list(["pending"]) == (asked(),)
+    assert other.approvals.find("a2") is None
+
+
+def test_an_equal_request_joins_the_pending_one(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    joined = other.approvals.admit(asked("a2"), BOUNDS)
+    assert (joined.id, joined.askers) == ("a1", 2)
+    assert len(state.approvals.list()) == 1
+
+
+def test_a_grant_is_used_by_one_of_all_who_ask_at_once(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    assert state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda one: one.approvals.answer("d", BOUNDS, 120.0), [state, other] * 8)
+        )
+    assert [one.state for one in found if one] == ["used"]
+    assert state.approvals.find("a1").ended_at == 120.0
+
+
+def test_a_request_is_decided_once(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    with ThreadPoolExecutor(8) as pool:
+        done = list(
+            pool.map(
+                lambda one: one[0].approvals.decide("a1", one[1], "ada", "", 110.0),
+                [(state, "allowed"), (other, "denied")] * 8,
+            )
+        )
+    assert done.count(True) == 1
+    assert not other.approvals.decide("unknown", "allowed", "ada", "", 110.0)
+
+
+def test_a_denial_counts_until_its_bound_and_is_not_used_up(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.decide("a1", "denied", "ada", "not today", 110.0)
+    for _ in range(2):
+        denied = other.approvals.answer("d", BOUNDS, 120.0)
+        assert (denied.state, denied.reason) == ("denied", "not today")
+    late = structs.replace(BOUNDS, denials_since=110.0)
+    assert other.approvals.answer("d", late, 200.0) is None
+
+
+def test_a_grant_does_not_outlive_its_bound(state):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    late = structs.replace(BOUNDS, grants_since=110.0)
+    assert state.approvals.answer("d", late, 200.0) is None
+    assert state.approvals.find("a1").state == "allowed"
+
+
+def test_pending_requests_are_bounded_per_actor_and_in_all(state):
+    for number in range(2):
+        state.approvals.admit(asked(f"a{number}", f"d{number}"), BOUNDS)
+    for refused in (asked("a2", "d2"),):
+        with pytest.raises(TidegateError) as caught:
+            state.approvals.admit(refused, BOUNDS)
+        assert caught.value.code is Code.LIMIT_RATE
+    state.approvals.admit(asked("b1", "d3", actor="tok_2"), BOUNDS)
+    with pytest.raises(TidegateError):
+        state.approvals.admit(asked("c1", "d4", actor="tok_3"), BOUNDS)
+    assert len(state.approvals.list()) == 3
+
+
+def test_a_dry_run_is_kept_with_its_request(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.attach_dry_run("a1", DryRun(affected=3, reason="no key"))
+    assert other.approvals.find("a1").dry_run == DryRun(affected=3, reason="no key")
+
+
+def test_old_grants_and_requests_expire_and_what_ended_is_removed(state, other):
+    state.approvals.admit(asked("old", "d1", asked_at=10.0), BOUNDS)
+    state.approvals.admit(asked("given", "d2", asked_at=50.0), BOUNDS)
+    state.approvals.decide("given", "allowed", "ada", "", 60.0)
+    state.approvals.admit(asked("new", "d3", actor="tok_2"), BOUNDS)
+    expired = other.approvals.expire_old(200.0, grants=60.0, questions=10.0, ended=0.0)
+    assert sorted(one.id for one in expired) == ["given", "old"]
+    assert [one.id for one in state.approvals.list(["pending"])] == ["new"]
+    other.approvals.expire_old(300.0, grants=60.0, questions=10.0, ended=250.0)
+    assert [one.id for one in state.approvals.list()] == ["new"]

@@ -1,0 +1,186 @@
+"""How every tool, resource and listing is called, and which grid says what comes of it.
+
+A tool without a row here fails `test_rows.py`. `{database}`, `{schema}` and `{tab}` in arguments
+stand for those of the shop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from support.authz_engines import Spelling
+from support.authz_grids import (
+    CONFIRMED,
+    CONFIRMED_NEVER,
+    CONFIRMED_UNQUALIFIED,
+    DASHBOARD,
+    DESTRUCTIVE,
+    EXPLAINS,
+    HARMLESS,
+    INSERTS,
+    MORE,
+    NAMES,
+    NEVER,
+    PLANLESS,
+    READS,
+    READS_ONLY,
+    STATE,
+    TABS,
+    UNQUALIFIED,
+    WRITER_NAMES,
+    WRITER_STATE,
+    WRITES,
+    Grid,
+)
+
+RUNS = {
+    "read": READS,
+    "write": WRITES,
+    "update": WRITES,
+    "unqualified": UNQUALIFIED,
+    "destructive": DESTRUCTIVE,
+    "session": NEVER,
+    "admin": NEVER,
+    "unknown": NEVER,
+    "several": NEVER,
+}
+READS_ALONE = {
+    "read": READS,
+    "write": READS_ONLY,
+    "update": READS_ONLY,
+    "unqualified": READS_ONLY,
+    "destructive": READS_ONLY,
+    "session": NEVER,
+    "admin": NEVER,
+    "unknown": NEVER,
+    "several": NEVER,
+}
+EXPLAINED = {"read": READS}
+"""And of other effects what the engine has plans of: see `explained`."""
+CONFIRMS = {
+    "read": HARMLESS,
+    "write": HARMLESS,
+    "update": HARMLESS,
+    "unqualified": CONFIRMED_UNQUALIFIED,
+    "destructive": CONFIRMED,
+    "session": CONFIRMED_NEVER,
+    "admin": CONFIRMED_NEVER,
+    "unknown": CONFIRMED_NEVER,
+    "several": CONFIRMED_NEVER,
+}
+CHANGES = frozenset({"write", "update", "unqualified", "destructive"})
+"""The effects whose `ok` changes the database."""
+
+
+class Row(NamedTuple):
+    """How one tool is called: `takes` names the argument that says the source.
+
+    A tool with two ways has a row for each: a word behind its name tells them apart.
+    `text` is the argument that a statement goes in, and `grids` has the grid of each effect; a
+    tool that takes no statement has one grid, under the effect that it has itself.
+    """
+
+    takes: str
+    arguments: dict[str, Any]
+    grids: dict[str, Grid]
+    text: str | None = None
+    explains: bool = False
+
+
+ID, NAME, HANDLE, TAB, URI = "connection_id", "source", "handle", "tab_id", "uri"
+
+
+def _names(**arguments: Any) -> Row:
+    return Row(ID, arguments, {"read": NAMES})
+
+
+def _state(**arguments: Any) -> Row:
+    return Row(ID, arguments, {"read": STATE})
+
+
+def _reads(**arguments: Any) -> Row:
+    return Row(ID, arguments, {"read": READS})
+
+
+PHRASE = {"confirmation_phrase": "I understand this is irreversible"}
+CONFIRM = {"confirm": PHRASE["confirmation_phrase"]}
+ROWS: dict[tuple[str, str], Row] = {
+    ("core", "search"): Row(NAME, {"words": "orders"}, {"read": NAMES}),
+    ("core", "describe"): Row(NAME, {"tables": ["orders"]}, {"read": NAMES}),
+    ("core", "query"): Row(NAME, {}, RUNS, "sql"),
+    ("core", "query confirmed"): Row(NAME, CONFIRM, CONFIRMS, "sql"),
+    ("core", "explain"): Row(NAME, {}, EXPLAINED, "sql", explains=True),
+    ("core", "more"): Row(HANDLE, {}, {"read": MORE}),
+    ("workbench", "connect"): _state(),
+    ("workbench", "disconnect"): Row(ID, {}, {"read": WRITER_STATE}),
+    ("workbench", "get_connection_status"): _state(),
+    ("workbench", "list_databases"): _names(),
+    ("workbench", "list_schemas"): _names(),
+    ("workbench", "list_tables"): _names(include_row_counts=True),
+    ("workbench", "describe_table"): _names(table="orders"),
+    ("workbench", "get_table_ddl"): _names(table="orders"),
+    ("workbench", "execute_query"): Row(ID, {}, RUNS, "query"),
+    ("workbench", "confirm_destructive_operation"): Row(ID, PHRASE, CONFIRMS, "query"),
+    ("workbench", "export_data"): Row(ID, {"format": "csv"}, READS_ALONE, "query"),
+    ("workbench", "switch_database"): Row(ID, {"database": "{database}"}, {"read": WRITER_NAMES}),
+    ("workbench", "switch_schema"): Row(ID, {"schema": "{schema}"}, {"read": WRITER_NAMES}),
+    ("workbench", "open_connection_window"): _state(),
+    ("workbench", "open_table_tab"): _names(table_name="orders"),
+    ("workbench", "focus_query_tab"): Row(TAB, {}, {"read": TABS}),
+    ("workbench", "search_query_history"): _state(query=""),
+    ("workbench", "search_schema"): _names(term="ord"),
+    ("workbench", "list_indexes"): _names(table="orders"),
+    ("workbench", "list_foreign_keys"): _names(table="orders"),
+    ("workbench", "browse_table"): _reads(table="customers"),
+    ("workbench", "count_rows"): _reads(table="customers"),
+    ("workbench", "explain_query"): Row(ID, {}, EXPLAINED, "query", explains=True),
+    ("workbench", "get_server_dashboard"): Row(ID, {}, {"read": STATE}),
+    ("workbench", "insert_rows"): Row(
+        ID,
+        {"table": "customers", "columns": ["id", "full_name"], "rows": [[9, "x"]]},
+        {"write": INSERTS},
+    ),
+    ("workbench", "tablepro://connections/{id}/schema"): Row(URI, {}, {"read": NAMES}),
+    ("workbench", "tablepro://connections/{id}/history{?limit,search,date_filter}"): Row(
+        URI, {"?": "?limit=5&search=orders&date_filter=today"}, {"read": STATE}
+    ),
+}
+"""By surface and the name of a tool or the URI of a resource. `?` is a resource's query."""
+
+SERVER_ROWS: dict[tuple[str, str], Row] = {
+    ("workbench", "get_server_dashboard"): Row(ID, {"panels": ["metrics"]}, {"read": DASHBOARD}),
+}
+"""What is called otherwise, or has another outcome, where the source is a server."""
+
+
+def explained(effect: str, spelling: Spelling) -> Grid:
+    """What comes of asking for the plan of a statement that would change something."""
+    if effect in spelling.planned:
+        return EXPLAINS
+    return PLANLESS if effect in spelling.planless else NEVER
+
+
+LISTINGS = (
+    ("core", "sources"),
+    ("workbench", "list_connections"),
+    ("workbench", "list_recent_tabs"),
+    ("workbench", "tablepro://connections"),
+)
+"""What names no source, and shows those that its caller may see."""
+
+PROMPTS: dict[tuple[str, str], Row] = {}
+"""By surface and name. There are none: one that appears needs a row and a test."""
+
+SEES = {
+    "reader": {"never", "blocked"},
+    "writer": {"never", "blocked"},
+    "owner": {"never", "blocked"},
+    "tagged": {"never", "blocked"},
+    "oauth": {"never", "blocked"},
+    "foreign": None,
+    "anon": {"never", "blocked"},
+    "stdio": {"never", "blocked"},
+    "person": {"blocked"},
+    "listed": {"never", "blocked"},
+}
+"""The sources that an actor does not see in a listing; None: it sees none of them."""

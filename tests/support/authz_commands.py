@@ -1,0 +1,80 @@
+"""Every verb of the command line, and what a person with the state directory may do by it.
+
+A verb that has no row here fails `test_cli_matrix.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["gated", "considers", "keeps", "serves"]
+"""How a verb comes near a source.
+
+`gated`: it passes the gate as the person, who only reads and whom every setting of the source
+binds. `considers`: it asks what the gate would say and runs nothing. `keeps`: it works on the state
+directory, or on settings of a client, and opens no source. `serves`: it lets others in, who pass
+the gate each for themselves.
+"""
+
+
+class Verb(NamedTuple):
+    """`words` is one use of it; `{name}`, `{url}` and `{question}` are filled in. `status` is how
+    that ends."""
+
+    kind: Kind
+    words: tuple[str, ...] = ()
+    status: int = 0
+
+
+VERBS: dict[str, Verb] = {
+    "query": Verb("gated", ("query", "{name}", "{sql}")),
+    "source test": Verb("gated", ("source", "test", "{name}")),
+    "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),
+    "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
+    "source list": Verb("keeps", ("source", "list")),
+    "source add": Verb("keeps", ("source", "add", "other", "{url}")),
+    "source update": Verb("keeps", ("source", "update", "{name}", "--approval-for", "writes")),
+    "source remove": Verb("keeps", ("source", "remove", "{name}")),
+    "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
+    "token list": Verb("keeps", ("token", "list")),
+    "token revoke": Verb("keeps", ("token", "revoke", "agent")),
+    "approvals list": Verb("keeps", ("approvals", "list")),
+    "approvals show": Verb("keeps", ("approvals", "show", "{question}")),
+    "approvals allow": Verb("keeps", ("approvals", "allow", "{question}")),
+    "approvals deny": Verb("keeps", ("approvals", "deny", "{question}")),
+    "pair ask": Verb("keeps", ("pair", "ask", "http://127.0.0.1:1", "--name", "me"), 69),
+    "pair list": Verb("keeps", ("pair", "list")),
+    "pair approve": Verb("keeps", ("pair", "approve", "AAAA-AAAA"), 2),
+    "pair deny": Verb("keeps", ("pair", "deny", "AAAA-AAAA"), 2),
+    "audit verify": Verb("keeps", ("audit", "verify")),
+    "audit tail": Verb("keeps", ("audit", "tail")),
+    "audit checkpoint": Verb("keeps", ("audit", "checkpoint")),
+    "audit key": Verb("keeps", ("audit", "key")),
+    "install": Verb("keeps", ("install", "cursor", "--print")),
+    "version": Verb("keeps", ("version",)),
+    "serve": Verb("serves"),
+    "bridge": Verb("serves"),
+    "demo": Verb("serves"),
+}
+
+SERVE_FLAGS = {
+    "--surface": "which tools; none grants more than the gate",
+    "--source": "a source that is readOnly, or readWrite with --allow-writes",
+    "--config": "a file that no other account may write",
+    "--http": "callers hold tokens",
+    "--stdio": "the one client that started the process, as without --http",
+    "--no-auth": "callers hold none: loopback alone, and they only read",
+    "--allow-writes": "what --source names is readWrite, and the client at stdio may write",
+    "--extended": "more tools, each with a row of its own",
+    "--for-bridge": "a descriptor that is told when bridges find the server",
+    "--state": "where tokens and approvals are kept",
+}
+"""What each flag of `serve` grants: a flag that appears is to be thought about here."""
+
+REFUSED_TO_SERVE = (
+    ("serve", "--no-auth", "--http", "0.0.0.0:0"),
+    ("serve", "--surface", "none"),
+    ("serve", "--source", "x=sqlite:////there/is/none.db"),
+    ("serve", "--config", '{"auth": false, "http": "0.0.0.0:0"}'),
+    ("serve", "--config", '{"audit": {"failure_mod": "best_effort"}}'),
+)

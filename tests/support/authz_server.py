@@ -1,0 +1,261 @@
+"""A server over one source of one engine, everybody who may call it, and a watch on its data."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from support.authz_calls import (
+    HANDLE,
+    ID,
+    NAME,
+    ROWS,
+    RUNS,
+    SERVER_ROWS,
+    TAB,
+    URI,
+    Row,
+    explained,
+)
+from support.authz_engines import ENGINES, SETTINGS, Shop
+from support.authz_grids import Grid
+from support.surface_client import Peer
+from tidegate.app import App
+from tidegate.config.loading import load
+from tidegate.config.model import Config
+from tidegate.config.oauth import OAuthSettings
+from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
+from tidegate.identity.oauth import OAuth
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call
+from tidegate.surfaces.surface import Surface
+from tidegate.workspace.requests import OpenTable, Tab
+
+TAG = "shop"
+ACTORS = (
+    "reader", "writer", "owner", "tagged", "oauth", "foreign", "anon", "stdio", "person", "listed"
+)  # fmt: skip
+TOKENS: dict[str, dict[str, Any]] = {
+    "reader": {"scope": Scope.READ_ONLY},
+    "writer": {"scope": Scope.READ_WRITE},
+    "owner": {"scope": Scope.FULL_ACCESS},
+    "tagged": {"scope": Scope.READ_WRITE, "tags": {TAG}},
+    "listed": {"scope": Scope.READ_WRITE, "tables": {"customers", "orders"}},
+    "foreign": {"scope": Scope.FULL_ACCESS, "sources": {"elsewhere"}, "tags": {"other"}},
+}
+CODES = {
+    "blocked": "policy.blocked",
+    "source": "policy.source",
+    "scope": "policy.scope",
+    "ro": "policy.read_only",
+    "phrase": "policy.confirm",
+    "ask": "approval.needed",
+    "unfit": "policy.confirm_needless",
+    "ident": "policy.identity",
+    "masked": "policy.masked",
+}
+PLANLESS = ("masked", "engine.unsupported", "sql.failed")
+"""What is said where a plan cannot be had: by the gate, by the engine, by the database."""
+GONE = ("result.gone", "desk.unknown_tab")
+
+
+class House:
+    """One source called by its setting's name, with more `settings`, and those `beside` it. Open it
+    with `House.opened`."""
+
+    def __init__(self, directory: Path, engine: str, setting: str, **more: Any) -> None:
+        self.engine = ENGINES[engine]
+        self.setting = setting
+        self._actors: dict[str, Actor] = {}
+        place = directory / "shop"
+        place.mkdir()
+        # What one way of a tool drops is gone for the other.
+        self.shop: Shop = self.engine.make(place, (*ACTORS, *(f"{a}_confirmed" for a in ACTORS)))
+        source = {
+            "name": setting, "url": self.shop.url, "tags": (TAG,), **SETTINGS[setting]
+        }  # fmt: skip
+        source |= more.pop("settings", {})
+        sources = [source, *more.pop("beside", ())]
+        settings = {"sources": sources, "state": str(directory / "state"), "extended": True}
+        self.config: Config = load(msgspec.json.encode(settings | more).decode())
+        self.app = App.open(self.config)
+        (self.source,) = [each for each in self.app.connections.sources() if each.name == setting]
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, directory: Path, engine: str, setting: str, **more: Any
+    ) -> AsyncIterator[House]:
+        house = cls(directory, engine, setting, **more)
+        try:
+            yield house
+        finally:
+            await house.app.close()
+            house.shop.close()
+
+    async def actors(self) -> dict[str, Actor]:
+        """Everybody, each made by what makes it in a running server."""
+        made = {"anon": ANONYMOUS, "stdio": stdio(allow_writes=True), "person": cli()}
+        made["oauth"] = await oauth_actor(scope="db:write", groups=[TAG])
+        for name, given in TOKENS.items():
+            bearer, _ = self.app.tokens.create(name, **given)
+            made[name] = self.app.tokens.verify(bearer)
+        return made
+
+    async def peers(self, surface: str, *names: str) -> list[Peer]:
+        """Some of the actors at one surface."""
+        if not self._actors:
+            self._actors = await self.actors()
+        found = [Peer(self.app.surface(surface), self._actors[name]) for name in names]
+        for peer in found:
+            await peer.open()
+        return found
+
+    async def callers(self) -> dict[tuple[str, str], Caller]:
+        """By surface and actor."""
+        actors = await self.actors()
+        found: dict[tuple[str, str], Caller] = {}
+        for name in ("core", "workbench"):
+            surface = self.app.surface(name)
+            for actor in ACTORS:
+                found[name, actor] = Caller(self, surface, actors[actor])
+                await found[name, actor].open()
+        return found
+
+    def row(self, key: tuple[str, str]) -> Row:
+        """The row of a tool or resource on this engine."""
+        return SERVER_ROWS.get(key, ROWS[key]) if self.engine.has_server else ROWS[key]
+
+    def grids(self, key: tuple[str, str]) -> dict[str, Grid]:
+        """The grid of each effect that a tool is called with."""
+        row = self.row(key)
+        if not row.explains:
+            return row.grids
+        return {e: row.grids.get(e) or explained(e, self.engine) for e in RUNS}
+
+    async def connect(self) -> None:
+        """Open the source, whoever may have closed it."""
+        connection = self.app.connections.find(self.source.name, cli())
+        await self.app.connections.engine(connection)
+
+    async def tab(self) -> str:
+        """The id of a tab on this source, opened at the desk itself."""
+        call = Call(cli(), "test", "test", OpenTable("orders"), self.source.name)
+        opened = await self.app.workspace.open_table(call, (self.source,))
+        assert isinstance(opened, Tab)
+        return opened.id
+
+
+class Caller:
+    """One actor at one surface."""
+
+    def __init__(self, house: House, surface: Surface, actor: Actor) -> None:
+        self._house = house
+        self._surface = surface.name
+        self.peer = Peer(surface, actor)
+
+    async def open(self) -> None:
+        await self.peer.open()
+
+    async def outcome(self, name: str, effect: str, actor: str) -> str:
+        """What came of a call of a tool or a resource, as a word of `authz_grids`."""
+        house = self._house
+        row = house.row((self._surface, name))
+        if row.takes == URI:
+            uri = name.partition("{?")[0].replace("{id}", house.source.id)
+            uri += row.arguments.get("?", "")
+            return word(await self.peer.request("resources/read", uri=uri))
+        names = {"database": house.shop.database, "schema": house.shop.schema}
+        arguments = {
+            key: value.format(**names) if isinstance(value, str) else value
+            for key, value in row.arguments.items()
+        }
+        if row.takes == TAB:
+            arguments[TAB] = await house.tab()
+        elif row.takes == HANDLE:
+            arguments[HANDLE] = await self._handle()
+        else:
+            arguments[row.takes] = {ID: house.source.id, NAME: house.source.name}[row.takes]
+        if row.text is not None:
+            way = name.partition(" ")[2]
+            by = f"{actor}_{way}" if way else actor
+            arguments[row.text] = house.engine.statement(effect, by)
+        if name == "disconnect":
+            await house.connect()
+        found = word(await self.peer.call(name.partition(" ")[0], **arguments))
+        return "denied" if row.explains and found in PLANLESS else found
+
+    async def _handle(self) -> str:
+        """The handle of a cut result, or one that leads nowhere if there is no result."""
+        name = self._house.source.name
+        text = "SELECT id FROM customers"
+        reply = await self.peer.call("query", sql=text, max_rows=1, source=name)
+        said = reply["result"]["content"][0]["text"]
+        _, found, rest = said.partition('"more":"')
+        return rest.partition('"')[0] if found else f"{name}/none"
+
+
+def word(reply: dict[str, Any]) -> str:
+    """What a reply says, as a word of `authz_grids`; a code that has none stays as it is."""
+    if "error" in reply:
+        code = reply["error"].get("data", {}).get("code", reply["error"]["message"])
+    elif reply["result"].get("isError"):
+        code = reply["result"]["content"][0]["text"].partition(": ")[0]
+    else:
+        return "ok"
+    if code == "policy.table":
+        return "masked"
+    for known, meant in CODES.items():
+        if code == meant:
+            return known
+    if code in GONE:
+        return "gone"
+    refused = ("sql.multiple_statements", "sql.unreadable", "sql.unknown_statement",
+               "sql.function_refused", "policy.denied")  # fmt: skip
+    return "denied" if code in refused else code
+
+
+async def oauth_actor(scope: str, groups: list[str], sources: list[str] | None = None) -> Actor:
+    """Who comes with a token of an authorization server: signed, verified and mapped in earnest."""
+    import jwt
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    issuer, resource = "https://login.example.com", "https://gate.example.com/mcp"
+    private = ec.generate_private_key(ec.SECP256R1())
+    public = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
+    settings = OAuthSettings(
+        issuer=issuer,
+        resource=resource,
+        scopes={"db:read": "readOnly", "db:write": "readWrite"},
+        tags_claim="groups",
+        sources_claim="databases",
+    )
+
+    def fetch(url: str) -> dict[str, Any]:
+        if url.endswith("/jwks"):
+            return {"keys": [{**public, "kid": "1", "use": "sig"}]}
+        return {"issuer": issuer, "jwks_uri": f"{issuer}/jwks"}
+
+    now = int(time.time())
+    claims = {
+        "iss": issuer, "aud": resource, "sub": "alice", "exp": now + 3_600, "iat": now,
+        "client_id": "claude", "scope": scope, "groups": groups, "databases": sources or [],
+    }  # fmt: skip
+    bearer = jwt.encode(claims, private, "ES256", {"kid": "1", "typ": "at+jwt"})
+    return await OAuth(settings, frozenset({resource}), fetch=fetch).verify(bearer)
+
+
+def play(directory: Path, engine: str, setting: str, scenario: Any, **more: Any) -> Any:
+    """What `scenario(house)` returns, in a house of its own."""
+
+    async def whole() -> Any:
+        async with House.opened(directory, engine, setting, **more) as house:
+            return await scenario(house)
+
+    return asyncio.run(whole())

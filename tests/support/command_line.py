@@ -1,0 +1,128 @@
+"""The command line as its users have it: a process, what it printed, how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import IO, Any, NamedTuple
+
+from support.eventually import HANG_S
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def environment(state: Path | None = None) -> dict[str, str]:
+    """The environment of a person who has set nothing of ours, apart from the state directory."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
+    if state is not None:
+        kept["TIDEGATE_STATE"] = str(state)
+    return kept
+
+
+def tidegate(
+    *words: str, state: Path | None = None, cwd: Path | None = None, stdin: str = ""
+) -> Ended:
+    """Run one command to its end."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tidegate", *words],
+        input=stdin, capture_output=True, text=True, encoding="utf-8", cwd=cwd,
+        timeout=HANG_S, env=environment(state), check=False,
+    )  # fmt: skip
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+class Serving:
+    """A `tidegate` that stays up; killed at the end of the block if it is still there."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def line(self) -> str:
+        """The next line of stdout, empty at its end."""
+        return self._read(self.process.stdout)
+
+    def diagnostic(self) -> str:
+        """The next line of stderr, empty at its end."""
+        return self._read(self.process.stderr)
+
+    def until(self, word: str) -> str:
+        """The first line of stderr that holds `word`."""
+        while line := self.diagnostic():
+            if word in line:
+                return line
+        raise AssertionError(f"it never said {word!r}")
+
+    def _read(self, pipe: IO[str] | None) -> str:
+        """A line; a process that says nothing for too long is killed, which ends its output."""
+        assert pipe is not None
+        late = Timer(HANG_S, self.process.kill)
+        late.start()
+        try:
+            return pipe.readline()
+        finally:
+            late.cancel()
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any], id: int = 1) -> dict[str, Any]:
+        """One request over stdio, of the revision without a handshake, and its answer."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        body = {"jsonrpc": "2.0", "id": id, "method": method}
+        self.send({**body, "params": {**params, "_meta": meta}})
+        answer: dict[str, Any] = json.loads(self.line())
+        return answer
+
+    def tell(self, number: signal.Signals) -> Ended:
+        """Send a signal and wait for the end, its stdin open all the while."""
+        self.process.send_signal(number)
+        self.process.wait(HANG_S)
+        return self.ended()
+
+    def ended(self) -> Ended:
+        """Wait for the end; closes its stdin."""
+        out, err = self.process.communicate(timeout=HANG_S)
+        return Ended(self.process.returncode, out, err)
+
+
+@contextmanager
+def serving(
+    words: Sequence[str],
+    state: Path,
+    cwd: Path | None = None,
+    program: Sequence[str] = ("-m", "tidegate"),
+) -> Generator[Serving]:
+    """`tidegate WORDS`, or what Python finds in `program`, in a process with pipes."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, *program, *words],
+        stdin=pipe, stdout=pipe, stderr=pipe, text=True, encoding="utf-8",
+        env=environment(state), cwd=cwd,
+    )  # fmt: skip
+    try:
+        yield Serving(process)
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,66 @@
+"""A definition is a plain write only if it is known to keep every row and to stay inside."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.model.statements import Effect
+from tidegate.sql.judge import judge
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("mysql", "ALTER TABLE t TRUNCATE PARTITION ALL"),
+        ("mysql", "ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE x"),
+        ("mysql", "ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (1))"),
+        ("mysql", "ALTER TABLE t COALESCE PARTITION 2"),
+        ("mysql", "ALTER TABLE t REMOVE PARTITIONING"),
+        ("mysql", "ALTER TABLE t ENGINE=MEMORY"),
+        ("mysql", "ALTER TABLE t COMMENT='x' ENGINE MEMORY"),
+        ("postgres", "ALTER TABLE t ALTER COLUMN a TYPE int USING 0"),
+        ("postgres", "ALTER TABLE ONLY s.t ADD b int, ALTER a SET DATA TYPE int USING (0)"),
+        ("duckdb", "ALTER TABLE t ALTER a TYPE int USING 0"),
+        ("sqlite", "INSERT INTO ft(ft) VALUES('delete-all')"),
+        ("sqlite", "INSERT INTO main.ft(FT) VALUES(?)"),
+        ("sqlite", "INSERT INTO ft(rowid, ft, a) VALUES (1, 'delete', 'x')"),
+    ],
+)
+def test_what_may_lose_rows_is_destructive(dialect, text):
+    assert judge(text, dialect).effect is Effect.DESTRUCTIVE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE t DISCARD TABLESPACE",
+        "ALTER TABLE t IMPORT PARTITION p TABLESPACE",
+        "CREATE TABLE t (a int) DATA DIRECTORY='/x'",
+        "CREATE TABLE t (a int) PARTITION BY HASH(a) (PARTITION p DATA DIRECTORY = '/x')",
+        "CREATE TABLE t (a int) ENGINE=CONNECT TABLE_TYPE=CSV FILE_NAME='x'",
+        "CREATE TABLE t (a int) ENGINE 'FEDERATED' CONNECTION='mysql://x'",
+        "CREATE TABLE t (a int) ENGINE=InnoDB CONNECTION='mysql://x'",
+        "CREATE TABLE t (a int) ENGINE=SPIDER",
+        "ALTER TABLE t ENGINE=CONNECT",
+        "ALTER TABLE t ADD b int, DATA DIRECTORY '/x'",
+    ],
+)
+def test_what_reaches_outside_is_administration(text):
+    assert judge(text, "mysql").effect >= Effect.ADMIN
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("mysql", "ALTER TABLE t ADD COLUMN engine varchar(3), MODIFY b int"),
+        ("mysql", "CREATE TABLE t (engine int, connection int) ENGINE=InnoDB DEFAULT CHARSET=utf8"),
+        ("mysql", "ALTER TABLE t ADD INDEX i (a) USING BTREE"),
+        ("postgres", "ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i"),
+        ("postgres", "ALTER TABLE t ALTER COLUMN a SET DATA TYPE text"),
+        ("postgres", "ALTER TABLE IF EXISTS ONLY t RENAME TO u"),
+        ("sqlite", "INSERT INTO ft(ft) VALUES('rebuild')"),
+        ("sqlite", "INSERT INTO t(a) VALUES('delete-all')"),
+    ],
+)
+def test_what_keeps_rows_stays_a_write(dialect, text):
+    assert judge(text, dialect).effect is Effect.WRITE
