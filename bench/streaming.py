@@ -24,6 +24,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Page
 from tidegate.model.statements import Statement
 from tidegate.results.formats import CsvWriter
+from tidegate.results.row_stream import WriterSink
 
 
 async def streamed(url: str, rows: int) -> dict[str, float]:
@@ -35,7 +36,7 @@ async def streamed(url: str, rows: int) -> dict[str, float]:
         written += len(piece)
 
     async def export(count: int) -> None:
-        query = Query(Statement(data.many(count)), LIMITS, writer=CsvWriter(put))
+        query = Query(Statement(data.many(count)), LIMITS, sink=WriterSink(CsvWriter(put)))
         page = (await app.gateway.handle(call(query, "shop"))).payload
         assert isinstance(page, Page) and page.row_count == count and not page.truncations
 

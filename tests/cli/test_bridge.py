@@ -255,10 +255,13 @@ def test_a_server_that_it_started_ends_when_it_is_idle(
         assert host.process.ended().status == 0
 
 
-def test_settings_that_no_server_can_use_are_refused_before_one_starts(run: Run) -> None:
+def test_a_server_that_cannot_start_is_said_to_host_and_person(run: Run) -> None:
     ended = run("bridge", "--config", '{"surfaces": ["wrokbench"]}')
-    assert ended.status == 78
-    assert "Did you mean workbench" in ended.err and ended.err.count("\n") == 1
+    assert ended.status == 69
+    reply = json.loads(ended.out)
+    assert (reply["id"], reply["error"]["data"]["code"]) == (None, "bridge.no_server")
+    assert "wrokbench" in reply["error"]["message"]
+    assert "wrokbench" in ended.err and ended.err.count("\n") == 1
 
 
 def test_a_surface_that_the_server_does_not_serve_is_said(state: Path, run: Run) -> None:
@@ -267,6 +270,14 @@ def test_a_surface_that_the_server_does_not_serve_is_said(state: Path, run: Run)
         ended = run("bridge", "--surface", "workbench")
     assert ended.status == 78
     assert "/mcp/core" in json.loads(ended.out)["error"]["message"]
+
+
+def test_a_misspelt_surface_is_named_to_host_and_person(run: Run) -> None:
+    ended = run("bridge", "--surface", "wrokbench")
+    assert ended.status == 78
+    message = json.loads(ended.out)["error"]["message"]
+    assert "/mcp/wrokbench" in message and "/mcp/workbench" in message
+    assert "wrokbench" in ended.err and ended.err.count("\n") == 1
 
 
 def test_lines_are_read_however_they_are_cut(state: Path) -> None:

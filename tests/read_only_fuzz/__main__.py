@@ -13,31 +13,31 @@ from collections.abc import Callable
 from importlib import import_module
 from itertools import chain, islice
 
-from read_only_fuzz.harness import House
+from read_only_fuzz.harness import Harness
 from read_only_fuzz.search import Hunt, Summary, reads
 from read_only_fuzz.statements import Statements
 
 ENGINES = {
-    "sqlite": ("sqlite_house", "SqliteHouse"),
-    "duckdb": ("duckdb_house", "DuckdbHouse"),
-    "postgres": ("postgres_house", "PostgresHouse"),
-    "mysql": ("mysql_house", "MysqlHouse"),
+    "sqlite": ("sqlite_harness", "SqliteHarness"),
+    "duckdb": ("duckdb_harness", "DuckdbHarness"),
+    "postgres": ("postgres_harness", "PostgresHarness"),
+    "mysql": ("mysql_harness", "MysqlHarness"),
 }
 
 
-def builder(engine: str) -> Callable[[], House]:
-    """What builds a house of an engine; imported when it is needed."""
+def builder(engine: str) -> Callable[[], Harness]:
+    """What builds a harness of an engine; imported when it is needed."""
     module, name = ENGINES[engine]
-    return getattr(import_module(f"untouched.{module}"), name)
+    return getattr(import_module(f"read_only_fuzz.{module}"), name)
 
 
 def hunt(engine: str, count: int, seconds: float, seed: int, planted: str | None = None) -> Summary:
-    """One hunt from building the house to its end. `planted` is taken for a read, and comes in the
+    """Run one hunt to its end. `planted` is taken for a read, and comes in the
     middle of the first batch."""
     chase = Hunt(builder(engine), lambda text, kind: text == planted or reads(text, kind), seed)
     try:
-        house = chase.house
-        texts = Statements(house.dialect, house.calls(), str(house.folder), seed).distinct()
+        harness = chase.harness
+        texts = Statements(harness.dialect, harness.calls(), str(harness.folder), seed).distinct()
         if planted is not None:
             texts = chain(islice(texts, 30), [planted], texts)
         return chase.go(texts, count, seconds)

@@ -15,14 +15,14 @@ from read_only_fuzz.search import difference
 
 def main(engine: str) -> None:
     logging.disable(logging.WARNING)
-    house = builder(engine)()
+    harness = builder(engine)()
     try:
         for line in sys.stdin:
-            before = house.digest()
-            house.run(line.strip().replace("{folder}", str(house.folder)))
-            print(json.dumps(difference(before, house.digest())), flush=True)
+            before = harness.digest()
+            harness.run(line.strip().replace("{folder}", str(harness.folder)))
+            print(json.dumps(difference(before, harness.digest())), flush=True)
     finally:
-        house.close()
+        harness.close()
 
 
 if __name__ == "__main__":

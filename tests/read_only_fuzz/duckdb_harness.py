@@ -66,7 +66,7 @@ NUMBERS = ("1", "0", "2", "a", "-1")
 VOLATILE = ("duckdb_memory", "duckdb_temporary_files")
 
 
-class DuckdbHouse:
+class DuckdbHarness:
     """A database file and one cursor that stays, so that what a statement leaves in its session
     is seen as well."""
 
@@ -88,14 +88,14 @@ class DuckdbHouse:
             "secret_directory": str(self.folder / "secrets"),
             "home_directory": str(self.folder),
         }
-        self._handle = duckdb.connect("house.duckdb", config=config)
+        self._handle = duckdb.connect("harness.duckdb", config=config)
         self._handle.execute(SCHEMA)
         self._beside = Path(tempfile.mkdtemp(prefix="tidegate-untouched-"))
-        shutil.copy("house.duckdb", self._beside)
+        shutil.copy("harness.duckdb", self._beside)
         self._cursor = self._handle.cursor()
         self._loop = asyncio.new_event_loop()
-        url = f"duckdb:///{self._beside}/house.duckdb?workers=1"
-        source = Source("s1", "house", url, "duckdb", "duckdb")
+        url = f"duckdb:///{self._beside}/harness.duckdb?workers=1"
+        source = Source("s1", "harness", url, "duckdb", "duckdb")
         self._engine = self._loop.run_until_complete(open_engine(source))
         self.digest()
 

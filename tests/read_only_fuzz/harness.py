@@ -19,7 +19,7 @@ HOSTILE = ("'DELETE FROM u'", "'SELECT spy()'", "'../escape'")
 """Strings that a function might run, or take for a file."""
 
 
-class House(Protocol):
+class Harness(Protocol):
     """A database of one engine with something of everything in it, open to a user who may do
     everything. A new one is built for each hunt, and after each find."""
 

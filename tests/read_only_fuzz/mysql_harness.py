@@ -76,7 +76,7 @@ ARGUMENTS = (
 )
 
 
-class MysqlHouse:
+class MysqlHarness:
     """A server of its own, and the loop that its client lives in."""
 
     dialect = "mysql"
@@ -85,11 +85,11 @@ class MysqlHouse:
     def __init__(self) -> None:
         self._server = mysql_server.Server()
         self.folder = self._server.directory / "data"
-        self._server.script("CREATE DATABASE house")
-        self._server.connected(_build, "house")
+        self._server.script("CREATE DATABASE harness")
+        self._server.connected(_build, "harness")
         self._loop = asyncio.new_event_loop()
         self._connection: Any = self._loop.run_until_complete(self._connect())
-        source = Source("s1", "house", self._server.url("house"), "mysql", "mysql")
+        source = Source("s1", "harness", self._server.url("harness"), "mysql", "mysql")
         self._engine = self._loop.run_until_complete(open_engine(source))
         self.digest()
 
@@ -97,7 +97,7 @@ class MysqlHouse:
         from asyncmy import connect
 
         connection = await connect(
-            unix_socket=str(self._server.socket), user="root", database="house", autocommit=True
+            unix_socket=str(self._server.socket), user="root", database="harness", autocommit=True
         )
         cursor = connection.cursor()
         await cursor.execute(TIDY)
@@ -114,7 +114,7 @@ class MysqlHouse:
                 at += 7
                 given = [ARGUMENTS[(at + 3 * more) % len(ARGUMENTS)] for more in range(count)]
                 found[f"{name}({', '.join(given)})"] = name
-        taken = self._server.connected(lambda connection: _prepared(connection, found), "house")
+        taken = self._server.connected(lambda connection: _prepared(connection, found), "harness")
         refused = {name: call for call, name in found.items() if call not in taken}
         return [*taken, *refused.values()]
 
@@ -159,13 +159,13 @@ class MysqlHouse:
             seen[part] = short(await ask(query))
         tables = await ask(
             "SELECT table_name, table_type FROM information_schema.tables"
-            " WHERE table_schema = 'house' ORDER BY 1"
+            " WHERE table_schema = 'harness' ORDER BY 1"
         )
         for name, kind in tables:
-            seen[f"schema {name}"] = short(await ask(f"SHOW CREATE TABLE house.`{name}`"))
+            seen[f"schema {name}"] = short(await ask(f"SHOW CREATE TABLE harness.`{name}`"))
             if kind == "SEQUENCE":
-                seen[f"table {name}"] = short(await ask(f"SELECT * FROM house.`{name}`"))
-        base = [f"house.`{name}`" for name, kind in tables if kind not in ("VIEW", "SEQUENCE")]
+                seen[f"table {name}"] = short(await ask(f"SELECT * FROM harness.`{name}`"))
+        base = [f"harness.`{name}`" for name, kind in tables if kind not in ("VIEW", "SEQUENCE")]
         base += [f"mysql.{name}" for name in SYSTEM]
         for name, total in await ask(f"CHECKSUM TABLE {', '.join(base)} EXTENDED"):
             seen[f"table {name}"] = str(total)
@@ -203,7 +203,7 @@ PARTS = {
     "routines": "SELECT db, name, type, body_utf8 FROM mysql.proc ORDER BY 1, 2, 3",
     "plugins": "SELECT plugin_name, plugin_status FROM information_schema.plugins ORDER BY 1",
     "events": "SELECT db, name, body FROM mysql.event ORDER BY 1, 2",
-    "triggers": "SHOW TRIGGERS FROM house",
+    "triggers": "SHOW TRIGGERS FROM harness",
     "variables": "SELECT * FROM information_schema.user_variables ORDER BY 1",
     "place": "SELECT DATABASE(), CURRENT_ROLE(), IS_USED_LOCK('x'), IS_USED_LOCK('a')",
     "logs": "SELECT (SELECT COUNT(*) FROM mysql.general_log),"

@@ -174,7 +174,7 @@ WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND p.provolatile = 'v
 """
 
 
-class PostgresHouse:
+class PostgresHarness:
     """A server of its own. It is thrown away with all that was done to it."""
 
     dialect = "postgres"
@@ -188,22 +188,22 @@ class PostgresHouse:
         for setting in SETTINGS:
             self._server.ask(f"ALTER SYSTEM SET {setting}")
         self._server.restart()
-        self._server.ask("CREATE DATABASE house")
+        self._server.ask("CREATE DATABASE harness")
         there = {name for (name,) in self._server.ask("SELECT name FROM pg_available_extensions")}
         for name in EXTENSIONS:
             if name in there:
-                self._server.ask(f"CREATE EXTENSION {name} CASCADE", "house")
-        self._server.ask(SCHEMA.format(folder=self.folder), "house")
-        self._server.ask("CHECKPOINT", "house")
-        acting = sorted(name for (name,) in self._server.ask(ACTING, "house"))
+                self._server.ask(f"CREATE EXTENSION {name} CASCADE", "harness")
+        self._server.ask(SCHEMA.format(folder=self.folder), "harness")
+        self._server.ask("CHECKPOINT", "harness")
+        acting = sorted(name for (name,) in self._server.ask(ACTING, "harness"))
         self.hiding = (*HIDING, *acting)
         self._connection = self._connect()
         self._loop = asyncio.new_event_loop()
-        source = Source("s1", "house", self._server.url("house"), "postgres", "postgres")
+        source = Source("s1", "harness", self._server.url("harness"), "postgres", "postgres")
         self._engine = self._loop.run_until_complete(open_engine(source))
 
     def _connect(self) -> psycopg.Connection:
-        info = self._server.conninfo("house")
+        info = self._server.conninfo("harness")
         connection = psycopg.connect(info, autocommit=True, prepare_threshold=None)
         limit = round(TIMEOUT_S * 1000)
         connection.execute(f"SET statement_timeout = {limit}; SET lock_timeout = {limit}".encode())
@@ -212,7 +212,7 @@ class PostgresHouse:
 
     def calls(self) -> list[str]:
         """By the types of the arguments: functions, also as attributes, operators, casts."""
-        functions, operators, casts = self._server.ask_all([TYPES, OPERATORS, CASTS], "house")
+        functions, operators, casts = self._server.ask_all([TYPES, OPERATORS, CASTS], "harness")
         found: list[str] = []
         for name, kind, schema, types in functions:
             if UNCALLED & set(types):
@@ -272,7 +272,7 @@ class PostgresHouse:
             self._connection.rollback()
         for part, query in PARTS.items():
             seen[part] = short(self._connection.execute(query.encode()).fetchall())
-        seen["data and catalogue"] = short(self._server.digest("house"))
+        seen["data and catalogue"] = short(self._server.digest("harness"))
         seen["files"] = short(files(self._server.directory / "data", NOISE))
         seen["reach"] = short(files(self.folder))
         databases = "SELECT datname FROM pg_database ORDER BY 1"

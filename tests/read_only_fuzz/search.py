@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from read_only_fuzz.harness import Digest, House
+from read_only_fuzz.harness import Digest, Harness
 from tidegate.errors import TidegateError
 from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
@@ -62,20 +62,23 @@ def difference(before: Digest, after: Digest) -> list[str]:
 
 
 class Hunt:
-    """`build` makes a new house; `called` says what is called a read."""
+    """`build` makes a new harness; `called` says what is called a read."""
 
     def __init__(
-        self, build: Callable[[], House], called: Callable[[str, str], bool] = reads, seed: int = 0
+        self,
+        build: Callable[[], Harness],
+        called: Callable[[str, str], bool] = reads,
+        seed: int = 0,
     ) -> None:
         self._build = build
         self._called = called
-        self.house = build()
-        self._folder = str(self.house.folder)
-        self._before = self.house.digest()
-        self.summary = Summary(self.house.dialect, seed)
+        self.harness = build()
+        self._folder = str(self.harness.folder)
+        self._before = self.harness.digest()
+        self.summary = Summary(self.harness.dialect, seed)
 
     def close(self) -> None:
-        self.house.close()
+        self.harness.close()
 
     def go(self, texts: Iterable[str], count: int, seconds: float) -> Summary:
         """Hunt through up to `count` texts, for at most about `seconds`."""
@@ -96,7 +99,7 @@ class Hunt:
         return summary
 
     def _runs(self, text: str) -> bool:
-        if not self._called(text, self.house.dialect):
+        if not self._called(text, self.harness.dialect):
             return False
         self.summary.called_read += 1
         objected = self._objected(text)
@@ -105,10 +108,10 @@ class Hunt:
 
     def _objected(self, text: str) -> bool:
         folded = text.lower()
-        if not any(name in folded for name in self.house.hiding):
+        if not any(name in folded for name in self.harness.hiding):
             return False
         try:
-            return self.house.objects(text)
+            return self.harness.objects(text)
         except TidegateError:
             return True  # what cannot be inspected is not run
 
@@ -116,7 +119,7 @@ class Hunt:
         for text in batch:
             self.summary.executed += 1
             self.summary.failed += not self._run(text)
-        after = self.house.digest()
+        after = self.harness.digest()
         changed = difference(self._before, after)
         self._before = after
         if changed:
@@ -125,20 +128,20 @@ class Hunt:
             self._renew()
 
     def _run(self, text: str) -> bool:
-        """Also in a later house, whose folder is another one."""
-        return self.house.run(text.replace(self._folder, str(self.house.folder)))
+        """Also in a later harness, whose folder is another one."""
+        return self.harness.run(text.replace(self._folder, str(self.harness.folder)))
 
     def _renew(self) -> None:
-        self.house.close()
-        self.house = self._build()
-        self._before = self.house.digest()
+        self.harness.close()
+        self.harness = self._build()
+        self._before = self.harness.digest()
 
     def _effect_of(self, texts: Sequence[str]) -> list[str]:
         """What the texts change."""
-        before = self.house.digest()
+        before = self.harness.digest()
         for text in texts:
             self._run(text)
-        return difference(before, self.house.digest())
+        return difference(before, self.harness.digest())
 
     def _find(self, batch: list[str], changed: list[str]) -> Find:
         """The one of a batch that changes something; all of them if none does alone."""
@@ -163,7 +166,7 @@ class Hunt:
             while at < len(tokens) and tries < MOST_TRIES:
                 shorter = tokens[:at] + tokens[at + size :]
                 candidate = "".join(shorter)
-                if self._called(candidate, self.house.dialect) and not self._objected(candidate):
+                if self._called(candidate, self.harness.dialect) and not self._objected(candidate):
                     tries += 1
                     if self._effect_of([candidate]):
                         self._renew()

@@ -50,7 +50,7 @@ PATIENCE = 10_000
 ARGUMENTS = ("1", "'a'", "'%Y'", "'[1,2]'", "'{\"a\":1}'", "NULL", "b", "x'00'", *HOSTILE)
 
 
-class SqliteHouse:
+class SqliteHarness:
     """A database file, and a second connection that sees what the first commits."""
 
     dialect = "sqlite"
@@ -60,12 +60,12 @@ class SqliteHouse:
         self.folder = Path(tempfile.mkdtemp(prefix="tidegate-untouched-"))
         os.chdir(self.folder)
         (self.folder / "other.csv").write_text("a,b\n1,2\n")
-        self._connection = apsw.Connection("house.db")
+        self._connection = apsw.Connection("harness.db")
         self._connection.execute(SCHEMA)
         self._connection.enable_load_extension(True)
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, 1_000_000)
         self._connection.set_progress_handler(self._step, PATIENCE)
-        self._watcher = apsw.Connection("house.db")
+        self._watcher = apsw.Connection("harness.db")
         self._steps = 0  # how many more the statement under test may take; 0: no limit
         self._pragmas = sorted(
             str(name)

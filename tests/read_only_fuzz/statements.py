@@ -197,7 +197,9 @@ class Statements:
         return self._replaced(_CALLED, text, lambda _: self._chance.choice(self._names))
 
     def _requalify(self, text: str) -> str:
-        schema = self._chance.choice(("public.", "pg_catalog.", "main.", "house.", "temp.", "sys."))
+        schema = self._chance.choice(
+            ("public.", "pg_catalog.", "main.", "harness.", "temp.", "sys.")
+        )
         return self._replaced(_NAME, text, lambda name: schema + name)
 
     def _requote(self, text: str) -> str:

@@ -122,7 +122,7 @@ def ran(*command: str, said: str = "", limit_s: float = 0.2) -> subprocess.Compl
 @pytest.mark.parametrize("name", ENGINES)
 def test_generated_reads_leave_everything_as_it_was(name: str) -> None:
     limit = str(HUNT_S // 60)
-    done = ran("untouched", "--engine", name, "--count", str(COUNT), "--minutes", limit)
+    done = ran("read_only_fuzz", "--engine", name, "--count", str(COUNT), "--minutes", limit)
     assert done.stdout, done.stderr
     summary = json.loads(done.stdout)
     assert summary["finds"] == []
@@ -136,7 +136,7 @@ def test_generated_reads_leave_everything_as_it_was(name: str) -> None:
 def test_the_digest_sees_every_kind_of_change(name: str) -> None:
     harmless = "SELECT * FROM t"
     said = "\n".join((harmless, *CHANGES[name], harmless))
-    done = ran("untouched.witness", name, said=said, limit_s=30)
+    done = ran("read_only_fuzz.digest", name, said=said, limit_s=30)
     assert done.returncode == 0, done.stderr
     first, *seen, last = [json.loads(line) for line in done.stdout.splitlines()]
     unseen = [change for change, parts in zip(CHANGES[name], seen, strict=True) if not parts]
@@ -151,7 +151,7 @@ def test_the_digest_sees_every_kind_of_change(name: str) -> None:
     ],
 )
 def test_a_planted_false_read_is_found(name: str, planted: str, least: str) -> None:
-    done = ran("untouched", "--engine", name, "--count", "500", "--plant", planted, limit_s=2)
+    done = ran("read_only_fuzz", "--engine", name, "--count", "500", "--plant", planted, limit_s=2)
     (find,) = json.loads(done.stdout)["finds"]
     assert done.returncode == 1
     assert find["text"] == planted

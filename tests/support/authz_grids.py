@@ -327,7 +327,7 @@ guarded      scope   ask     ask     ask     ask     source  scope   ask     sco
 unattended   scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 inbox        scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 masked       scope   masked  masked  masked  masked  source  scope   masked  scope   masked
-unmapped     scope   ask     ask     ask     ask     source  scope   ask     scope   ident
+unmapped     scope   ident   ident   ident   ident   source  scope   ident   scope   ident
 """)
 
 # The tool that confirms, on DROP.
@@ -349,7 +349,7 @@ guarded      scope   scope   ask     scope   scope   source  scope   scope   sco
 unattended   scope   ok      ok      ok      ok      source  scope   ok      scope   masked
 inbox        scope   ask     ask     ask     ask     source  scope   ask     scope   masked
 masked       scope   masked  masked  masked  masked  source  scope   masked  scope   masked
-unmapped     scope   ask     ask     ask     ask     source  scope   ask     scope   ident
+unmapped     scope   ident   ident   ident   ident   source  scope   ident   scope   ident
 """)
 
 # The tool that confirms, on what never runs.

@@ -50,7 +50,6 @@ def load_for_query(arguments: argparse.Namespace) -> Config:
     has with the same settings and state. Raises: TidegateError CONFIG_INVALID."""
     path = config_path(arguments)
     config = load(path, _note) if path else Config()
-    check_surfaces(config)
     return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
 
 
@@ -64,6 +63,7 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     """The settings of `serve`. Raises: TidegateError CONFIG_INVALID, SOURCE_URL,
     ARGUMENT_INVALID."""
     config = load_for_query(arguments)
+    check_surfaces(config)
     changes: dict[str, object] = {}
     if arguments.surface:
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))

@@ -117,7 +117,25 @@ def convert_table(settings: Any, model: type[T], path: str = "") -> T:
         inner = where.removesuffix("`").removeprefix("$").removeprefix(".")
         place = ".".join(filter(None, (path, inner)))
         setting = f"`{place}`: {reason}" if place else reason
-        raise invalid(f"A setting is not valid: {setting}.") from None
+        meant = _meant(settings, model, inner)  # pyright: ignore[reportUnknownArgumentType] - parsed text has no type
+        hint = f"Did you mean `{meant}`?" if meant else None
+        raise invalid(f"A setting is not valid: {setting}.", hint=hint) from None
+
+
+def _meant(settings: dict[Any, Any], model: type[msgspec.Struct], name: str) -> str | None:
+    """The setting with nearly this name that could have this value, as the misspelt one cannot."""
+    from difflib import get_close_matches
+
+    types = {field.name: field.type for field in msgspec.structs.fields(model)}
+    if types.pop(name, None) is None:
+        return None
+    for near in get_close_matches(name, types, cutoff=0.8):
+        try:
+            msgspec.convert(settings[name], types[near])
+            return near
+        except msgspec.ValidationError:
+            pass  # the value fits this one as little
+    return None
 
 
 def _convert(settings: Any, note: Note) -> Config:

@@ -46,7 +46,7 @@ declared type, and a geometry fits none of these words.
 """
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """A result column; `type` is the database's own name for it, empty if it has none.
 
     `precision` and `scale` are the declared digits of a decimal, or the declared length of a text
@@ -54,7 +54,7 @@ class Column(msgspec.Struct, frozen=True):
     """
 
     name: str
-    type: str = ""
+    type: str
     kind: ColumnKind = "other"
     precision: int | None = None
     scale: int | None = None

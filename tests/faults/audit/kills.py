@@ -63,7 +63,7 @@ def serve_until_killed(directory: Path, name: int, told: int) -> None:
     """In the child: open the gate and talk to it, telling each answer in one write."""
     settings = Config(
         state=str(directory / "state"),
-        sources=(SourceSettings("shop", f"sqlite:///{directory}/shop.db", "readWrite"),),
+        sources=(SourceSettings("shop", f"sqlite:///{directory}/shop.db", access="write"),),
         allow_writes=True,
         audit=AuditSettings(checkpoint_s=0.01, segment_bytes=60_000),
     )

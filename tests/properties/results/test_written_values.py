@@ -46,7 +46,7 @@ def test_sqlite_reads_a_quoted_name_as_the_name(name: str) -> None:
 def test_python_reads_csv_as_it_was_but_for_formulas(rows: list[tuple[str, str]]) -> None:
     chunks: list[bytes] = []
     writer = CsvWriter(chunks.append)
-    writer.begin((Column("a"), Column("b")))
+    writer.begin((Column("a", ""), Column("b", "")))
     writer.write(rows)
     writer.end()
     text = b"".join(chunks).decode()

@@ -108,7 +108,7 @@ def test_the_shelf_makes_room_by_size() -> None:
 
 def cached(size: int) -> CachedResult:
     query = Query(Statement("SELECT 1"))
-    return CachedResult("a", "s", query, (Column("x"),), RowBuffer(query, [("x" * size,)]))
+    return CachedResult("a", "s", query, (Column("x", ""),), RowBuffer(query, [("x" * size,)]))
 
 
 @pytest.mark.parametrize(

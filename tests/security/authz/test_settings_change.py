@@ -34,7 +34,7 @@ class House:
     def open(self) -> App:
         following = ConfigWatcher(self.file)
         app = App.open(load(str(self.file)))
-        app.follow(following, lambda: load(str(self.file)), self.log.append)
+        app.follow_settings(following, lambda: load(str(self.file)), self.log.append)
         return app
 
     def customers(self) -> int:
@@ -122,7 +122,9 @@ def test_the_log_and_no_caller_hears_what_waits_for_a_start(tmp_path: Path) -> N
             house.write({"limits": {"max_rows": 700}}, agents="deny")
             for _ in range(2):
                 assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
-            assert house.log == ["changed, for when the server starts again: limits.max_rows"]
+            assert house.log == [
+                "these changes take effect when the server restarts: limits.max_rows"
+            ]
             house.write({"limits": {"max_rows": 700}, "approvals": {"dry_run": False}})
             assert await outcome(peer, source.id, "SELECT 1") == "ok"
             assert not app.approvals.settings.dry_run

@@ -13,7 +13,7 @@ KINDS = get_args(ColumnKind)
 
 def test_every_kind_has_a_jdbc_code_an_oid_and_a_schema():
     assert set(JDBC_CODES) == set(POSTGRES_OIDS) == set(KINDS)
-    assert all(isinstance(json_schema(Column("a", kind=kind)), dict) for kind in KINDS)
+    assert all(isinstance(json_schema(Column("a", "", kind=kind)), dict) for kind in KINDS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tidegate.model.results import Column, Limits, Truncation
 from tidegate.results.page import CHUNK_BYTES, FIRST_ROWS, MAX_CHUNK_ROWS, PageBuilder
 
-COLUMNS = (Column("a"), Column("b"))
+COLUMNS = (Column("a", ""), Column("b", ""))
 
 
 def build(rows, *, chunk=None, cells="json", **limits):
