@@ -219,5 +219,6 @@ async def test_a_large_schema_takes_no_more_statements_than_a_small_one(case):
     large = await asked_for_a_catalog(case)
     assert (small[0], large[0]) == (3, 303)
     assert 0 < small[1] <= 25
-    # A farewell or a look of the pool may fall into either; a statement for each table would show.
-    assert large[1] <= small[1] + 3
+    # What connections say when they open and close may be counted in either; one statement for
+    # each of the 300 tables would be ten times the difference allowed here.
+    assert large[1] <= small[1] + 30
