@@ -23,15 +23,16 @@ from tidegate.model.requests import Browse, EngineRequest, Switch
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.policy.decision import is_visible
-from tidegate.policy.run_as import resolve_run_as
 from tidegate.store.api import SourceStore
 
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
+    from tidegate.gateway.decision import Decision
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500
 _MOST_PLACES = 10_000
+_MOST_ACTORS = 1_024
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
 ApplyGlobalRules = Callable[[Source], Source]
@@ -56,15 +57,19 @@ class SessionTarget(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(request, database=self.database, schema=schema)
 
 
+DecisionKey = tuple[str, int, int, bool, bool]
+"""Text, actor and scope by identity, `confirmed` and `reads_only`."""
+
 _DEFAULT_TARGET = SessionTarget()
 
 
 class Connection:
-    """One source's engine, and since when."""
+    """One source's engine, and since when. `decisions` are kept by `gateway.decision`."""
 
     __slots__ = (
         "catalog",
         "connected_at",
+        "decisions",
         "ended",
         "engine",
         "error",
@@ -84,6 +89,7 @@ class Connection:
         self.error: str | None = None
         self.catalog: Catalog | None = None
         self.targets: dict[str, SessionTarget] = {}
+        self.decisions: dict[DecisionKey, Decision] = {}
         self.limiter = ConcurrencyLimiter()
         self.ended = False
         """Whether this was a temporary source whose time is over."""
@@ -139,6 +145,7 @@ class Connections:
         self._temporary: dict[tuple[str, str], Connection] = {}
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._ordered: tuple[Source, ...] = ()
+        self._only: dict[int, tuple[Actor, Connection]] = {}
 
     def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
         """Ask `changed`, before anything else, what the settings say now, if it is new."""
@@ -184,9 +191,18 @@ class Connections:
                 )
             if connection is not None:
                 return connection
+        else:
+            # By the actor's identity, which the entry keeps from being taken by another.
+            only = self._only.get(id(actor))
+            if only is not None:
+                return only[1]
         visible = [source.name for source in self._ordered if is_visible(actor, source)]
         if key is None and len(visible) == 1:
-            return self._connections[visible[0]]
+            connection = self._connections[visible[0]]
+            if len(self._only) >= _MOST_ACTORS:
+                self._only.clear()
+            self._only[id(actor)] = actor, connection
+            return connection
         raise _unknown(key, visible)
 
     async def engine(self, connection: Connection) -> Engine:
@@ -312,6 +328,7 @@ class Connections:
         self._connections = fresh
         self._ordered = tuple(named[name] for name in sorted(named))
         self._generation = generation
+        self._only.clear()
         self._drop(set(old.values()) - set(fresh.values()))
 
     def _drop(self, gone: set[Connection]) -> None:
@@ -338,16 +355,15 @@ def find(ctx: CallContext) -> None:
 
 
 async def connect(ctx: CallContext) -> None:
-    """Open the source if it is closed, and find out where and as whom the request will run.
+    """Open the source if it is closed, and find out where the request will run.
 
-    Raises: TidegateError POLICY_IDENTITY, SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
+    Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
     """
     call, connection, request = ctx.call, ctx.connection, ctx.call.request
     if not isinstance(request, EngineRequest):
         raise TidegateError(Code.INTERNAL, f"{type(request).__name__} needs no engine")
     if call.progress is not None:
         call.progress(0.0, "Connecting")
-    ctx.identity = resolve_run_as(call.actor, ctx.source)
     ctx.engine = connection.engine or await ctx.services.connections.engine(connection)
     if connection.targets:
         request = connection.target_of(call.actor).apply_to(request)

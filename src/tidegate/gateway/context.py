@@ -50,9 +50,9 @@ class CallContext:
     """One call. Each attribute names the step that sets it.
 
     `sources` and `source` (find): what the call is about. `connection` is not set for a call
-    about several sources. `judgement` (classify, inspect), `verdict` (decide, mask).
-    `engine`, `identity`, `database` and `request` (connect): `request` says where it runs.
-    `data_rules` and `rewritten` (mask): `rewritten` is what runs. `approval` (approve) names the
+    about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `identity` and
+    `data_rules` (decide). `engine`, `database` and `request` (connect): `request` says where it
+    runs. `rewritten` (mask) is what runs. `approval` (approve) names the
     approval in the records. `intent_recorded` (record_intent). `kind` is the word for the request
     in the records.
     """
@@ -150,15 +150,3 @@ class CallContext:
             self.identity,
             self.judgement,
         )
-
-
-def check_cancelled(ctx: CallContext) -> None:
-    """Raises: TidegateError CALL_CANCELLED if the caller has cancelled the call."""
-    if ctx.call.cancellation.cancelled:
-        raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-
-
-def report_progress(ctx: CallContext, share: float, stage: str) -> None:
-    """Tell the caller how far its call has come (0 to 1), if it wants to know."""
-    if ctx.call.progress is not None:
-        ctx.call.progress(share, stage)

@@ -1,18 +1,94 @@
-"""Asks the policy about a call, and acts on its verdict."""
+"""Finds out what a request would do, and what the policy says to it.
+
+A statement that was allowed is looked up when its text comes again: see `Decision`.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from msgspec import structs
+
+from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
+from tidegate.model.actors import Actor
+from tidegate.model.data_rules import DataRules
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import EngineRequest, Query
+from tidegate.model.sources import Identity
+from tidegate.model.statements import Judgement
+from tidegate.policy.data_rules import rules_for
 from tidegate.policy.decision import decide as decide_by_rules
+from tidegate.policy.run_as import resolve_run_as
+
+MAX_KEPT = 1_024
+"""Decisions that a connection keeps."""
+MAX_KEPT_CHARS = 4_096
+"""Characters of the longest statement whose decision is kept."""
+
+
+class Decision(NamedTuple):
+    """What was found out about a statement that was allowed, kept by its connection.
+
+    The key holds all that the judge and the rules look at. The connection stands for the source:
+    a source whose settings change gets another connection. The rest is the text, the actor, what
+    the tool demands, and the two flags of the call. Actors and scopes are frozen and compared by
+    identity; the entry keeps the actor, so that no other can take its place in memory.
+    """
+
+    actor: Actor
+    judgement: Judgement
+    verdict: Verdict
+    identity: Identity | None
+    data_rules: DataRules | None
 
 
 def decide(ctx: CallContext) -> None:
-    """Get the verdict. The call goes on if it is allow or ask.
+    """Judge the request and get the verdict. The call goes on if it is allow or ask.
+
+    Raises: as `classify`, `apply_policy` and `bind_caller`.
+    """
+    call, key = ctx.call, None
+    request = call.request
+    if type(request) is Query and ctx.source is not NO_SOURCE:
+        text, actor = request.statement.text, call.actor
+        key = (text, id(actor), id(call.scope), call.confirmed, call.reads_only)
+        kept = ctx.connection.decisions.get(key)
+        if kept is not None:
+            _, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
+            return
+    classify(ctx)
+    apply_policy(ctx)
+    if isinstance(request, EngineRequest) and ctx.source is not NO_SOURCE:
+        bind_caller(ctx)
+        if key is not None and ctx.verdict.kind == "allow" and len(key[0]) <= MAX_KEPT_CHARS:
+            decisions = ctx.connection.decisions
+            if len(decisions) >= MAX_KEPT:
+                decisions.clear()
+            decisions[key] = Decision(
+                call.actor, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules
+            )
+
+
+def classify(ctx: CallContext) -> None:
+    """Judge the request: by its class if that says what it does, else by the source's language.
+
+    Raises: TidegateError SOURCE_URL if the source's language is unknown.
+    """
+    request, source = ctx.call.request, ctx.source
+    if request.judgement is not None:
+        ctx.judgement = request.judgement
+    elif source is not NO_SOURCE:
+        ctx.judgement = language_of(source).classify(request, source)
+
+
+def apply_policy(ctx: CallContext) -> None:
+    """Get the verdict of the policy on the judgement.
 
     A call about several sources has no verdict: each of its sources was checked when they were
     found, and it may read metadata only.
-    Raises: TidegateError with the code and the rule of any other verdict.
+    Raises: TidegateError with the code and the rule of a verdict that is neither allow nor ask.
     """
     judgement = ctx.judgement
     if ctx.source is NO_SOURCE:
@@ -37,3 +113,27 @@ def decide(ctx: CallContext) -> None:
             hint=verdict.hint,
             details={"rule": verdict.rule, "effect": judgement.effect.label},
         )
+
+
+def bind_caller(ctx: CallContext) -> None:
+    """Find out who the caller is to the database, and what is hidden from it.
+
+    Raises: TidegateError POLICY_IDENTITY, POLICY_MASKED.
+    """
+    ctx.identity = resolve_run_as(ctx.call.actor, ctx.source)
+    ctx.data_rules = rules_for(ctx.call.actor, ctx.source)
+
+
+async def inspect(ctx: CallContext) -> None:
+    """Ask the database what the statement would do; decide again if that is more than its text
+    says. The database never lowers a judgement.
+
+    Raises: as `apply_policy`, and what the engine raises.
+    """
+    request, judgement = ctx.request, ctx.judgement
+    if not isinstance(request, Query):
+        return
+    opinion = await ctx.engine.inspect(request.statement)
+    if opinion is not None and opinion.effect > judgement.effect:
+        ctx.judgement = structs.replace(opinion, verb=opinion.verb or judgement.verb)
+        apply_policy(ctx)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from tidegate.engines.api import Cursor, Row
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.context import CallContext, report_progress
+from tidegate.gateway.context import CallContext
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, RowBuffer
 from tidegate.model.decisions import Permit
@@ -40,7 +40,9 @@ async def run(ctx: CallContext) -> Any:
 
 
 async def _run_statement(ctx: CallContext, request: EngineRequest) -> Page | Document:
-    report_progress(ctx, 0.2, "Executing")
+    progress = ctx.call.progress
+    if progress is not None:
+        progress(0.2, "Executing")
     permit = ctx.permit(request)
     began = time.perf_counter()
     cursor = await ctx.engine.run(permit, ctx.call.cancellation)
@@ -55,8 +57,9 @@ async def _run_statement(ctx: CallContext, request: EngineRequest) -> Page | Doc
             cells = request.cells if isinstance(request, Query) else "json"
             sink = PageBuilder(cursor.columns, permit.limits, cells)
             await cursor.fetch_into(sink)
-        report_progress(ctx, 0.8, "Formatting result")
-        if isinstance(sink, PageBuilder) and isinstance(request, Query) and request.keep_rest:
+        if progress is not None:
+            progress(0.8, "Formatting result")
+        if isinstance(sink, PageBuilder) and sink.rest:
             more = await _keep_rest(ctx, permit, request, cursor, sink)
         if permit.effect > Effect.READ:
             # A change is committed only when all the rows that it returns have been read.
@@ -104,10 +107,10 @@ async def fetch_more(ctx: CallContext) -> Page:
 
 
 async def _keep_rest(
-    ctx: CallContext, permit: Permit, request: Query, cursor: Cursor, builder: PageBuilder
+    ctx: CallContext, permit: Permit, request: EngineRequest, cursor: Cursor, builder: PageBuilder
 ) -> str | None:
-    """Read on, within bounds, and keep what was not shown. None if everything was shown."""
-    if not builder.rest:
+    """Read on, within bounds, and keep what was not shown, if the caller may ask for it."""
+    if not isinstance(request, Query) or not request.keep_rest:
         return None
     rest = RowBuffer(request, builder.rest)
     await cursor.fetch_into(rest)

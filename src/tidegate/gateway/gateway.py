@@ -17,10 +17,9 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, approve
-from tidegate.gateway.classification import classify, inspect
 from tidegate.gateway.connections import Connections, connect, find
-from tidegate.gateway.context import CallContext, Services, check_cancelled, report_progress
-from tidegate.gateway.decision import decide
+from tidegate.gateway.context import CallContext, Services
+from tidegate.gateway.decision import decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
 from tidegate.gateway.masking import mask
@@ -83,25 +82,26 @@ class Gateway:
 
     async def _answer(self, ctx: CallContext) -> Any:
         find(ctx)
-        classify(ctx)
         decide(ctx)
-        handler = None
-        if isinstance(ctx.call.request, EngineRequest):
+        call, handler = ctx.call, None
+        if isinstance(call.request, EngineRequest):
             await connect(ctx)
-            await mask(ctx)
+            if ctx.data_rules is not None:
+                await mask(ctx)
             await inspect(ctx)
         else:
             handler = self._handler(ctx)
         if ctx.verdict.kind == "ask":
             await approve(ctx)
         if handler is None or ctx.changes:
-            check_cancelled(ctx)
+            if call.cancellation.reason is not None:
+                raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             await record_intent(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
         add_to_history(ctx, payload)
-        if handler is None:
-            report_progress(ctx, 1.0, "Done")
+        if handler is None and call.progress is not None:
+            call.progress(1.0, "Done")
         return payload
 
     def _handler(self, ctx: CallContext) -> Handler:

@@ -7,17 +7,16 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.requests import Browse
-from tidegate.policy.data_rules import rules_for, verdict_of
+from tidegate.policy.data_rules import verdict_of
 
 
 async def mask(ctx: CallContext) -> None:
-    """Find the rules that hide data from the caller, and rewrite the request under them.
+    """Rewrite the request under the rules that hide data from the caller, if there are any.
 
     This comes before the database is asked for its opinion, which could tell of hidden data.
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE, and what reading the catalog raises.
     """
-    request, source = ctx.request, ctx.source
-    ctx.data_rules = rules = rules_for(ctx.call.actor, source)
+    request, source, rules = ctx.request, ctx.source, ctx.data_rules
     if rules is None or isinstance(request, Browse):
         return
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.errors import TidegateError
-from tidegate.gateway.classification import classify
 from tidegate.gateway.connections import connect, find
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.decision import bind_caller, classify
 from tidegate.gateway.masking import mask
 from tidegate.model.requests import Query
 from tidegate.policy.data_rules import verdict_of
@@ -23,6 +23,7 @@ async def explain_call(ctx: CallContext) -> Explanation:
     explanation = _explain(ctx)
     if explanation.verdict.kind == "deny" or not isinstance(ctx.call.request, Query):
         return explanation
+    bind_caller(ctx)
     await connect(ctx)
     opinion = await ctx.engine.inspect(ctx.call.request.statement)
     if opinion is not None and opinion.effect > ctx.judgement.effect:

@@ -17,9 +17,9 @@ ALLOWED = Verdict("allow", "all", "Every rule admits the call")
 _LOOKS = tuple(rule.check for rule in RULES)
 
 _MAX_KEPT = 1_024
-_KEPT_EFFECTS = (Effect.READ, Effect.WRITE)
-_kept: dict[tuple[int, int, int, bool, bool, bool, bool], tuple[Verdict, Actor, Source]] = {}
-"""The verdicts on reads and plain changes, by the identity of what they were about."""
+_kept: dict[tuple[int, int, int, int, bool, bool], tuple[Verdict, PolicyInput]] = {}
+"""Verdicts on reads. The key has every field of the `PolicyInput`, by identity where it is frozen;
+the entry keeps the input, so that no other object can take the place of one of them in memory."""
 
 
 def decide(
@@ -36,21 +36,18 @@ def decide(
     `scope` is what the tool demands whatever the statement does. Destructive and unqualified
     changes are `confirm` until they are `confirmed`, and then `ask`.
     """
-    effect = judgement.effect
-    if effect not in _KEPT_EFFECTS or judgement.unqualified:
-        return _first(PolicyInput(actor, source, scope, judgement, confirmed, reads_only))
-    # All statements that read are one case, and so are all that change the rows they name: no rule
-    # looks at more of them. Actors, sources and scopes are frozen and the entry keeps them, so that
-    # their identity says all about them.
-    reads = effect is Effect.READ
-    key = (id(actor), id(source), id(scope), reads, judgement.metadata, confirmed, reads_only)
+    key = (id(actor), id(source), id(scope), id(judgement), confirmed, reads_only)
     kept = _kept.get(key)
-    if kept is None:
-        verdict = _first(PolicyInput(actor, source, scope, judgement, confirmed, reads_only))
+    if kept is not None:
+        return kept[0]
+    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only)
+    verdict = _first(case)
+    if judgement.effect is Effect.READ:
+        # The judge gives all reads of one template the same judgement; changes have their own.
         if len(_kept) >= _MAX_KEPT:
             _kept.clear()
-        kept = _kept[key] = (verdict, actor, source)
-    return kept[0]
+        _kept[key] = verdict, case
+    return verdict
 
 
 def _first(case: PolicyInput) -> Verdict:

@@ -1,0 +1,109 @@
+"""A decision that is kept is for its own text, source, caller and tool, and for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+
+import apsw
+import msgspec
+import pytest
+
+from tidegate.audit.log import AuditLog
+from tidegate.engines.registry import open_engine
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.connections import Connections, DecisionKey
+from tidegate.gateway.gateway import Gateway
+from tidegate.history.history import History
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Mask, Source
+from tidegate.model.statements import Effect, Judgement, Statement
+from tidegate.policy import decision
+from tidegate.policy.model import PolicyInput
+from tidegate.store.sqlite.state import SqliteState
+
+READER = Actor("reader", "reader", Scope.READ_ONLY)
+ELSEWHERE = Actor("reader", "reader", Scope.READ_ONLY, frozenset({"other"}))
+WRITER = Actor("writer", "writer", Scope.READ_WRITE)
+READ = "SELECT name FROM t WHERE id = 1"
+CHANGE = "UPDATE t SET name = 'changed' WHERE id = 1"
+
+
+def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    with apsw.Connection(str(file)) as made:
+        made.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
+        made.execute("INSERT INTO t VALUES (1, 'first')")
+    source = Source("1", "shop", f"sqlite:///{file}", "sqlite", "sqlite", access="write")
+
+    async def scene() -> None:
+        state = SqliteState(tmp_path / "state.db")
+        history, audit = History(state.history), AuditLog(tmp_path / "audit")
+        state.sources.add(source)
+        connections = Connections(state.sources, open_engine)
+        gateway = Gateway(connections, audit, history)
+
+        async def ask(text: str, actor: Actor, **fields: bool) -> bytes:
+            call = Call(actor, "test", "tool", Query(Statement(text)), source="shop", **fields)
+            return (await gateway.handle(call)).payload.rows
+
+        async def refused(text: str, actor: Actor, **fields: bool) -> Code:
+            with pytest.raises(TidegateError) as refusal:
+                await ask(text, actor, **fields)
+            return refusal.value.code
+
+        try:
+            for _ in range(2):
+                assert await ask(READ, READER) == b'[["first"]]'
+                assert await refused(READ, ELSEWHERE) is Code.POLICY_SOURCE
+                assert await refused(READ, READER, confirmed=True) is Code.CONFIRM_NEEDLESS
+            await ask(CHANGE, WRITER)
+            assert await refused(CHANGE, READER) is Code.POLICY_SCOPE
+            assert await refused(CHANGE, WRITER, reads_only=True) is Code.POLICY_READ_ONLY
+            masked = msgspec.structs.replace(source, masks=(Mask("t.name", "nothing"),))
+            assert await ask(READ, READER) == b'[["changed"]]'
+            assert state.sources.change(masked, source)
+            assert await ask(READ, READER) == b"[[null]]"
+            closed = msgspec.structs.replace(masked, access="none")
+            assert state.sources.change(closed, masked)
+            assert await refused(READ, READER) is Code.POLICY_BLOCKED
+            with apsw.Connection(str(file)) as seen:
+                assert seen.execute("SELECT name FROM t").get == "changed"
+        finally:
+            await connections.close()
+            history.close()
+            audit.close()
+            state.close()
+
+    asyncio.run(scene())
+
+
+def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a rule looks at, the verdict on one statement is not given to another."""
+
+    def closed_table(case: PolicyInput) -> Verdict | None:
+        found = "pay" in case.judgement.tables
+        return Verdict("deny", "test.table", "This table is closed") if found else None
+
+    monkeypatch.setattr(decision, "_LOOKS", (closed_table,))
+    monkeypatch.setattr(decision, "_kept", {})
+    source = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite")
+    shop = Judgement(Effect.READ, "read", "Reads only", tables=("shop",))
+    pay = msgspec.structs.replace(shop, tables=("pay",))
+    for _ in range(2):
+        assert decision.decide(READER, source, Scope.READ_ONLY, shop).kind == "allow"
+        assert decision.decide(READER, source, Scope.READ_ONLY, pay).kind == "deny"
+
+
+def test_the_keys_of_kept_decisions_have_all_that_a_rule_looks_at() -> None:
+    """Who lets rules look at more must add it to both keys, then here."""
+    looked_at = {"actor", "source", "scope", "judgement", "confirmed", "reads_only"}
+    assert set(PolicyInput.__struct_fields__) == looked_at
+    assert set(inspect.signature(decision.decide).parameters) == looked_at
+    # The gateway's key has the text in place of the judgement; a connection has one source.
+    assert len(DecisionKey.__args__) == len(looked_at) - 1
