@@ -4,7 +4,7 @@
     boolean                   true, false
     integer                   number; beyond 2^53 - 1 either way, a string of its digits
     floating point            number; "NaN", "Infinity", "-Infinity"
-    decimal                   string, exact: "12.50"
+    decimal                   string, exact: "12.50", "NaN", "sNaN", "-Infinity"
     text                      string; U+FFFD for a lone surrogate, and for bytes that SQLite keeps
                               as text and that are none
     bytes                     string, base64 with padding
@@ -152,8 +152,8 @@ def _all_plain(rows: Rows) -> bool:
     try:
         msgspec.convert({"rows": rows}, _Ordinary)
         return True
-    except msgspec.ValidationError:
-        pass  # there is something else among them
+    except ValueError:
+        pass  # there is something else among them; a signalling NaN raises no ValidationError
     if len(rows) >= COLUMNWISE_ROWS:
         return all(map(_column_is_plain, zip(*rows, strict=True)))
     for row in rows:

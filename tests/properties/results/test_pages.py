@@ -8,7 +8,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.model.results import Limits
@@ -16,6 +16,8 @@ from tidegate.results.json_values import encode_rows
 from tidegate.results.page import PageBuilder
 
 SAFE = 2**53 - 1
+
+ODD_DECIMALS = [Decimal(text) for text in ("sNaN", "-sNaN7", "NaN", "-NaN12", "-Infinity")]
 
 unhurried = settings(deadline=None, max_examples=80)
 
@@ -28,7 +30,7 @@ scalars = st.one_of(
     st.floats(),
     texts,
     st.binary(max_size=40),
-    st.decimals(),
+    st.decimals() | st.sampled_from(ODD_DECIMALS),
     st.dates(),
     st.times(),
     st.datetimes(timezones=st.just(UTC) | st.none()),
@@ -74,6 +76,9 @@ def same(left, right):
 
 @unhurried
 @given(tables)
+@example([(value,) for value in ODD_DECIMALS])
+@example([(value,) for value in ODD_DECIMALS * 3])
+@example([(0.5, value) for value in ODD_DECIMALS * 3])
 def test_what_was_written_reads_back(rows):
     found = json.loads(encode_rows(rows))
     for written, row in zip(found, rows, strict=True):
@@ -96,6 +101,7 @@ def test_no_number_is_beyond_what_every_reader_keeps(rows):
 
 @unhurried
 @given(tables)
+@example([(value,) for value in ODD_DECIMALS])
 def test_text_cells_are_strings_or_null_where_the_value_is(rows):
     found = json.loads(encode_rows(rows, as_text=True))
     for written, row in zip(found, rows, strict=True):
