@@ -150,7 +150,7 @@ async def turn_of(
 
 
 async def _rows(ground: Ground, app: App, bare: Bare, name: str, sql: str, count: int) -> Workload:
-    query = Query(Statement(sql), LIMITS)
+    query = Query(Statement(sql), limits=LIMITS)
     engine, permit = await _permitted(app, "shop", query)
     last = data.point_marker(count if count > 1 else WARM_ID).encode()
 

@@ -227,7 +227,7 @@ async def _cases(app: App) -> dict[str, Case]:
         assert marker in await edge()
 
     async def handled(known: Actor, sql: str, source: str = "shop") -> Page:
-        call = Call(known, "core", "query", Query(Statement(sql), LIMITS), source)
+        call = Call(known, "core", "query", Query(Statement(sql), limits=LIMITS), source)
         page = (await app.gateway.handle(call)).payload
         assert isinstance(page, Page)
         return page
@@ -290,7 +290,7 @@ async def _engine(app: App, actor: Actor, source: str, effect: Effect) -> Callab
     engine = await app.connections.engine(connection)
 
     def run(sql: str) -> Any:
-        query = Query(Statement(sql), LIMITS)
+        query = Query(Statement(sql), limits=LIMITS)
         permit = Permit("bench", actor, connection.source, query, effect, LIMITS)
         return paged(engine, permit)
 

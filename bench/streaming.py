@@ -36,7 +36,7 @@ async def streamed(url: str, rows: int) -> dict[str, float]:
         written += len(piece)
 
     async def export(count: int) -> None:
-        query = Query(Statement(data.many(count)), LIMITS, sink=WriterSink(CsvWriter(put)))
+        query = Query(Statement(data.many(count)), limits=LIMITS, sink=WriterSink(CsvWriter(put)))
         page = (await app.gateway.handle(call(query, "shop"))).payload
         assert isinstance(page, Page) and page.row_count == count and not page.truncations
 

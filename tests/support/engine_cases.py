@@ -109,7 +109,7 @@ class Case:
         database=None,
     ):
         limits = limits or Limits(max_rows=100_000)
-        request = Query(Statement(text, params), limits, database=database)
+        request = Query(Statement(text, params), limits=limits, database=database)
         return await engine.run(self.permit(request, effect), cancellation)
 
     async def ask(self, engine, text, params=None, **options) -> list[tuple]:

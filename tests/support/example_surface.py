@@ -82,13 +82,13 @@ async def _rows(context: ToolContext, args: TableArgs) -> ToolResult:
     if args.table not in await _names(context):
         raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {args.table}")
     statement = Statement(f'SELECT * FROM "{args.table}"')
-    page = await context.handle(Query(statement, Limits()), None, Page)
+    page = await context.handle(Query(statement, limits=Limits()), None, Page)
     return ToolResult(body=msgspec.json.encode(Rows(msgspec.json.decode(page.rows))))
 
 
 async def _erase(context: ToolContext, args: TableArgs) -> ToolResult:
     statement = Statement(f'DELETE FROM "{args.table}" WHERE 1 = 1')
-    await context.handle(Query(statement, Limits()), None, Page)
+    await context.handle(Query(statement, limits=Limits()), None, Page)
     return ToolResult(content=[text("erased")])
 
 

@@ -59,7 +59,7 @@ class IdentityShop:
         **variables: str,
     ) -> list[tuple[Any, ...]]:
         """All rows of a statement that runs as that role."""
-        request = Query(Statement(text, params), Limits(max_rows=1000))
+        request = Query(Statement(text, params), limits=Limits(max_rows=1000))
         cursor = await engine.run(self.permit(who, request, effect, **variables), NEVER)
         try:
             rows: list[tuple[Any, ...]] = []

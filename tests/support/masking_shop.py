@@ -165,7 +165,7 @@ class Side:
         self, text: str | Statement, effect: Effect = Effect.READ
     ) -> tuple[list[str], list[tuple]]:
         statement = Statement(text) if isinstance(text, str) else text
-        request = Query(statement, Limits(max_rows=100_000))
+        request = Query(statement, limits=Limits(max_rows=100_000))
         permit = Permit("c", ACTOR, self.source, request, effect, request.limits)
         cursor = await self.engine.run(permit, NEVER)
         try:

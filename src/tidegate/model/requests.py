@@ -48,20 +48,31 @@ class Request(msgspec.Struct, frozen=True):
         return Statement(self.kind)
 
 
-class Query(Request, frozen=True):
+class EngineRequest(Request, frozen=True, kw_only=True):
+    """The base of the requests that an engine answers, under a permit. The gate answers all other
+    requests by itself.
+
+    An engine that answers more than the requests below defines them as subclasses of this one. A
+    class without a `judgement` of its own is judged by the source's language. `database` and
+    `schema` say where it runs: without them where the caller switched to, or else where the
+    source's URL says.
+    """
+
+    limits: Limits = Limits()
+    database: str | None = None
+    schema: str | None = None
+
+
+class Query(EngineRequest, frozen=True):
     """Run a statement. `cells` says how values are rendered: JSON values or text (or null).
 
-    With a `sink` the rows go there and the page has none. Without `database` and `schema` it
-    runs where the caller switched to, or else where the source's URL says.
+    With a `sink` the rows go there and the page has none.
     """
 
     kind: ClassVar[str] = "query"
 
     statement: Statement
-    limits: Limits = Limits()
     cells: Literal["json", "text"] = "json"
-    database: str | None = None
-    schema: str | None = None
     keep_rest: bool = False
     sink: RowSink | None = None
 
@@ -72,16 +83,12 @@ class Query(Request, frozen=True):
         return self.statement
 
 
-class Explain(Request, frozen=True):
-    """Show how the database would run a statement, without running it. `database` and `schema` are
-    those of `Query`."""
+class Explain(EngineRequest, frozen=True):
+    """Show how the database would run a statement, without running it."""
 
     kind: ClassVar[str] = "explain"
 
     statement: Statement
-    limits: Limits = Limits()
-    database: str | None = None
-    schema: str | None = None
 
     def recorded_text(self) -> str | None:
         return self.statement.text
@@ -91,20 +98,17 @@ class Explain(Request, frozen=True):
         return Statement(f"EXPLAIN {self.statement.text}", self.statement.params)
 
 
-class Browse(Request, frozen=True):
+class Browse(EngineRequest, frozen=True):
     """Read metadata. `aspect` says which; `table` and `schema` narrow it where that makes sense."""
 
     kind: ClassVar[str] = "browse"
     judgement: ClassVar[Judgement | None] = METADATA
 
     aspect: Literal["catalog", "ddl", "counts", "status", "databases"]
-    schema: str | None = None
     table: str | None = None
-    database: str | None = None
-    limits: Limits = Limits()
 
 
-class Operation(Request, frozen=True):
+class Operation(EngineRequest, frozen=True):
     """Ask the engine for something that is not a statement of its language.
 
     `name` and `arguments` (a mapping of plain values) are the engine's own. `text` is what a
@@ -116,19 +120,12 @@ class Operation(Request, frozen=True):
     name: str
     arguments: dict[str, Any] = {}
     text: str = ""
-    limits: Limits = Limits()
-    database: str | None = None
-    schema: str | None = None
 
     def recorded_text(self) -> str | None:
         return self.text or self.name
 
     def shown_statement(self) -> Statement:
         return Statement(self.text or self.name, (self.name, self.arguments))
-
-
-EngineRequest = Query | Explain | Browse | Operation
-"""What an engine answers, under a permit. The gate answers all other requests by itself."""
 
 
 class ShowStatus(Request, frozen=True):

@@ -165,7 +165,7 @@ async def test_a_change_is_rehearsed_as_the_caller(house):
         f"GRANT SELECT, DELETE ON mine TO {house.roles['alice']}"
     )
     async with house.case.opened() as engine:
-        request = Query(Statement("DELETE FROM mine WHERE id = 1"), Limits(max_rows=5))
+        request = Query(Statement("DELETE FROM mine WHERE id = 1"), limits=Limits(max_rows=5))
         dry_run = await engine.dry_run(house.permit("alice", request, Effect.WRITE), NEVER)
         assert dry_run.affected == 1
         permit = house.permit("bob", request, Effect.WRITE)

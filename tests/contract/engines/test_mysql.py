@@ -175,7 +175,7 @@ async def test_another_database_is_shown_when_asked_for_by_name(shop, change):
             catalog = await shop.browse(engine, "catalog", **narrowed)
             assert [table.name for table in catalog.tables] == ["elsewhere"]
             assert catalog.default_schema == other
-        request = Query(Statement("SELECT COUNT(*) FROM elsewhere"), Limits(), schema=other)
+        request = Query(Statement("SELECT COUNT(*) FROM elsewhere"), limits=Limits(), schema=other)
         cursor = await engine.run(shop.permit(request), Cancellation())
         assert await cursor.fetch(2) == [(0,)]
         await cursor.close()

@@ -75,7 +75,7 @@ async def test_no_statement_runs_where_a_bare_name_is_one_of_the_servers_own(mys
     async with mysql.opened() as engine:
         for effect in (Effect.READ, Effect.ADMIN):
             for place in ({"schema": database}, {"database": database}):
-                query = Query(Statement("SELECT COUNT(*) FROM user"), Limits(), **place)
+                query = Query(Statement("SELECT COUNT(*) FROM user"), limits=Limits(), **place)
                 with pytest.raises(TidegateError) as caught:
                     cursor = await engine.run(mysql.permit(query, effect), NEVER)
                     await cursor.close()

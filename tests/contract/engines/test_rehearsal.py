@@ -20,7 +20,7 @@ REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
 
 
 async def rehearse(case, engine, text, params=None):
-    request = Query(Statement(text, params), REHEARSAL)
+    request = Query(Statement(text, params), limits=REHEARSAL)
     return await engine.dry_run(case.permit(request, Effect.WRITE), NEVER)
 
 

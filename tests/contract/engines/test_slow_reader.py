@@ -92,7 +92,7 @@ async def test_the_statement_waits_for_its_reader(gate, shop):
     async with gate.opened():
         channel = RowChannel()
         text = shop.spelling.rows.format(n=100_000)
-        query = Query(Statement(text), Limits(max_rows=1_000_000), sink=channel)
+        query = Query(Statement(text), limits=Limits(max_rows=1_000_000), sink=channel)
         task = asyncio.ensure_future(gate.handle(call(query)))
         task.add_done_callback(lambda _: channel.end())
         first = await anext(channel)
@@ -112,7 +112,7 @@ async def test_the_limit_of_rows_holds_for_a_stream(gate, shop):
     async with gate.opened():
         channel = RowChannel()
         text = shop.spelling.rows.format(n=1_000)
-        query = Query(Statement(text), Limits(max_rows=70), sink=channel)
+        query = Query(Statement(text), limits=Limits(max_rows=70), sink=channel)
         task = asyncio.ensure_future(gate.handle(call(query)))
         task.add_done_callback(lambda _: channel.end())
         rows = [row async for chunk in channel for row in chunk]
@@ -125,7 +125,7 @@ async def test_a_reader_who_leaves_ends_the_statement(gate, shop):
     async with gate.opened():
         channel = RowChannel()
         text = shop.spelling.runaway.replace("count(*)", "i")
-        query = Query(Statement(text), Limits(max_rows=10**9), sink=channel)
+        query = Query(Statement(text), limits=Limits(max_rows=10**9), sink=channel)
         task = asyncio.ensure_future(gate.handle(call(query)))
         await anext(channel)
         channel.close()

@@ -35,7 +35,7 @@ def stays(shop: Path, text: str) -> bool:
     limits = Limits(max_rows=10)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
     actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, source, Query(Statement(text), limits), Effect.READ, limits)
+    permit = Permit("1", actor, source, Query(Statement(text), limits=limits), Effect.READ, limits)
 
     async def run() -> bool:
         engine = await SqliteEngine.open(source)

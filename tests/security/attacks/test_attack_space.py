@@ -30,7 +30,7 @@ def run(shop: Path, text: str, timeout_s: float = 30) -> Code | None:
     limits = Limits(max_rows=10, timeout_s=timeout_s)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
     actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, source, Query(Statement(text), limits), Effect.READ, limits)
+    permit = Permit("1", actor, source, Query(Statement(text), limits=limits), Effect.READ, limits)
 
     async def whole() -> Code | None:
         engine = await SqliteEngine.open(source)

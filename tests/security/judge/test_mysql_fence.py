@@ -39,8 +39,8 @@ def test_nothing_that_the_engine_runs_as_a_read_changes_the_server(tmp_path) -> 
             before = case.digest(engine)
             for text in (one.sql for one in load()):
                 statement = Statement(text)
-                await attempt(engine, Query(statement, LIMITS))
-                await attempt(engine, Explain(statement, LIMITS))
+                await attempt(engine, Query(statement, limits=LIMITS))
+                await attempt(engine, Explain(statement, limits=LIMITS))
                 with contextlib.suppress(TidegateError):
                     await engine.inspect(statement)
             assert case.digest(engine) == before

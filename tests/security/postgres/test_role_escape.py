@@ -101,7 +101,7 @@ def role(server, database):
 
 async def ask(case, engine, role, text, effect):
     permit = structs.replace(
-        case.permit(Query(Statement(text), Limits()), effect),
+        case.permit(Query(Statement(text), limits=Limits()), effect),
         identity=Identity(role, (("app.actor", "me"),)),
     )
     cursor = await engine.run(permit, NEVER)

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rows < 1:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--rows {arguments.rows} is not 1 or more.")
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-    request = Query(Statement(text), Limits(max_rows=arguments.rows))
+    request = Query(Statement(text), limits=Limits(max_rows=arguments.rows))
 
     async def work(app: App) -> Page:
         try:

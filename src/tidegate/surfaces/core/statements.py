@@ -62,7 +62,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         return Limits(rows, settings.max_bytes, settings.timeout_s)
 
     async def query(context: ToolContext, args: Run) -> ToolResult:
-        request = Query(Statement(args.sql), limits(args.max_rows), keep_rest=True)
+        request = Query(Statement(args.sql), limits=limits(args.max_rows), keep_rest=True)
         confirmed = args.confirm is not None
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
@@ -73,7 +73,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         return _answer(page, args.source)
 
     async def explain(context: ToolContext, args: Plan) -> ToolResult:
-        request = Explain(Statement(args.sql), limits(settings.max_rows))
+        request = Explain(Statement(args.sql), limits=limits(settings.max_rows))
         try:
             page = await context.handle(request, args.source, Page)
         except TidegateError as error:

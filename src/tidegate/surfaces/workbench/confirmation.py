@@ -31,7 +31,7 @@ def confirm_destructive_operation(settings: LimitSettings) -> SurfaceTool:
     async def confirm(context: ToolContext, args: Confirmation) -> ToolResult:
         source = args.source
         check_phrase(args.confirmation_phrase, "confirmation_phrase")
-        request = Query(Statement(args.query), limits, "text")
+        request = Query(Statement(args.query), limits=limits, cells="text")
         return answer(executed(await context.handle(request, source, Page, confirmed=True)))
 
     return SurfaceTool(

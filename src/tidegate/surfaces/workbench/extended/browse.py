@@ -118,5 +118,5 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
 async def _read(
     context: ToolContext, source: str, text: str, limits: Limits, database: str | None
 ) -> Page:
-    request = Query(Statement(text), limits, "text", database)
+    request = Query(Statement(text), limits=limits, cells="text", database=database)
     return await context.handle(request, source, Page, reads_only=True)

@@ -71,7 +71,7 @@ async def _dashboard(context: ToolContext, args: Wanted) -> ToolResult:
         if text is None:
             missing.append(Failure(panel, "This database has no such view"))
             continue
-        request = Query(Statement(text), _LIMITS, "text")
+        request = Query(Statement(text), limits=_LIMITS, cells="text")
         try:
             page = await context.handle(request, args.source, Page, reads_only=True, quiet=True)
             shown[panel] = executed(page)
