@@ -46,7 +46,7 @@ class Code(Enum):
     SOURCE_BUSY = "source.busy"
     SOURCE_URL = "source.url"
     TABLE_UNKNOWN = "source.unknown_table"
-    TAB_UNKNOWN = "desk.unknown_tab"
+    TAB_UNKNOWN = "window.unknown_tab"
     ENGINE_MISSING = "source.engine_missing"
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
@@ -169,6 +169,10 @@ FATES: dict[Code, Fate] = {
 }
 
 
+TABLE_LIST_RULE = "actor.tables"
+"""What refusals for the sake of an actor's list of tables name as their rule."""
+
+
 class TidegateError(Exception):
     """Every refusal and failure that a caller may see.
 
@@ -210,3 +214,18 @@ class TidegateError(Exception):
             retry_after_s=self.retry_after_s,
             details=rest,
         )
+
+
+def masking_refused(reason: str, rule: str, hint: str | None = None) -> TidegateError:
+    """The refusal of a request that could show hidden data. `rule` names the mask, the filter or
+    the check that found it."""
+    return TidegateError(Code.POLICY_MASKED, reason, hint=hint, details={"rule": rule})
+
+
+def table_refused(name: str) -> TidegateError:
+    """The refusal of a table that is not on the actor's list, whether there is one or not."""
+    return TidegateError(
+        Code.POLICY_TABLE,
+        f"This token may not use the table `{name[:120]}`",
+        details={"rule": TABLE_LIST_RULE},
+    )

@@ -62,7 +62,7 @@ CODES = {
 }
 PLANLESS = ("masked", "engine.unsupported", "sql.failed")
 """What is said where a plan cannot be had: by the gate, by the engine, by the database."""
-GONE = ("result.gone", "desk.unknown_tab")
+GONE = ("result.gone", "window.unknown_tab")
 
 
 class House:

@@ -22,13 +22,13 @@ import support.postgres_server as postgres_server
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
+from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
-from tidegate.sql.masking.model import DataRules
 from tidegate.sql.rewrite import rewrite
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"

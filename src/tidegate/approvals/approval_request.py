@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from tidegate.engines.registry import language_of
 from tidegate.model.actors import Actor
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
 from tidegate.secrets import MASK, redact
-from tidegate.sql.redaction import redact_statement
 from tidegate.store.api import Subject
 
 
@@ -50,11 +50,11 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
 
     def subject(self) -> Subject:
         """What a person is shown of it, and what is kept: without secrets, as in the records."""
-        source, statement, dialect = self.source, self.statement, self.source.dialect
-        text = redact_statement(statement.text, dialect)
+        source, statement = self.source, self.statement
+        text = language_of(source).redact(statement.text, source.dialect)
         params = None if statement.params is None else _params(statement.params)
         withheld = text != statement.text
-        if params is not None and _tells_secrets(statement.text, dialect):
+        if params is not None and _tells_secrets(statement.text, source):
             # It is unknown which of the values is the secret.
             params = MASK
         return Subject(
@@ -89,10 +89,11 @@ def _params(params: tuple[Any, ...]) -> str:
     return redact(text)
 
 
-def _tells_secrets(text: str, dialect: str) -> bool:
+def _tells_secrets(text: str, source: Source) -> bool:
     """Whether a literal beside this text would be taken for a secret."""
-    probe = f"{text} 'x'"
-    return redact_statement(probe, dialect) != probe
+    language = language_of(source)
+    probe = f"{text} {language.literal('x', source.dialect)}"
+    return language.redact(probe, source.dialect) != probe
 
 
 def _asks_about_reads(source: Source) -> bool:

@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
 from tidegate.audit.sanitize import one_line, word
-from tidegate.secrets import redact
-from tidegate.sql.redaction import redact_statement
+from tidegate.model.language import Language
+from tidegate.secrets import MASK, mentions_secret, redact
 
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024
 MAX_ARGUMENTS = 16
+MAX_ARGUMENT_CHARS = 1_024
 
 _encode = msgspec.json.Encoder().encode
 _encode_argument = msgspec.json.Encoder(enc_hook=repr).encode
@@ -30,10 +32,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent`: will run, and could change data. `outcome`: ran; for a read, the only event.
     `refusal`: did not run, for `code`. `request` is the kind of request (`query`, `browse`, ...),
-    `statement` the text as it came, `client` the caller's software, `code` a refusal's or
-    failure's, `approval` the id of the grant that was asked for or used, `statement_class` the
-    statement's verb (`select`, `update`, ...), `arguments` those of an operation that is not a
-    statement. Sizes and times are those of the result: rows, encoded bytes, milliseconds.
+    `statement` the text as it came, `language` and `dialect` what redacts it (without a language
+    it is redacted as any text), `client` the caller's software, `code` a refusal's or failure's,
+    `approval` the id of the grant that was asked for or used, `statement_class` the statement's
+    verb (`select`, `update`, ...), `arguments` those of an operation that is not a statement.
+    Sizes and times are those of the result: rows, encoded bytes, milliseconds.
     """
 
     call_id: str
@@ -50,6 +53,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     code: str = ""
     statement: str | None = None
+    language: Language | None = None
     dialect: str = ""
     rows: int | None = None
     bytes: int | None = None
@@ -100,7 +104,9 @@ def encode(event: Event, seq: int, now: float) -> bytes:
     digest, statement, length = "", "", None
     error = event.error
     if event.statement is not None:
-        digest, statement, length, redacted = _statement(event.statement, event.dialect)
+        digest, statement, length, redacted = _statement(
+            event.statement, event.language, event.dialect
+        )
         if redacted:
             # A database quotes the statement in its errors, and out of context no secret shows.
             error = ""
@@ -120,22 +126,31 @@ def encode(event: Event, seq: int, now: float) -> bytes:
 def _arguments(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Each argument as short text, without secrets."""
     return {
-        word(name): word(
-            redact(value if isinstance(value, str) else _encode_argument(value).decode())
-        )
-        for name, value in list(arguments.items())[:MAX_ARGUMENTS]
+        word(name): MASK if mentions_secret(name) else _argument(value)
+        for name, value in islice(arguments.items(), MAX_ARGUMENTS)
     }
 
 
-def _statement(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
+def _argument(value: Any) -> str:
+    text = value if isinstance(value, str) else _encode_argument(value).decode()
+    return word(redact(text[:MAX_ARGUMENT_CHARS]))
+
+
+def _statement(
+    text: str, language: Language | None, dialect: str
+) -> tuple[str, str, int | None, bool]:
     """Digest, recorded text, length if it was cut, and whether secrets were taken out."""
     # Long texts seldom come twice, and the cache must stay small.
-    return _record_cached(text, dialect) if len(text) <= 2_048 else _record(text, dialect)
+    if len(text) <= 2_048:
+        return _record_cached(text, language, dialect)
+    return _record(text, language, dialect)
 
 
-def _record(text: str, dialect: str) -> tuple[str, str, int | None, bool]:
+def _record(
+    text: str, language: Language | None, dialect: str
+) -> tuple[str, str, int | None, bool]:
     kept = text[:MAX_STATEMENT_CHARS]
-    recorded = redact_statement(kept, dialect)
+    recorded = redact(kept) if language is None else language.redact(kept, dialect)
     redacted = recorded != kept
     digest = sha256((recorded if redacted else text).encode("utf-8", "replace")).hexdigest()
     return f"sha256:{digest}", recorded, None if len(kept) == len(text) else len(text), redacted

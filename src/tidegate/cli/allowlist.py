@@ -17,11 +17,11 @@ from tidegate.cli.terminal import print_status
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import check_tables
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.data_rules import admitted
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.policy.allowlist import admits
-from tidegate.sql.masking.table_allowlist import admitted
 
 if TYPE_CHECKING:
     from tidegate.app import App

@@ -143,7 +143,7 @@ class Engine(Protocol):
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         """Answer the permit's Browse: `catalog` Catalog, `ddl` Ddl, `counts` Counts,
-        `status` Status, `databases` Databases.
+        `databases` Databases.
 
         Raises: TidegateError TABLE_UNKNOWN, LIMIT_TIME, CALL_CANCELLED, UNSUPPORTED.
         """

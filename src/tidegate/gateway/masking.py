@@ -28,7 +28,7 @@ async def mask(ctx: CallContext) -> None:
                 Code.POLICY_MASKED,
                 "Some of this source is hidden from this caller, and a request of the kind"
                 f" {request.kind!r} cannot be limited to the rest of it",
-                details={"rule": "source.shield"},
+                details={"rule": "source.masking"},
             )
     except TidegateError as refusal:
         ctx.verdict = verdict_of(refusal)

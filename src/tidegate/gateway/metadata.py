@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from tidegate.engines.registry import language_of
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TABLE_LIST_RULE, Code, TidegateError, table_refused
 from tidegate.gateway.context import CallContext
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Ddl, Description
 from tidegate.policy.data_rules import filter_metadata
-from tidegate.sql.masking.table_allowlist import RULE, table_refused
 
 
 async def describe(ctx: CallContext, request: Browse) -> Description:
@@ -57,7 +56,7 @@ def check_home_database(ctx: CallContext, rules: DataRules, database: str | None
             Code.POLICY_TABLE,
             "This token may use listed tables of the source's own database only",
             hint="Leave out the name of the database.",
-            details={"rule": RULE},
+            details={"rule": TABLE_LIST_RULE},
         )
 
 

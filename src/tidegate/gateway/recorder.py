@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 from tidegate.audit.event import Event
+from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.context import UNDECIDED, UNJUDGED, CallContext
+from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
+from tidegate.model.language import Language
 from tidegate.model.requests import Query
 from tidegate.model.results import Page
+from tidegate.model.sources import Source
 from tidegate.store.api import HistoryEntry
 
 
@@ -129,6 +132,7 @@ def _event(
 ) -> Event:
     call, source, judgement, verdict = ctx.call, ctx.source, ctx.judgement, ctx.verdict
     request = call.request
+    statement = request.recorded_text()
     return Event(
         call_id=ctx.call_id,
         phase=phase,
@@ -143,15 +147,27 @@ def _event(
         verdict=verdict.kind if verdict is not UNDECIDED else "",
         rule=verdict.rule if verdict is not UNDECIDED else "",
         code=code,
-        statement=request.recorded_text(),
+        statement=statement,
+        language=None if statement is None else _language_of(source),
         dialect=source.dialect,
         rows=rows,
         bytes=size,
         elapsed_ms=elapsed_ms,
         error=error,
         approval=ctx.approval,
-        statement_class=getattr(judgement, "verb", ""),
+        statement_class=judgement.verb,
+        arguments=request.recorded_arguments(),
     )
+
+
+def _language_of(source: Source) -> Language | None:
+    """The language that redacts the texts for `source`; None if that is unknown."""
+    if source is NO_SOURCE:
+        return None
+    try:
+        return language_of(source)
+    except TidegateError:  # of an unknown engine, for which the call was refused
+        return None
 
 
 def _rows_of(payload: Any) -> int | None:
@@ -180,5 +196,6 @@ def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str) 
             row_count=rows,
             success=not error,
             error=error,
-        )
+        ),
+        _language_of(source),
     )

@@ -13,12 +13,12 @@ from functools import partial
 
 import msgspec
 
+from tidegate.model.language import Language
 from tidegate.model.replies import HistoryFound
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 from tidegate.secrets import redact
-from tidegate.sql.redaction import redact_statement
 from tidegate.store.api import HistoryEntry, HistoryStore
 from tidegate.store.write_behind import WriteBehind
 
@@ -37,12 +37,13 @@ class History:
     def __init__(self, store: HistoryStore, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._deferred: WriteBehind[HistoryEntry] = WriteBehind(self._write)
+        self._deferred: WriteBehind[tuple[HistoryEntry, Language | None]] = WriteBehind(self._write)
         self._until_trim = 0
 
-    def add(self, entry: HistoryEntry) -> None:
-        """Keep an entry, without its secrets. Costs a list append; written in groups."""
-        self._deferred.add(entry)
+    def add(self, entry: HistoryEntry, language: Language | None) -> None:
+        """Keep an entry, without its secrets, which `language` finds in its text (None: as in any
+        text). Costs a list append; written in groups."""
+        self._deferred.add((entry, language))
 
     def search(
         self,
@@ -101,17 +102,17 @@ class History:
         """Write what waits and end the background thread; the store stays open."""
         self._deferred.close()
 
-    def _write(self, entries: list[HistoryEntry]) -> None:
-        self._store.add([_without_secrets(entry) for entry in entries])
+    def _write(self, entries: list[tuple[HistoryEntry, Language | None]]) -> None:
+        self._store.add([_without_secrets(entry, language) for entry, language in entries])
         self._until_trim -= len(entries)
         if self._until_trim < 0:
             self._store.trim(KEEP_ENTRIES, self._clock() - KEEP_DAYS * _DAY_S)
             self._until_trim = _TRIM_EVERY
 
 
-def _without_secrets(entry: HistoryEntry) -> HistoryEntry:
+def _without_secrets(entry: HistoryEntry, language: Language | None) -> HistoryEntry:
     text = entry.text[:MAX_TEXT_CHARS]
-    kept = redact_statement(text, entry.dialect)
+    kept = redact(text) if language is None else language.redact(text, entry.dialect)
     error = entry.error
     if error:
         # A database quotes the statement in its errors, and out of context no secret shows.

@@ -1,10 +1,13 @@
-"""The rules that hide parts of one source from one actor. Frozen; imports nothing of ours."""
+"""The rules that hide parts of one source from one actor. Frozen."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from tidegate.model.schema import Catalog, Table
 
 Show = Literal["nothing", "hash", "partial"]
 
@@ -20,3 +23,26 @@ class DataRules(msgspec.Struct, frozen=True):
     masks: tuple[tuple[str, Show], ...] = ()
     filters: tuple[tuple[str, str], ...] = ()
     only: tuple[str, ...] | None = None
+
+
+def admitted(only: Sequence[str], catalog: Catalog) -> list[Table]:
+    """The tables on the list. Names without a schema are looked for in the catalog's default
+    schema and, where it has none, in all; in any case of letters if that is one table."""
+    found: list[Table] = []
+    for path in only:
+        schema, _, name = path.rpartition(".")
+        wanted = (schema or catalog.default_schema).lower()
+        alike = [
+            table
+            for table in catalog.tables
+            if table.name.lower() == name.lower() and wanted in ("", table.schema.lower())
+        ]
+        exact = [
+            table
+            for table in alike
+            if table.name == name and (not schema or table.schema == schema)
+        ]
+        meant = exact or alike
+        if len(meant) == 1:
+            found += meant
+    return found

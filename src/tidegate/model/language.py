@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import EngineRequest, Request
@@ -26,6 +26,19 @@ class Language(Protocol):
         Called for requests that have no judgement of their own. Raises nothing: a request that
         cannot be read has the effect UNKNOWN, which is refused.
         """
+        ...
+
+    def redact(self, text: str, dialect: str) -> str:
+        """A text of this language without what may be a secret; equal to `text` if there is none.
+
+        What is recorded, kept in the history or shown to a person went through this. The text may
+        be cut at its end, or be no statement at all: then leave out what cannot be read.
+        `secrets.redact` serves a language whose literals are in quotes.
+        """
+        ...
+
+    def literal(self, value: Any, dialect: str) -> str:
+        """The value as a literal of this language."""
         ...
 
     def rewrite(

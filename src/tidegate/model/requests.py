@@ -7,7 +7,7 @@ with the gateway.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -41,6 +41,11 @@ class Request(msgspec.Struct, frozen=True):
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""
+        return None
+
+    def recorded_arguments(self) -> Mapping[str, Any] | None:
+        """The arguments for the records, beside the text; None if the request has none. What may
+        be a secret is left out where they are written."""
         return None
 
     def shown_statement(self) -> Statement:
@@ -104,7 +109,7 @@ class Browse(EngineRequest, frozen=True):
     kind: ClassVar[str] = "browse"
     judgement: ClassVar[Judgement | None] = METADATA
 
-    aspect: Literal["catalog", "ddl", "counts", "status", "databases"]
+    aspect: Literal["catalog", "ddl", "counts", "databases"]
     table: str | None = None
 
 
@@ -123,6 +128,9 @@ class Operation(EngineRequest, frozen=True):
 
     def recorded_text(self) -> str | None:
         return self.text or self.name
+
+    def recorded_arguments(self) -> Mapping[str, Any] | None:
+        return self.arguments
 
     def shown_statement(self) -> Statement:
         return Statement(self.text or self.name, (self.name, self.arguments))

@@ -95,4 +95,4 @@ class Status(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-Description = Catalog | Ddl | Counts | Databases | Status
+Description = Catalog | Ddl | Counts | Databases

@@ -9,13 +9,12 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, masking_refused
 from tidegate.model.actors import Actor
+from tidegate.model.data_rules import DataRules, Show, admitted
 from tidegate.model.decisions import Verdict
 from tidegate.model.schema import Catalog, Counts, Databases, Description, Table
 from tidegate.model.sources import Mask, RowFilter, Source
-from tidegate.sql.masking.model import DataRules, Show, is_masked
-from tidegate.sql.masking.table_allowlist import admitted
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
@@ -72,7 +71,7 @@ def may_use_table(
 
 def verdict_of(refusal: TidegateError) -> Verdict:
     """The verdict that a refusal for a shield's sake is."""
-    rule = str(refusal.details.get("rule", "source.shield"))
+    rule = str(refusal.details.get("rule", "source.masking"))
     return Verdict("deny", rule, refusal.message, refusal.code.value, refusal.hint)
 
 
@@ -107,19 +106,19 @@ def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
     for blank, after in zip(parts[1::2], parts[2::2], strict=True):
         value = blanks.get(blank)
         if value is None:
-            raise is_masked(
+            raise masking_refused(
                 f"The row filter on `{rule.table}` has an unknown blank {{{blank[:40]}}}",
                 f"filter.{rule.table}",
                 "Ask the operator: {actor.name} and {actor.id} are known.",
             )
         if not _SAYABLE.fullmatch(value) or not value.isascii():
-            raise is_masked(
+            raise masking_refused(
                 f"The row filter on `{rule.table}` cannot hold this caller's name",
                 f"filter.{rule.table}",
                 "Use a token whose name is plain text.",
             )
         if written.count("'") % 2 or written.count('"') % 2 or written.count("`") % 2:
-            raise is_masked(
+            raise masking_refused(
                 f"The row filter on `{rule.table}` has a blank inside quotes",
                 f"filter.{rule.table}",
                 "Ask the operator to leave the quotes out: the blank is quoted by itself.",

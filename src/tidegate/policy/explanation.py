@@ -52,5 +52,5 @@ def explain(
 
 def under_data_rules(explanation: Explanation, verdict: Verdict | None) -> Explanation:
     """The explanation with what the shield says after all rules: None if it lets pass."""
-    finding = Finding("source.shield", "The statement keeps to what the caller may see", verdict)
+    finding = Finding("source.masking", "The statement keeps to what the caller may see", verdict)
     return Explanation(verdict or explanation.verdict, (*explanation.findings, finding))

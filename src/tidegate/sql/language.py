@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import structs
 
 from tidegate.errors import Code
@@ -11,9 +13,10 @@ from tidegate.model.requests import EngineRequest, Explain, Query, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.sql import rewrite
+from tidegate.sql import quoting, rewrite
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.ddl import ddl
+from tidegate.sql.redaction import redact_statement
 
 
 class SqlLanguage(Language):
@@ -32,6 +35,12 @@ class SqlLanguage(Language):
             Code.SQL_UNKNOWN.value,
             "Send an SQL statement instead.",
         )
+
+    def redact(self, text: str, dialect: str) -> str:
+        return redact_statement(text, dialect)
+
+    def literal(self, value: Any, dialect: str) -> str:
+        return quoting.literal(value, dialect)
 
     def rewrite(
         self,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from tidegate.errors import masking_refused
+from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
@@ -18,7 +20,6 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
-from tidegate.sql.masking.model import DataRules, is_masked
 from tidegate.sql.masking.names import Names
 from tidegate.sql.masking.parsed_statement import replace_spans
 from tidegate.sql.masking.rewrite_templates import (
@@ -106,7 +107,7 @@ def rewrite_explained(
 
 def _check_key(key: str) -> None:
     if len(key) < 16 or not key.isascii() or not key.isalnum():
-        raise is_masked("The key of the hashes is not fit for use", "shield.key")
+        raise masking_refused("The key of the hashes is not fit for use", "masking.key")
 
 
 def _bound(statement: Statement, written: _Written, key: str, dialect: Dialect) -> Statement:
@@ -118,7 +119,7 @@ def _bound(statement: Statement, written: _Written, key: str, dialect: Dialect) 
 def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | None) -> _Under:
     spoken = find(dialect)
     if not spoken.fence:
-        raise is_masked(f"Masks are not known for {dialect}", "shield.dialect")
+        raise masking_refused(f"Masks are not known for {dialect}", "masking.dialect")
     return _Under(spoken.name, data_rules, _Known(catalog), KEY, schema)
 
 
@@ -152,17 +153,19 @@ class _Plan(NamedTuple):
 def _rewritten(text: str, under: _Under) -> _Written:
     try:
         if KEY in text:
-            raise is_masked("The statement holds a NUL character", "shield.text")
+            raise masking_refused("The statement holds a NUL character", "masking.text")
         tokens = scan(text, find(under.dialect))
         return _Written(_followed(text, tokens, under), tokens)
     except Refusal as refusal:
-        raise is_masked(
+        raise masking_refused(
             "Some of this source is hidden from this caller, and the statement cannot be"
             f" rewritten: {refusal.finding.reason}",
             refusal.finding.rule,
         ) from None
     except RecursionError:
-        raise is_masked("The statement nests too deep to be rewritten", "shield.depth") from None
+        raise masking_refused(
+            "The statement nests too deep to be rewritten", "masking.depth"
+        ) from None
 
 
 def _followed(text: str, tokens: list[Token], under: _Under) -> str:

@@ -10,12 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, table_refused
 from tidegate.model.actors import Actor
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import may_use_table
-from tidegate.sql.masking.table_allowlist import table_refused
 from tidegate.store.api import MAX_TABS, TabEntry, WindowStore
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow, Tab, Tabs, Window
 

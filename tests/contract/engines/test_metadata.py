@@ -17,7 +17,6 @@ async def test_status_is_known_since_it_was_opened(case):
         assert isinstance(status, Status)
         assert status.database
         assert status.server_version
-        assert await case.browse(engine, "status") == status
 
 
 async def test_databases_are_named(case):
@@ -117,6 +116,6 @@ async def test_the_stamp_stays_while_nothing_changes(case):
 async def test_reading_the_schema_changes_nothing(case):
     async with case.opened() as engine:
         before = case.digest(engine)
-        for aspect in ("catalog", "counts", "status", "databases"):
+        for aspect in ("catalog", "counts", "databases"):
             await case.browse(engine, aspect)
         assert case.digest(engine) == before

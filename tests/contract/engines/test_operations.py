@@ -4,14 +4,16 @@ import json
 
 import pytest
 
+from support.audit_records import records
 from support.engine_cases import CASES
 from support.memory_engine import DATABASES
 from support.memory_engine.engine import fresh
+from support.memory_engine.requests import CountAll
 from support.surface_client import READER, WRITER
 from support.surface_gateway import SqliteGate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.requests import Call, Operation, Query
+from tidegate.model.requests import Call, Operation, Query, SearchHistory
 from tidegate.model.results import Document, Limits, Page
 from tidegate.model.sources import Mask, Source
 from tidegate.model.statements import Statement
@@ -105,6 +107,45 @@ async def test_a_document_over_the_limit_is_refused(gate):
     small = Operation("table.read", {"table": "items"}, limits=Limits(max_bytes=20))
     async with gate.opened():
         assert await refusal(gate, small) is Code.LIMIT_BYTES
+
+
+async def test_a_request_of_the_engine_s_own_needs_no_other_part_to_know_it(gate, tmp_path):
+    async with gate.opened():
+        assert json.loads((await ask(gate, CountAll())).json)["void"] == 0
+        assert json.loads((await ask(gate, CountAll(empty=False))).json)["items"] == 10
+        assert await refusal(gate, CountAll(limits=Limits(max_bytes=5))) is Code.LIMIT_BYTES
+        assert await refusal(gate, CountAll(), source="hidden") is Code.POLICY_MASKED
+    first = next(each for each in records(tmp_path / "state") if "request" in each)
+    assert (first["request"], first["statement"]) == ("count_all", "count all")
+    assert (first["verdict"], first["statement_class"]) == ("allow", "count")
+
+
+async def test_an_engine_refuses_a_request_of_another_engine(tmp_path):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "state").mkdir(mode=0o700)
+    gate = SqliteGate(tmp_path / "state", CASES["sqlite"].prepare(tmp_path / "shop").source)
+    async with gate.opened():
+        assert await refusal(gate, CountAll(), source="shop") is Code.SQL_UNKNOWN
+
+
+async def test_its_own_language_takes_secrets_out_of_what_is_recorded(gate, tmp_path):
+    add = Query(Statement("APPEND void password hunter2"))
+    clear = Query(Statement("CLEAR password hunter2"))
+    change = Operation("row.add", {"table": "void", "password": "hunter2"}, "password hunter2")
+    async with gate.opened():
+        assert await refusal(gate, add) is Code.POLICY_SCOPE
+        await ask(gate, add, WRITER)
+        await ask(gate, change, WRITER)
+        assert await refusal(gate, clear, OWNER, confirmed=True) is Code.APPROVAL_NEEDED
+        (waiting,) = gate.approvals.list()
+        found = (await ask(gate, SearchHistory("password"), WRITER)).entries
+    assert waiting.subject.statement == "CLEAR password ***"
+    assert waiting.subject.withheld
+    assert [entry.text for entry in found] == ["APPEND void password ***"]
+    written = records(tmp_path / "state")
+    assert len(written) > 5
+    assert "hunter2" not in json.dumps(written)
+    assert {"table": "void", "password": "***"} in [each.get("arguments") for each in written]
 
 
 async def test_what_an_operation_opens_belongs_to_its_caller(gate):

@@ -14,7 +14,7 @@ from sqlglot import exp
 from support.masking_queries import TABLES, Writer
 from support.masking_shop import ENGINES, ROWS, make, opened, script, told
 from tidegate.errors import Code, TidegateError
-from tidegate.sql.masking.model import DataRules
+from tidegate.model.data_rules import DataRules
 
 LISTED = DataRules(only=("customers", "orders"))
 OTHERS = frozenset({"products", "cheap", "vip", "vip_orders"})

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from support.masking_queries import TABLES, Writer
 from tidegate.errors import TidegateError
+from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import lex
-from tidegate.sql.masking.model import DataRules
 from tidegate.sql.rewrite import rewrite, rewrite_uncached
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -11,7 +11,7 @@ import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.masking_shop import make, opened, told
 from tidegate.errors import Code, TidegateError
-from tidegate.sql.masking.model import DataRules
+from tidegate.model.data_rules import DataRules
 
 HIDDEN = "hush@mail.example"
 ENGINES = [

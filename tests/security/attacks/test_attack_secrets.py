@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.audit.event import Event, encode
 from tidegate.secrets import MASK
+from tidegate.sql.language import LANGUAGE as SQL
 from tidegate.sql.redaction import redact_statement as redact
 
 SECRET = "hunter2Zq9Xw4Lk8Vn1"
@@ -31,8 +32,8 @@ def test_a_secret_in_a_statement_is_in_no_record_of_it(dialect, text):
     assert SECRET in text
     assert SECRET not in redact(text, dialect)
     event = Event(
-        call_id="c", phase="refusal", actor="a", statement=text, dialect=dialect,
-        error=f"syntax error near {text}",
+        call_id="c", phase="refusal", actor="a", statement=text, language=SQL,
+        dialect=dialect, error=f"syntax error near {text}",
     )  # fmt: skip
     assert SECRET.encode() not in encode(event, 1, 0.0)
 

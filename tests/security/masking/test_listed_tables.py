@@ -9,8 +9,8 @@ import support.masking_cases as attempts
 from support.masking_shop import ENGINES, ROWS, Side, make, opened, script, told
 from support.table_list_cases import BY_ENGINE, COMMON
 from tidegate.errors import Code, TidegateError
+from tidegate.model.data_rules import DataRules
 from tidegate.model.statements import Effect
-from tidegate.sql.masking.model import DataRules
 
 LISTED = DataRules(only=("customers", "cheap"))
 HOMES = {"postgres": "public", "sqlite": "main", "duckdb": "main"}

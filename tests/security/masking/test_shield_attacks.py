@@ -20,9 +20,9 @@ from support.masking_shop import (
     told,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.model.data_rules import DataRules
 from tidegate.model.statements import Effect, Statement
 from tidegate.sql.judge import judge
-from tidegate.sql.masking.model import DataRules
 
 OF_OTHERS = ("SELECT * FROM duckdb_settings()",)
 """Speaks of secrets, but of none of ours."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from support.memory_engine.cursor import MemoryCursor
 from support.memory_engine.language import OPERATIONS, STATEMENTS, read
+from support.memory_engine.requests import CountAll
 from support.memory_engine.tables import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.api import Capabilities, Row
 from tidegate.engines.common.errors import closed
@@ -83,6 +84,10 @@ class MemoryEngine:
         refuse_identity(permit)
         self._check_open()
         check_cancelled(cancellation)
+        if isinstance(permit.request, CountAll):
+            empty = permit.request.empty
+            counts = {name: len(rows) for name, rows in self.tables.items() if rows or empty}
+            return Document(encode(counts))
         if isinstance(permit.request, Operation):
             answer = self._perform(operation_of(permit), permit)
             return Document(encode(answer))
@@ -174,8 +179,6 @@ class MemoryEngine:
         request = describe_of(permit)
         if request.schema not in (None, SCHEMA):
             raise TidegateError(Code.TABLE_UNKNOWN, f"There is no schema `{request.schema}`.")
-        if request.aspect == "status":
-            return self.status
         if request.aspect == "databases":
             return Databases(("main",))
         if request.aspect == "ddl":

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from tidegate.audit.event import MAX_STATEMENT_CHARS, Event, encode
+from tidegate.audit.event import MAX_ARGUMENTS, MAX_STATEMENT_CHARS, Event, encode
 from tidegate.audit.sanitize import MAX_WORD_CHARS
+from tidegate.sql.language import LANGUAGE as SQL
 
 
 def line(**fields):
@@ -37,19 +38,43 @@ def test_every_field_of_an_event_reaches_the_line():
         "actor_name": "claude", "client": "cc/1", "surface": "core", "tool": "run",
         "source": "shop", "request": "query", "effect": "read", "verdict": "allow", "rule": "r",
         "code": "sql.failed", "statement": "SELECT 1", "rows": 1, "bytes": 2, "elapsed_ms": 1.5,
-        "error": "no such table", "approval": "ap_1",
+        "error": "no such table", "approval": "ap_1", "statement_class": "select",
+        "arguments": {"table": "items"},
     }  # fmt: skip
-    written = line(dialect="sqlite", **fields)
+    written = line(language=SQL, dialect="sqlite", **fields)
     assert {name: written[name] for name in fields} == fields
 
 
 def test_a_statement_loses_its_secrets_and_the_digest_does_not_betray_them():
     written = line(
-        statement="CREATE USER b PASSWORD 'hunter2'", dialect="postgres", error='near "hunter2"'
-    )
+        statement="CREATE USER b PASSWORD 'hunter2'", language=SQL, dialect="postgres",
+        error='near "hunter2"',
+    )  # fmt: skip
     assert written["statement"] == "CREATE USER b PASSWORD '***'"
     assert written["digest"] == digest("CREATE USER b PASSWORD '***'")
     assert "error" not in written
+
+
+def test_a_statement_in_an_unknown_language_loses_all_that_is_in_quotes_with_a_secret():
+    written = line(statement="""PUT password "hunter2" 'hunter2' $$hunter2$$""")
+    assert "hunter2" not in written["statement"]
+
+
+def test_arguments_are_short_and_without_secrets():
+    written = line(
+        arguments={
+            "password": "hunter2", "row": ["password", "hunter2"], "options": {"token": "hunter2"},
+            "url": "http://u:hunter2@h/x", "text": "x" * 5_000, "id": 7, "at": None,
+        }
+    )["arguments"]  # fmt: skip
+    assert "hunter2" not in json.dumps(written)
+    assert list(written) == ["password", "row", "options", "url", "text", "id", "at"]
+    assert (written["id"], written["at"], len(written["text"])) == ("7", "null", MAX_WORD_CHARS)
+
+
+def test_a_caller_cannot_fill_the_record_with_arguments():
+    written = line(arguments={f"a{number}": number for number in range(1_000)})
+    assert len(written["arguments"]) == MAX_ARGUMENTS
 
 
 def test_an_error_loses_its_secrets():

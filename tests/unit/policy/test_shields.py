@@ -6,10 +6,10 @@ from msgspec import structs
 from tidegate.config.loading import load
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
 from tidegate.model.sources import Mask, RowFilter, Source
 from tidegate.policy.data_rules import filter_metadata, may_use_table, rules_for, with_global_rules
-from tidegate.sql.masking.model import DataRules
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)

@@ -198,8 +198,6 @@ class DuckdbEngine:
         refuse_identity(permit)
         request = describe_of(permit)
         self._check_open()
-        if request.aspect == "status":
-            return self._status
         if request.aspect == "databases":
             return Databases((self._status.database,))
         look = Look(self._url.version(), request)

@@ -239,8 +239,6 @@ class PostgresEngine:
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = describe_of(permit)
         self._server.check_open()
-        if request.aspect == "status":
-            return self._status
         check_cancelled(cancellation)
         timeout_s = permit.limits.timeout_s
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:

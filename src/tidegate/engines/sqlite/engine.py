@@ -197,8 +197,6 @@ class SqliteEngine:
         refuse_identity(permit)
         request = describe_of(permit)
         self._check_open()
-        if request.aspect == "status":
-            return self._status
         if request.aspect == "databases":
             return Databases((self._status.database,))
         progress_handler = ProgressHandler(permit.limits.timeout_s)

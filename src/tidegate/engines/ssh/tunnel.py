@@ -22,7 +22,6 @@ from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Browse
 from tidegate.model.results import Document
 from tidegate.model.schema import Description, Status
 from tidegate.model.statements import DryRun, Judgement, Statement
@@ -207,8 +206,7 @@ class TunnelledEngine:
         return await self._engine.dry_run(permit, cancellation)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        if not (isinstance(permit.request, Browse) and permit.request.aspect == "status"):
-            await self._mend()
+        await self._mend()
         return await self._engine.describe(permit, cancellation)
 
     async def schema_version(self) -> str:

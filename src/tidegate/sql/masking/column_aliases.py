@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.errors import masking_refused
 from tidegate.sql.lex import Token
-from tidegate.sql.masking.model import is_masked
 from tidegate.sql.masking.parsed_statement import ParsedStatement, TableReference
 
 _ENDS = frozenset({",", ")", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET",
@@ -31,7 +31,9 @@ def column_aliases(
             continue
         items = _items(sentence.tokens, spot.first)
         if len(items) != len(named):
-            raise is_masked("A column's expression cannot be located in the text", "shield.label")
+            raise masking_refused(
+                "A column's expression cannot be located in the text", "masking.label"
+            )
         for (first, last), has_name in zip(items, named, strict=True):
             if not has_name:
                 end = _end(sentence, last)
@@ -127,6 +129,6 @@ def _end(sentence: ParsedStatement, number: int) -> int:
         return sentence.end(number)
     if token.kind in ("op", "number", "param"):
         return token.at + len(token.text)
-    raise is_masked(
-        "A column without a name ends in text", "shield.label", "Give the column a name with AS."
+    raise masking_refused(
+        "A column without a name ends in text", "masking.label", "Give the column a name with AS."
     )

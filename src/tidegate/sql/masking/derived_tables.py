@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, masking_refused, table_refused
+from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.column_aliases import column_aliases
 from tidegate.sql.masking.mask_expressions import derived_table
-from tidegate.sql.masking.model import DataRules, is_masked
 from tidegate.sql.masking.names import Names, folded, qualified
 from tidegate.sql.masking.parsed_statement import (
     ParsedStatement,
@@ -25,7 +25,7 @@ from tidegate.sql.masking.parsed_statement import (
 from tidegate.sql.masking.rules import Place, Rules
 from tidegate.sql.masking.scope import is_recursion, means_cte
 from tidegate.sql.masking.system_catalogs import FUNCTION_STARTS, FUNCTIONS
-from tidegate.sql.masking.table_allowlist import TableAllowlist, table_refused
+from tidegate.sql.masking.table_allowlist import TableAllowlist
 from tidegate.sql.masking.view_definition import view_query
 from tidegate.sql.scan import scan
 
@@ -80,9 +80,9 @@ class DerivedTables:
     def _make(self, table: Table, place: Place, depth: int) -> str | None:
         parent = self._copies.get(place)
         if parent is not None:
-            raise is_masked(
+            raise masking_refused(
                 f"`{table.name}` shares rows with `{parent}`, which is masked",
-                f"shield.{table.name}",
+                f"masking.{table.name}",
                 f"Read `{parent}` instead.",
             )
         if not self.ruled:
@@ -96,7 +96,9 @@ class DerivedTables:
         if inner is not None:
             origin = f"({inner}) AS {self._dialect.quote(table.name)}"
         if not table.columns:
-            raise is_masked(f"The columns of `{table.name}` are not known", f"shield.{table.name}")
+            raise masking_refused(
+                f"The columns of `{table.name}` are not known", f"masking.{table.name}"
+            )
         masks = self._rules.masks.get(place, {})
         return derived_table(
             table,
@@ -132,9 +134,9 @@ class DerivedTables:
         for schema, name in table.reads:
             for other in self._names.called(name, schema):
                 if depth > _MAX_DEPTH or self.stand_in(other, depth + 1) is not None:
-                    raise is_masked(
+                    raise masking_refused(
                         f"`{table.name}` shares rows with `{other.name}`, which is masked",
-                        f"shield.{table.name}",
+                        f"masking.{table.name}",
                         f"Read `{other.name}` instead.",
                     )
 
@@ -185,9 +187,9 @@ class DerivedTables:
                 continue
             text = self.stand_in(table, depth)
             if answer == "doubtful" and text is not None:
-                raise is_masked(
+                raise masking_refused(
                     f"`{table.name}` could be a CTE or a table",
-                    "shield.ambiguous_cte",
+                    "masking.ambiguous_cte",
                     "Give the CTE a name of its own.",
                 )
             start, end = sentence.tokens[spot.first].at, sentence.end(spot.last)
@@ -260,7 +262,9 @@ class DerivedTables:
             if table is None or schema not in (table.schema.lower(), self._names.database.lower()):
                 continue
             if schema in aliases:
-                raise is_masked(f"`{schema}` could be a schema or a table", "shield.ambiguous_name")
+                raise masking_refused(
+                    f"`{schema}` could be a schema or a table", "masking.ambiguous_name"
+                )
             edits.append((sentence.tokens[first].at, sentence.tokens[last].at, ""))
         return edits
 
@@ -281,9 +285,9 @@ def _check_surroundings(
     negated = after == "NOT" and sentence.key(last + 2) == "INDEXED"
     if extra or after in _AFTER_NAME or negated or sentence.key(first - 1) == "ONLY":
         what = ", ".join(sorted(extra)) or after or "ONLY"
-        raise is_masked(
+        raise masking_refused(
             f"`{table.name}` is masked, and cannot be read with {what.upper()}",
-            "shield.surroundings",
+            "masking.surroundings",
             "Leave out what stands around the table's name.",
         )
 
@@ -304,9 +308,9 @@ def _refuse_macros(sentence: ParsedStatement) -> None:
         while child.parent is not None and type(child.parent).__name__ != "Select":
             child = child.parent
         if child.parent is None or child.arg_key not in _OF_VALUES:
-            raise is_masked(
+            raise masking_refused(
                 f"`{node.name}` could read a table that is masked",
-                f"shield.{node.name.lower()}",
+                f"masking.{node.name.lower()}",
                 "Call it on a column: SELECT histogram(a) FROM t.",
             )
 
@@ -324,8 +328,8 @@ def _ancestors(place: Place, tables: dict[Place, Table]) -> set[Place]:
 
 
 def _bad_view(table: Table, reason: str) -> Exception:
-    return is_masked(
+    return masking_refused(
         f"The view `{table.name}` cannot be read while tables of this source are masked: {reason}",
-        f"shield.{table.name}",
+        f"masking.{table.name}",
         "Read the tables behind it.",
     )

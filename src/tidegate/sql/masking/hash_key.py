@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.statements import Statement
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import PARAM, Token
-from tidegate.sql.masking.model import is_masked
 from tidegate.sql.scan import scan
 
 KEY = "\0"
@@ -56,7 +55,7 @@ def _check_numbers(tokens: Sequence[Token], given: int) -> None:
         if token.kind == PARAM and not (number.isdigit() and 0 < int(number) <= given):
             raise _misfit(token.text, given)
     if any(token.key == "?" and token.kind != PARAM for token in tokens) and given:
-        raise is_masked(
+        raise masking_refused(
             "Placeholders without numbers cannot be used where columns are hashed",
             "mask.parameters",
             "Write $1, $2, and so on.",

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tidegate.model.data_rules import Show
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.masking.model import Show
 
 _STARS = "'***'"
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.errors import masking_refused
 from tidegate.model.schema import Catalog, Table
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.masking.model import is_masked
 from tidegate.sql.masking.parsed_statement import Part
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -114,15 +114,15 @@ class Names:
 
 def _unknown(parts: Sequence[Part]) -> Exception:
     name = ".".join(part.text for part in parts)[:120]
-    return is_masked(
+    return masking_refused(
         f"`{name}` is no table that is known here, and some tables of this source are masked",
-        "shield.unknown_table",
+        "masking.unknown_table",
         "Name a table of the catalogue; after a change of the schema, retry.",
     )
 
 
 def _doubtful(parts: Sequence[Part]) -> Exception:
     name = ".".join(part.text for part in parts)[:120]
-    return is_masked(
-        f"`{name}` could mean several tables", "shield.ambiguous_table", "Name the schema, too."
+    return masking_refused(
+        f"`{name}` could mean several tables", "masking.ambiguous_table", "Name the schema, too."
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tidegate.errors import masking_refused
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import NAME, WORD, Token
-from tidegate.sql.masking.model import is_masked
 from tidegate.sql.normalization import normalize
 from tidegate.sql.parse import parse
 
@@ -67,7 +67,9 @@ class ParsedStatement:
     def _spot(self, node: Any) -> TableReference | None:
         if type(node.this).__name__ != "Identifier":
             if node.this is None or type(node.this).__name__ in ("Parameter", "Placeholder", "Dot"):
-                raise is_masked("A table is named in a way that cannot be followed", "shield.name")
+                raise masking_refused(
+                    "A table is named in a way that cannot be followed", "masking.name"
+                )
             return None
         return TableReference(node, *self.chain(list(node.parts)))
 
@@ -77,7 +79,7 @@ class ParsedStatement:
         first, last = numbers[0], numbers[-1]
         dots = [self.tokens[number].key for number in range(first + 1, last, 2)]
         if numbers != list(range(first, last + 1, 2)) or any(dot != "." for dot in dots):
-            raise is_masked("A table's name cannot be located in the text", "shield.place")
+            raise masking_refused("A table's name cannot be located in the text", "masking.place")
         return tuple([self.part(number) for number in numbers]), first, last
 
     def number(self, identifier: Any) -> int:
@@ -85,7 +87,7 @@ class ParsedStatement:
         meta: dict[str, int] = getattr(identifier, "meta", None) or {}
         number = self._token_at.get(meta.get("start", -1))
         if number is None or self.tokens[number].kind not in _NAMES:
-            raise is_masked("A name cannot be located in the text", "shield.place")
+            raise masking_refused("A name cannot be located in the text", "masking.place")
         return number
 
     def written_at(self, place: int) -> Token | None:
@@ -126,7 +128,7 @@ def replace_spans(text: str, edits: list[tuple[int, int, str]]) -> str:
     at = 0
     for start, end, piece in sorted(edits, key=lambda edit: edit[:2]):
         if start < at:
-            raise is_masked("The statement's names overlap", "shield.place")
+            raise masking_refused("The statement's names overlap", "masking.place")
         parts += (text[at:start], piece)
         at = end
     parts.append(text[at:])

@@ -7,13 +7,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from tidegate.errors import masking_refused
 from tidegate.model.statements import Effect
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD, Token
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import readable
-from tidegate.sql.masking.model import is_masked
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.rewrite_templates import Edit
 from tidegate.sql.masking.scope import cte_names
@@ -47,7 +47,7 @@ class MaskedStatement:
             allowance.check_calls(judgement)
         teller = self._cover.told_by_functions(judgement)
         if teller is not None:
-            raise is_masked(f"`{teller}` could tell what is masked", f"shield.{teller}")
+            raise masking_refused(f"`{teller}` could tell what is masked", f"masking.{teller}")
         if tokens[0].key in TRANSACTION:
             return self._text
         changes = Effect.WRITE <= judgement.effect <= Effect.DESTRUCTIVE
@@ -102,9 +102,9 @@ class MaskedStatement:
         if self._form == "explain" and dialect.plans_reveal_rows:
             for table in masked_statement:
                 if self._cover.is_filtered(table):
-                    raise is_masked(
+                    raise masking_refused(
                         f"The plan of a query on `{table.name}` would tell of rows that are hidden",
-                        "shield.explain",
+                        "masking.explain",
                         "Explain a query on other tables.",
                     )
         skeleton = replace_spans(text, [(*edit[:2], _blanked(*edit)) for edit in edits])
@@ -166,9 +166,9 @@ class MaskedStatement:
         standing = table_names(self._tokens, self._dialect)
         named += [name for name in standing if name.lower() in self._cover.hidden]
         if named:
-            raise is_masked(
+            raise masking_refused(
                 f"`{named[0]}` is masked: a statement that changes data cannot use it",
-                f"shield.{named[0]}",
+                f"masking.{named[0]}",
                 "Change other tables, or ask the operator.",
             )
         return self._text
@@ -199,8 +199,8 @@ class MaskedStatement:
         """SQLite takes a bare name after IN for a table."""
         for before, token in pairwise(tokens):
             if before.key == "IN" and token.key != "(":
-                raise is_masked(
-                    "IN before a name reads a table", "shield.in_table", "Write IN (SELECT ...)."
+                raise masking_refused(
+                    "IN before a name reads a table", "masking.in_table", "Write IN (SELECT ...)."
                 )
 
     def _is_plain_pragma(self) -> bool:
@@ -225,6 +225,6 @@ def _blanked(start: int, end: int, piece: str) -> str:
 
 
 def _unlisted(reason: str) -> Exception:
-    return is_masked(
-        f"Some of this source is hidden from this caller: {reason}", "shield.statement"
+    return masking_refused(
+        f"Some of this source is hidden from this caller: {reason}", "masking.statement"
     )

@@ -8,11 +8,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tidegate.errors import masking_refused
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
-from tidegate.sql.masking.model import DataRules, Show, is_masked
 from tidegate.sql.masking.names import Names, qualified
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.scope import means_cte
@@ -44,9 +45,9 @@ class Rules:
         schema, _, name = path.rpartition(".")
         tables = self._names.called(name, schema or None)
         if not tables:
-            raise is_masked(
+            raise masking_refused(
                 f"The rule for `{rule}` names a table that is not there",
-                f"shield.{rule}",
+                f"masking.{rule}",
                 "Ask the operator to correct the rule: until then nothing of this source is read.",
             )
         return tables, name
@@ -59,7 +60,7 @@ class Rules:
                 name for name in names if name.lower() == wanted.lower()
             ]
             if not found:
-                raise is_masked(
+                raise masking_refused(
                     f"The mask `{path}` names a column that `{table.name}` does not have",
                     f"mask.{path}",
                     "Ask the operator to correct the rule: until then nothing of this source is"
@@ -139,7 +140,7 @@ def _mentions(expression: str | None, names: Iterable[str]) -> bool:
 
 
 def _bad_filter(path: str, reason: str) -> Exception:
-    return is_masked(
+    return masking_refused(
         f"The row filter on `{path}` cannot be used: {reason}",
         f"filter.{path}",
         "Ask the operator to correct the rule: until then nothing of this source is read.",

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TABLE_LIST_RULE, Code, TidegateError, table_refused
+from tidegate.model.data_rules import admitted
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.statements import Judgement
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.lex import NAME, STRING, WORD, Token
 from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.verification import remaining_hidden_columns
-
-RULE = "actor.tables"
-"""What refusals for the list's sake name as their rule."""
 
 _TELLING = words("""
     col_description columns_of currval format_pg_type format_type lastval nextval obj_description
@@ -115,45 +113,13 @@ class TableAllowlist:
                 raise _beside("The plan of a view would tell of the tables behind it")
 
 
-def admitted(only: Sequence[str], catalog: Catalog) -> list[Table]:
-    """The tables on the list. Names without a schema are looked for in the catalog's default
-    schema and, where it has none, in all; in any case of letters if that is one table."""
-    found: list[Table] = []
-    for path in only:
-        schema, _, name = path.rpartition(".")
-        wanted = (schema or catalog.default_schema).lower()
-        alike = [
-            table
-            for table in catalog.tables
-            if table.name.lower() == name.lower() and wanted in ("", table.schema.lower())
-        ]
-        exact = [
-            table
-            for table in alike
-            if table.name == name and (not schema or table.schema == schema)
-        ]
-        meant = exact or alike
-        if len(meant) == 1:
-            found += meant
-    return found
-
-
-def table_refused(name: str) -> TidegateError:
-    """The refusal of a table that is not on the list, whether there is one or not."""
-    return TidegateError(
-        Code.POLICY_TABLE,
-        f"This token may not use the table `{name[:120]}`",
-        details={"rule": RULE},
-    )
-
-
 def table_refused_indirectly(statement: str) -> TidegateError:
     """The refusal of a statement that tells of tables, whichever."""
     return _beside(f"{statement} could tell of other tables")
 
 
 def _beside(reason: str) -> TidegateError:
-    return TidegateError(Code.POLICY_TABLE, reason, details={"rule": RULE})
+    return TidegateError(Code.POLICY_TABLE, reason, details={"rule": TABLE_LIST_RULE})
 
 
 def _is_typed_text(sentence: ParsedStatement, node: object) -> bool:

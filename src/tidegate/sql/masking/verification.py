@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.errors import masking_refused
 from tidegate.model.statements import Effect
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge_uncached
 from tidegate.sql.lex import NAME, WORD, Token, lex
-from tidegate.sql.masking.model import is_masked
 
 BLANK = "tidegate_blank_"
 """Names the derived tables in the text that is looked at."""
@@ -95,8 +95,8 @@ def _last(tokens: list[Token], number: int) -> int:
 
 
 def _leaky(reason: str) -> Exception:
-    return is_masked(
+    return masking_refused(
         f"Some of this source is hidden from this caller, and {reason}",
-        "shield.check",
+        "masking.check",
         "Say it with a plainer SELECT.",
     )

@@ -100,7 +100,13 @@ def execute_query(settings: LimitSettings) -> SurfaceTool:
             await catalog_of(context, source, args.database, args.schema)
         elif args.database is not None:
             await check_database(context, source, args.database)
-        request = Query(Statement(args.query), limits=limits, cells="text", database=args.database, schema=args.schema)
+        request = Query(
+            Statement(args.query),
+            limits=limits,
+            cells="text",
+            database=args.database,
+            schema=args.schema,
+        )
         page = await context.handle(request, source, Page)
         if (args.database or args.schema) and await _may_switch(context, source):
             # Only now that the statement was let through.

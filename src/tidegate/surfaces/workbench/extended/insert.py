@@ -68,7 +68,12 @@ def insert_rows(settings: LimitSettings) -> SurfaceTool:
             f" {_marks(len(args.rows), len(args.columns), dialect)}"
         )
         params = tuple(value for row in args.rows for value in row)
-        request = Query(Statement(text, params), limits=limits_of(settings), cells="text", database=args.database)
+        request = Query(
+            Statement(text, params),
+            limits=limits_of(settings),
+            cells="text",
+            database=args.database,
+        )
         page = await context.handle(request, args.source, Page)
         return answer(Inserted(len(args.rows), page.affected))
 

@@ -55,7 +55,9 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
                 hint="Leave out analyze, or run the statement itself.",
             )
         limits = limits_of(settings, settings.max_rows, args.timeout_seconds)
-        request = Explain(Statement(args.query), limits=limits, database=args.database, schema=args.schema)
+        request = Explain(
+            Statement(args.query), limits=limits, database=args.database, schema=args.schema
+        )
         page = await context.handle(request, args.source, Page)
         rows = [[_text(cell) for cell in row] for row in _ROWS.decode(page.rows)]
         return answer(
