@@ -15,7 +15,7 @@ import msgspec
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.log import AuditLog
-from tidegate.audit.server_audit import ServerAudit
+from tidegate.audit.server_events import ServerAudit
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url

@@ -119,7 +119,7 @@ def test_records_are_chosen_by_who_where_and_when(run, record):
     assert count("--until", "2999-01-01") == 4
     assert count("--all") > 4
     refused = run("audit", "tail", "--since", "soon")
-    assert refused.status == 2 and "Write such as 2h" in refused.err
+    assert refused.status == 2 and "Use a form such as 2h" in refused.err
 
 
 def test_a_statement_cannot_move_the_cursor_of_who_reads_the_record(run, record):

@@ -1,8 +1,8 @@
 """The hash chain: each line ends in a hash over itself and the hash of the line before. Pure.
 
-Finds any edit, removal, insertion or exchange of lines before the last. It cannot find that the
-end was cut off, nor a chain that was computed anew by someone who can write the file: that takes
-a witness elsewhere, such as a signed checkpoint.
+The chain shows any edit, removal, insertion or reordering of lines before the last. It cannot show
+that the end was truncated, or that someone who can write the file computed all hashes again.
+Signed checkpoints, kept outside the log, show both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hashlib import sha256
 import msgspec
 
 START = bytes(32)
-"""Stands for the hash before the first line."""
+"""The hash that the first line follows."""
 
 _MARK = b',"hash":"'
 _SEAL_LENGTH = len(_MARK) + 64 + len(b'"}')
@@ -24,18 +24,19 @@ _SEQ = re.compile(rb'\{"seq":([1-9][0-9]{0,17}),')
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What is wrong at which line, counted from 1."""
+    """A line that does not verify, counted from 1, and the reason."""
 
     line: int
     reason: str
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The outcome of reading a chain.
+    """The result of `check`.
 
-    `lines` counts those before the first fault, `held` all that hold; `end` is the hash of the last
-    line before the first fault, `hashes` are those at the numbers that were asked for. `faults` has
-    one entry for each run of lines that do not hold, `runs` its first and last line.
+    `lines` counts the lines before the first fault, `held` all lines that verify. `end` is the
+    hash of the last line before the first fault, `hashes` has the hashes of the `wanted` numbers.
+    `faults` has one entry for each run of lines that do not verify, `runs` has the first and last
+    line of each run.
     """
 
     lines: int
@@ -52,16 +53,16 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
-    """Close a body, a JSON object that starts with `seq`, into a line that follows `previous`.
+    """Add the hash to a body, a JSON object that starts with `seq`.
 
-    Returns the line, without a line break, and its hash.
+    Returns the line that follows `previous`, without a line break, and its hash.
     """
     digest = sha256(previous + body).digest()
     return b'%b,"hash":"%b"}' % (body[:-1], hexlify(digest)), digest
 
 
 def unseal(line: bytes) -> tuple[bytes, bytes] | None:
-    """The body of a line and the hash that it states; None if it is not a sealed line."""
+    """The body and the hash of a line; None if the line has no hash."""
     found = _SEAL.fullmatch(line, len(line) - _SEAL_LENGTH) if len(line) > _SEAL_LENGTH else None
     if found is None:
         return None
@@ -69,13 +70,13 @@ def unseal(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 def sequence(line: bytes) -> int | None:
-    """The `seq` that a line states; None if it does not start with one."""
+    """The `seq` of a line; None if the line does not start with one."""
     found = _SEQ.match(line)
     return None if found is None else int(found[1])
 
 
 def follows(line: bytes, previous: bytes) -> bool:
-    """Whether a line is whole and comes after the one whose hash is `previous`."""
+    """Whether a line is unchanged and follows the line whose hash is `previous`."""
     unsealed = unseal(line)
     return unsealed is not None and sha256(previous + unsealed[0]).digest() == unsealed[1]
 
@@ -86,10 +87,10 @@ def check(
     first: int = 1,
     wanted: frozenset[int] = frozenset(),
 ) -> Checked:
-    """Read a chain that begins with number `first` after the hash `previous`.
+    """Verify a chain that begins with number `first` after the hash `previous`.
 
-    After a line that does not hold, reading goes on from the number and the hash that the line
-    states: what follows is held to it. The hashes of `wanted` numbers are kept.
+    After a line that does not verify, the check continues from the number and hash in that line,
+    so that one changed line does not hide faults further on. Keeps the hashes of `wanted` numbers.
     """
     hashes: dict[int, bytes] = {}
     faults: list[Fault] = []

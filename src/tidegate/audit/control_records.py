@@ -1,6 +1,7 @@
-"""The lines that the log writes of its own accord, and what they claim about other lines.
+"""Control records: lines about the log itself, such as segment headers and signed checkpoints.
 
-A mark is told from an event by its `phase`. What marks claim is checked by `verify`.
+The `phase` distinguishes a control record from an event. `verify` checks what they state about
+other lines.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 
 SIGNED_AS = b"tidegate audit checkpoint 1\n"
-"""Goes before what is signed, so that a signature can stand for nothing else."""
+"""Prefix of the signed bytes, so that a signature is valid for a checkpoint only."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 SegmentName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{6,200}\.jsonl\Z")]
-"""A mark that names a segment otherwise was changed, and is not read."""
+"""A record with another form of name was changed and is not decoded."""
 
 
 class PeerPosition(msgspec.Struct, frozen=True):
-    """How far a segment had come: what it held at `seq` must still be there."""
+    """The end of a segment at one time: the line `seq` with `hash` must still be in it."""
 
     segment: SegmentName
     seq: int
@@ -31,7 +32,7 @@ class PeerPosition(msgspec.Struct, frozen=True):
 
 
 class TruncatedWrite(msgspec.Struct, frozen=True):
-    """A line that a crash cut short, kept in a file of its own beside the segment."""
+    """A line that a crash cut short. `file`, beside the segment, holds its `bytes` bytes."""
 
     file: str
     bytes: int
@@ -41,9 +42,9 @@ class TruncatedWrite(msgspec.Struct, frozen=True):
 class SegmentHeader(msgspec.Struct, frozen=True, omit_defaults=True):
     """The line that a process writes when it begins to append to a segment.
 
-    `previous`: the end of the segment that this one continues, on its first line only.
-    `witnesses`: the ends of the others that are still written to. `unreadable` names segments
-    whose end does not verify, or is not where the newest checkpoint says.
+    `previous`, on the first line only, is the end of the segment that this one continues.
+    `witnesses` are the ends of the other open segments. `unreadable` names segments whose end does
+    not verify or does not match the newest checkpoint.
     """
 
     seq: int
@@ -59,7 +60,7 @@ class SegmentHeader(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SegmentEnd(msgspec.Struct, frozen=True):
-    """The last line of a segment that is full: the chain goes on in the segment `next`."""
+    """The last line of a full segment. The chain continues in the segment `next`."""
 
     seq: int
     time: datetime
@@ -68,7 +69,7 @@ class SegmentEnd(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """So many events since `since` could not be written, and the calls went on."""
+    """States that `missed` events since `since` were not written although their calls continued."""
 
     seq: int
     time: datetime
@@ -78,11 +79,11 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A signed statement of how far the log had come; stands at line `seq` of `segment`.
+    """A signed statement of where the log ends, recorded as line `seq` of `segment`.
 
-    `ends` has the line before it, and what is known of the other segments that are still written
-    to. Segments numbered below `oldest` were removed when they had been kept long enough. `key`
-    is the fingerprint of the public key, `signature` the Ed25519 signature in hexadecimal.
+    `ends` has the line before it and the known ends of the other open segments. Segments numbered
+    below `oldest` have expired and were removed. `key` is the fingerprint of the public key,
+    `signature` the Ed25519 signature in hexadecimal.
     """
 
     seq: int
@@ -95,25 +96,25 @@ class Checkpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: str
 
     def signed(self) -> bytes:
-        """What the signature is over: everything but itself."""
+        """The signed bytes: the prefix and all fields, with an empty signature."""
         return SIGNED_AS + _encode(msgspec.structs.replace(self, signature=""))
 
 
 ControlRecord = SegmentHeader | SegmentEnd | Gap | Checkpoint
 
 
-def encode_control_record(mark: ControlRecord) -> bytes:
-    """The body of a mark's line."""
-    return _encode(mark)
+def encode_control_record(record: ControlRecord) -> bytes:
+    """The body of the record's line."""
+    return _encode(record)
 
 
 def parse_checkpoint(text: bytes | str) -> Checkpoint:
-    """A checkpoint as it was printed or kept. Raises: TidegateError ARGUMENT_INVALID."""
+    """Decode a printed or stored checkpoint. Raises: TidegateError ARGUMENT_INVALID."""
     try:
         return msgspec.json.decode(text, type=Checkpoint)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "This is not a checkpoint of the audit log.",
-            hint="Give what `tidegate audit checkpoint` printed, or a file with lines of it.",
+            hint="Give the output of `tidegate audit checkpoint`, or a file with such lines.",
         ) from None

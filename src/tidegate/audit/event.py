@@ -1,10 +1,11 @@
-"""Audit events and how they are encoded: cut to size and without secrets.
+"""Audit events and their encoding as one line of JSON each: limited in size, without secrets.
 
 Result rows and parameters of statements are never recorded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,7 +15,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.audit.sanitize import one_line, word
 from tidegate.model.language import Language
 from tidegate.secrets import MASK, mentions_secret, redact
 
@@ -28,15 +28,16 @@ _encode_argument = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, as the gate knows it; events of one call share its `call_id`.
+    """One step of a call. Events of one call share its `call_id`.
 
-    `intent`: will run, and could change data. `outcome`: ran; for a read, the only event.
-    `refusal`: did not run, for `code`. `request` is the kind of request (`query`, `browse`, ...),
-    `statement` the text as it came, `language` and `dialect` what redacts it (without a language
-    it is redacted as any text), `client` the caller's software, `code` a refusal's or failure's,
-    `approval` the id of the grant that was asked for or used, `statement_class` the statement's
-    verb (`select`, `update`, ...), `arguments` those of an operation that is not a statement.
-    Sizes and times are those of the result: rows, encoded bytes, milliseconds.
+    Phases: `intent` is recorded before a statement that could change data, `outcome` after a
+    statement ran (for a read it is the only event), `refusal` when it did not run because of
+    `code`. `request` is the kind of request (`query`, `browse`, ...), `statement` the text as
+    received, `language` and `dialect` redact it (without a language it is redacted as plain text),
+    `client` the caller's software, `code` the error code of a refusal or failure, `approval` the id
+    of the approval that was requested or used, `statement_class` the statement's verb (`select`,
+    `update`, ...), `arguments` those of an operation that is not a statement. `rows`, `bytes`
+    (encoded) and `elapsed_ms` describe the result.
     """
 
     call_id: str
@@ -67,9 +68,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """An event as a line holds it. `seq` counts the lines of a segment from 1.
 
-    `digest` is the SHA-256 of the statement as it came or, where secrets were taken out of it,
-    of the recorded text: the digest of a secret is a means to guess it. `length` is the
-    statement's length in characters, if it was cut.
+    `digest` is the SHA-256 of the statement as received. If secrets were removed from it, it is
+    the digest of the recorded text, because a digest of a secret helps to guess the secret.
+    `length` is the full length of a shortened statement, in characters.
     """
 
     seq: int
@@ -108,39 +109,39 @@ def encode(event: Event, seq: int, now: float) -> bytes:
             event.statement, event.language, event.dialect
         )
         if redacted:
-            # A database quotes the statement in its errors, and out of context no secret shows.
+            # The error may quote a part of the statement in which the secret cannot be recognized.
             error = ""
     if error:
         error = redact(error[:MAX_ERROR_CHARS])
     entry = Entry(
         seq, datetime.fromtimestamp(now, UTC), event.phase,
-        event.call_id, event.actor, event.actor_name, word(event.client), event.surface,
-        word(event.tool), word(event.source), event.request, event.effect, event.verdict,
-        event.rule, event.code, digest, statement, length, event.rows, event.bytes,
+        event.call_id, event.actor, event.actor_name, short_text(event.client), event.surface,
+        short_text(event.tool), short_text(event.source), event.request, event.effect,
+        event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments),
     )  # fmt: skip
-    return one_line(_encode(entry))
+    return escape_invisible(_encode(entry))
 
 
 def _arguments(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Each argument as short text, without secrets."""
     return {
-        word(name): MASK if mentions_secret(name) else _argument(value)
+        short_text(name): MASK if mentions_secret(name) else _argument(value)
         for name, value in islice(arguments.items(), MAX_ARGUMENTS)
     }
 
 
 def _argument(value: Any) -> str:
     text = value if isinstance(value, str) else _encode_argument(value).decode()
-    return word(redact(text[:MAX_ARGUMENT_CHARS]))
+    return short_text(redact(text[:MAX_ARGUMENT_CHARS]))
 
 
 def _statement(
     text: str, language: Language | None, dialect: str
 ) -> tuple[str, str, int | None, bool]:
-    """Digest, recorded text, length if it was cut, and whether secrets were taken out."""
-    # Long texts seldom come twice, and the cache must stay small.
+    """Digest, recorded text, full length if it was shortened, whether secrets were removed."""
+    # Long statements are rarely repeated, and caching them would cost memory.
     if len(text) <= 2_048:
         return _record_cached(text, language, dialect)
     return _record(text, language, dialect)
@@ -157,3 +158,22 @@ def _record(
 
 
 _record_cached = lru_cache(maxsize=1_024)(_record)
+
+
+MAX_SHORT_TEXT_CHARS = 256
+
+_INVISIBLE = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+
+
+def escape_invisible(line: bytes) -> bytes:
+    """Escape control and bidirectional characters, which change how a terminal shows the line."""
+    if line.isascii():
+        return line
+    return re.sub(_INVISIBLE, lambda found: f"\\u{ord(found[0]):04x}", line.decode()).encode()
+
+
+def short_text(text: str) -> str:
+    """Text from outside, limited to `MAX_SHORT_TEXT_CHARS` and encodable as UTF-8."""
+    if len(text) > MAX_SHORT_TEXT_CHARS:
+        text = text[:MAX_SHORT_TEXT_CHARS]
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
-"""The key that signs checkpoints, and the public keys, old ones too, that they are checked with.
+"""The key that signs checkpoints, and the current and former public keys that verify them.
 
-They live in a directory of their own, not beside the segments: who may write the log must not be
-able to sign it, nor to choose whom the verifier trusts. The private key is a PKCS#8 PEM file, made
-when it is first needed. cryptography is imported when something is signed or checked, not before.
+The keys have a directory of their own, because a process that can write the log must not be able
+to sign it or to choose the keys that the verifier trusts. The private key is a PKCS#8 PEM file,
+created on first use. cryptography is imported only to sign or verify, for a fast start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PREFIX = "ed25519:"
 
 
 class Keys:
-    """The keys in `directory`, which is made, mode 0700, when the first key is."""
+    """The keys in `directory`, which is created with mode 0700 together with the first key."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -37,18 +37,18 @@ class Keys:
         self._public = b""
 
     def prepare(self) -> None:
-        """Make the private key if there is none. Raises: TidegateError STATE_FAILED."""
+        """Create the private key if it does not exist. Raises: TidegateError STATE_FAILED."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._path.exists():
                 create_once(self._path, _new_private().encode())
         except OSError as error:
-            raise self._failed("cannot be made", error) from error
+            raise self._failed("cannot be created", error) from error
 
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The checkpoint with our key's fingerprint and signature.
+        """Return the checkpoint with the fingerprint and signature of the current key.
 
-        Raises: TidegateError STATE_FAILED if the key cannot be read or others may read it.
+        Raises: TidegateError STATE_FAILED if the key cannot be read or other users can read it.
         """
         private = self._private or self._load()
         named = msgspec.structs.replace(checkpoint, key=fingerprint(self._public), signature="")
@@ -56,14 +56,14 @@ class Keys:
         return msgspec.structs.replace(named, signature=signature)
 
     def public(self) -> str:
-        """The public key of the one that signs now, as text. Raises: TidegateError STATE_FAILED."""
+        """The current public key as text. Raises: TidegateError STATE_FAILED."""
         self.prepare()
         if self._private is None:
             self._load()
         return public_text(self._public)
 
     def trusted(self) -> dict[str, bytes]:
-        """Every public key kept here, by fingerprint. Raises: TidegateError STATE_FAILED."""
+        """Every public key in the directory, by fingerprint. Raises: TidegateError STATE_FAILED."""
         try:
             texts = [path.read_text("ascii") for path in sorted(self.directory.glob("*.pub"))]
         except (OSError, UnicodeDecodeError) as error:
@@ -71,14 +71,14 @@ class Keys:
         return {fingerprint(public): public for public in map(parse_public, texts)}
 
     def replace(self) -> str:
-        """Make another key and forget the private part of the one before; its public part stays.
+        """Create a new key, delete the old private key and keep the old public key.
 
-        Processes that run go on with the old one. Returns the new public key as text.
+        Running processes continue to use the old key. Returns the new public key as text.
         Raises: TidegateError STATE_FAILED.
         """
         self.public()
         try:
-            # In its place at once: a process that starts meanwhile finds the one or the other.
+            # An atomic replacement: a process that starts now finds the old key or the new one.
             replace_file(self._path, _new_private().encode())
         except OSError as error:
             raise self._failed("cannot be replaced", error) from error
@@ -96,7 +96,7 @@ class Keys:
             if os.name == "posix" and self._path.stat().st_mode & 0o077:
                 raise TidegateError(
                     Code.STATE_FAILED,
-                    f"Others may read the audit log's key `{self._path}`.",
+                    f"Other users can read the audit log's key `{self._path}`.",
                     hint=f"Run `chmod 600 {self._path}` and `tidegate audit key --replace`.",
                     details={"path": str(self._path)},
                 )
@@ -105,7 +105,7 @@ class Keys:
         except (OSError, UnicodeDecodeError, IndexError, NotBase64) as error:
             raise self._failed("cannot be read", error) from error
         if len(der) != len(_PKCS8) + 32 or not der.startswith(_PKCS8):
-            raise self._failed("is no Ed25519 key", None)
+            raise self._failed("is not an Ed25519 key", None)
         self._private = Ed25519PrivateKey.from_private_bytes(der[len(_PKCS8) :])
         self._public = self._private.public_key().public_bytes_raw()
         self._publish()
@@ -139,12 +139,12 @@ def fingerprint(public: bytes) -> str:
 
 
 def public_text(public: bytes) -> str:
-    """A public key as text, `ed25519:` and 44 characters."""
+    """A public key as text: `ed25519:` and 44 characters of base64."""
     return _PREFIX + b64encode(public).decode()
 
 
 def parse_public(text: str) -> bytes:
-    """The 32 bytes behind `public_text`. Raises: TidegateError ARGUMENT_INVALID."""
+    """Decode the text of `public_text` to 32 bytes. Raises: TidegateError ARGUMENT_INVALID."""
     try:
         public = b64decode(text.strip().removeprefix(_PREFIX), validate=True)
     except (NotBase64, ValueError):
@@ -153,13 +153,13 @@ def parse_public(text: str) -> bytes:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "This is not a public key of the audit log.",
-            hint="Give what `tidegate audit key` printed.",
+            hint="Give the key that `tidegate audit key` prints.",
         )
     return public
 
 
 def is_signed(checkpoint: Checkpoint, trusted: dict[str, bytes]) -> bool:
-    """Whether one of the trusted keys signed the checkpoint as it stands."""
+    """Whether the checkpoint has a valid signature of one of the trusted keys."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

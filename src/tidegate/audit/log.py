@@ -1,7 +1,7 @@
-"""The audit log: appends events to a hash chain that outlives the process, one line each.
+"""The audit log: appends each event as one line to a durable hash chain.
 
-Decides nothing about what is recorded. What may go on without a record is the operator's word,
-`audit.failure_mode`. An event is either in the chain as a whole or not at all.
+An event is in the chain as a whole or not at all. The setting `audit.failure_mode` says which
+calls may continue when the log cannot be written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threading import Lock
 
 from tidegate import __version__
 from tidegate.audit import chain
-from tidegate.audit.checkpointer import Checkpointer
+from tidegate.audit.checkpoints import Checkpointer, LatestCheckpoint
 from tidegate.audit.control_records import (
     ControlRecord,
     Gap,
@@ -26,30 +26,28 @@ from tidegate.audit.control_records import (
     encode_control_record,
 )
 from tidegate.audit.event import Event, encode
-from tidegate.audit.group_commit import GroupCommit, unavailable
 from tidegate.audit.keys import Keys
-from tidegate.audit.latest_checkpoint import LatestCheckpoint
-from tidegate.audit.segment import Tail, number_of
-from tidegate.audit.segment_lock import SegmentLock, acquire, create
-from tidegate.audit.server_event import PERIOD_S, RepeatCounter, ServerEvent, encode_server_event
-from tidegate.audit.writer import Writer
+from tidegate.audit.segment import SegmentLock, Tail, acquire, create, number_of
+from tidegate.audit.server_events import PERIOD_S, RepeatCounter, ServerEvent, encode_server_event
+from tidegate.audit.writer import GroupCommit, Writer, unavailable
 from tidegate.config.model import AuditSettings
 from tidegate.errors import TidegateError
 
 RECOVER_S = 1.0
 LONGEST_RECOVER_S = 300.0
-"""After a failed sync another segment is tried: after a second, then each time twice as long."""
-RETIRE_S = 3_600.0
-"""How often segments that were kept long enough are removed."""
-MAX_LATE = 1_000
-"""How many events that could not be written are kept in memory to be written later."""
+"""After a failed sync the log tries a new segment: after a second, then after twice as long each
+time, up to the longest."""
+EXPIRE_S = 3_600.0
+"""The interval at which expired segments are removed."""
+MAX_DEFERRED = 1_000
+"""The number of events kept in memory while the log cannot be written."""
 
 
 class AuditLog:
-    """The log in `directory` (made if need be, mode 0700). Safe to use from several threads.
+    """The log in `directory`, which is created if needed (mode 0700). Safe to use from threads.
 
-    Several logs may be open on one directory, each appends to a segment of its own. With `keys`,
-    a directory too, checkpoints are signed; without, nobody can tell that the end was cut off.
+    Several logs may be open in one directory; each appends to a segment of its own. With `keys`,
+    also a directory, checkpoints are signed. Without it, truncation of the end cannot be detected.
     """
 
     def __init__(
@@ -60,48 +58,48 @@ class AuditLog:
         settings: AuditSettings | None = None,
         keys: Path | None = None,
     ) -> None:
-        """Open, continue a chain and put that on record.
+        """Open the log, continue a chain and record that.
 
-        While the disk cannot be written the log opens all the same, and its methods raise: taking a
-        right away must work without a record.
-        Raises: TidegateError STATE_FAILED if there is no key and none can be made.
+        If the disk cannot be written, the log opens and its methods raise: it must be possible to
+        revoke access without a record.
+        Raises: TidegateError STATE_FAILED if there is no key and none can be created.
         """
         self._directory = directory
         self._clock = clock
         self._settings = settings or AuditSettings()
         self._lock = Lock()
         self._closed = False
-        self._tallied = RepeatCounter()
+        self._repeats = RepeatCounter()
         self._missed = 0
-        self._late: list[tuple[Event, float]] = []
+        self._deferred: list[tuple[Event, float]] = []
         self._missed_since = 0.0
-        self._opening: SegmentHeader | None = None
-        self._lost = self._offset = 0
-        self._mend_at = 0.0
-        self._mend_s = RECOVER_S
-        self._retire_at = 0.0
-        self._head: LatestCheckpoint | None = None
-        self._notary: Checkpointer | None = None
+        self._header: SegmentHeader | None = None
+        self._lost_until = self._offset = 0
+        self._retry_at = 0.0
+        self._retry_s = RECOVER_S
+        self._expire_at = 0.0
+        self._latest: LatestCheckpoint | None = None
+        self._checkpointer: Checkpointer | None = None
         if keys is not None:
             anchor = self._settings.anchor
             signing = Keys(keys)
             signing.prepare()
-            self._head = LatestCheckpoint(keys, Path(anchor).expanduser() if anchor else None)
-            self._notary = Checkpointer(signing, self._head, self._settings)
+            self._latest = LatestCheckpoint(keys, Path(anchor).expanduser() if anchor else None)
+            self._checkpointer = Checkpointer(signing, self._latest, self._settings)
         failure = ""
         try:
-            claimed = self._claim(fresh=False)
+            lock = self._acquire(fresh=False)
         except TidegateError as error:
             failure = error.message
-            claimed = _nowhere(directory)
-        self._writer = Writer(claimed, clock())
-        self._sync = GroupCommit(self._writer.descriptor, tend=self._tend)
+            lock = _placeholder(directory)
+        self._writer = Writer(lock, clock())
+        self._sync = GroupCommit(self._writer.descriptor, maintain=self._maintain)
         if failure:
             self._sync.failure = failure
             return
         try:
             with suppress(TidegateError):
-                self._open(claimed)
+                self._open(lock)
                 self._rotate()
         except BaseException:
             self._writer.close()
@@ -109,7 +107,7 @@ class AuditLog:
 
     @property
     def path(self) -> Path:
-        """The segment that is written to now."""
+        """The current segment."""
         return self._writer.path
 
     @property
@@ -118,10 +116,10 @@ class AuditLog:
         return self._writer.failing or self._sync.failure is not None
 
     def append(self, event: Event) -> int:
-        """Put an event on record and return its number, for `durable`.
+        """Record an event and return its number, for `durable`.
 
-        When this returns, the line is with the operating system: it outlives this process, and
-        a power cut too once it is synced, within half a second or so.
+        When this returns, the operating system has the line, so it survives the end of the process.
+        It survives a power failure once it is synced, about half a second later.
         Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not in the chain.
         """
         with self._lock:
@@ -129,92 +127,97 @@ class AuditLog:
             return self._write(encode(event, self._writer.seq + 1, self._clock()))
 
     def append_later(self, event: Event) -> None:
-        """Put an event on record as soon as the log can be written: it has happened. Never raises.
+        """Record an event that has happened, as soon as the log can be written. Never raises.
 
-        Too many of them are counted like events that are missing.
+        Beyond `MAX_DEFERRED` events, further ones are counted as missed.
         """
         with self._lock:
-            if len(self._late) < MAX_LATE:
-                self._late.append((event, self._clock()))
+            if len(self._deferred) < MAX_DEFERRED:
+                self._deferred.append((event, self._clock()))
                 return
         self.count_missed()
 
-    def record_event(self, happening: ServerEvent) -> int:
-        """Put on record what a person or the server does, and return its number, for `durable`.
+    def record_event(self, event: ServerEvent) -> int:
+        """Record an action of a person or of the server; return its number, for `durable`.
 
-        For what is done on somebody's authority (`token.created`, `approval.decided`): call it
-        first, and do it only if this returns. Raises: TidegateError AUDIT_UNAVAILABLE.
+        Call it before an action that needs a record (`token.created`, `approval.decided`), and do
+        the action only if this returns. Raises: TidegateError AUDIT_UNAVAILABLE.
         """
         with self._lock:
             self._prepare()
-            return self._write(encode_server_event(happening, self._writer.seq + 1, self._clock()))
+            return self._write(encode_server_event(event, self._writer.seq + 1, self._clock()))
 
-    def record_repeated(self, happening: ServerEvent) -> None:
-        """Put on record what needs no token to cause (`login.failed`): the first few of a name in
-        a minute each, then how many there were. Never raises: what it tells was refused anyway.
+    def record_repeated(self, event: ServerEvent) -> None:
+        """Record an event that callers without a token can cause (`login.failed`).
+
+        The first few of a name in a minute get a line each; further ones are counted. Never raises:
+        the caller has been refused already.
         """
         now = self._clock()
         with self._lock, suppress(TidegateError):
             self._prepare()
-            self._tell(now)
-            if self._tallied.should_record(happening, now):
-                self._write(encode_server_event(happening, self._writer.seq + 1, now))
+            self._write_repeats(now)
+            if self._repeats.should_record(event, now):
+                self._write(encode_server_event(event, self._writer.seq + 1, now))
 
     async def durable(self, number: int) -> None:
-        """Return when the event `number` and all before it outlive a power cut.
+        """Return when the event `number` and all before it survive a power failure.
 
-        Everyone who waits shares one sync. Raises: TidegateError AUDIT_UNAVAILABLE.
+        All waiting callers share one sync. Raises: TidegateError AUDIT_UNAVAILABLE.
         """
-        if number <= self._lost:
+        if number <= self._lost_until:
             raise unavailable("the disk failed while it was written")
         await self._sync.wait(number - self._offset)
 
     def tolerates(self, *, changes: bool) -> bool:
-        """Whether a call goes on that cannot be recorded; `changes`: it could change data."""
+        """Whether a call may continue unrecorded; `changes` says that it could change data."""
         mode = self._settings.failure_mode
         return mode == "best_effort" or (mode == "strict_mutations" and not changes)
 
     def count_missed(self) -> None:
-        """An event is not on record and its call went on: that will be, once it can."""
+        """Count an event that was not recorded although its call continued.
+
+        A `Gap` with the count is recorded when the log can be written again.
+        """
         with self._lock:
             if not self._missed:
                 self._missed_since = self._clock()
             self._missed += 1
 
     def close(self) -> None:
-        """Sync, sign, and let another process continue the segment. Safe to call twice."""
+        """Sync, sign, and release the segment for another process. Safe to call twice."""
         with self._lock:
             if self._closed:
                 return
             with suppress(TidegateError):
                 self._prepare()
-                self._tell(self._clock(), all_of_them=True)
+                self._write_repeats(self._clock(), every_period=True)
             self._closed = True
         self._sync.close()
-        if self._sync.failure is None and self._notary is not None:
-            self._checkpoint(self._notary, within_s=None)
+        if self._sync.failure is None and self._checkpointer is not None:
+            self._checkpoint(self._checkpointer, within_s=None)
         self._writer.close()
 
-    # What follows is called with the lock held, or before anyone else has the log.
+    # The methods below are called with the lock held, or before the log is shared.
 
-    def _claim(self, *, fresh: bool) -> SegmentLock:
-        head = self._head.read() if self._head is not None else None
+    def _acquire(self, *, fresh: bool) -> SegmentLock:
+        latest = self._latest.read() if self._latest is not None else None
         ends: tuple[PeerPosition, ...] = ()
-        if head is not None:
-            # The checkpoint itself stands after what it signed; its hash it could not know.
-            ends = (*head.ends, PeerPosition(head.segment, head.seq, ""))
+        if latest is not None:
+            # The line of the checkpoint follows the signed lines; its hash was not known then.
+            ends = (*latest.ends, PeerPosition(latest.segment, latest.seq, ""))
         try:
             return acquire(self._directory, ends, fresh=fresh)
         except OSError as error:
             raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
 
-    def _open(self, claimed: SegmentLock) -> None:
-        self._opening = self._opening_line(claimed)
-        if self._notary is not None:
-            self._notary.begin(claimed, self._opening.seq)
-        self._write_opening()
+    def _open(self, lock: SegmentLock) -> None:
+        self._header = self._segment_header(lock)
+        if self._checkpointer is not None:
+            self._checkpointer.begin(lock, self._header.seq)
+        self._write_header()
 
-    def _opening_line(self, claimed: SegmentLock) -> SegmentHeader:
+    def _segment_header(self, lock: SegmentLock) -> SegmentHeader:
         return SegmentHeader(
             seq=self._writer.seq + 1,
             time=self._now(),
@@ -222,73 +225,75 @@ class AuditLog:
             segment=self._writer.path.name,
             process=os.getpid(),
             version=__version__,
-            previous=claimed.previous,
-            witnesses=claimed.witnesses,
-            unreadable=claimed.unreadable,
-            torn=claimed.torn,
+            previous=lock.previous,
+            witnesses=lock.witnesses,
+            unreadable=lock.unreadable,
+            torn=lock.torn,
         )
 
-    def _write_opening(self) -> None:
-        if self._opening is not None:
-            self._put(self._opening)
-            self._opening = None
+    def _write_header(self) -> None:
+        if self._header is not None:
+            self._write_record(self._header)
+            self._header = None
 
     def _prepare(self) -> None:
-        """Make good what went wrong before the next line. Raises: TidegateError
-        AUDIT_UNAVAILABLE."""
+        """Recover from an earlier failure and write what it left unwritten.
+
+        Raises: TidegateError AUDIT_UNAVAILABLE.
+        """
         if self._closed:
             raise unavailable("it is closed")
         if self._sync.failure is not None:
             self._recover(self._sync.failure)
-        if self._opening is not None:
-            self._write_opening()
+        if self._header is not None:
+            self._write_header()
         if self._missed:
             since = datetime.fromtimestamp(self._missed_since, UTC)
-            self._put(Gap(self._writer.seq + 1, self._now(), "gap", self._missed, since))
+            self._write_record(Gap(self._writer.seq + 1, self._now(), "gap", self._missed, since))
             self._missed = 0
-        while self._late:
-            event, at = self._late[0]
+        while self._deferred:
+            event, at = self._deferred[0]
             self._write(encode(event, self._writer.seq + 1, at))
-            del self._late[0]
+            del self._deferred[0]
 
     def _recover(self, failure: str) -> None:
-        """Begin another segment: what the failed file lost, a later sync of it would not tell."""
+        """Begin a new segment: a later sync of the failed file would not report what was lost."""
         now = time.monotonic()
-        if not self._mend_at:
-            self._mend_at = now + self._mend_s
-        if now < self._mend_at:
+        if not self._retry_at:
+            self._retry_at = now + self._retry_s
+        if now < self._retry_at:
             raise unavailable(failure)
-        self._mend_s = min(2 * self._mend_s, LONGEST_RECOVER_S)
-        self._mend_at = now + self._mend_s
-        claimed = self._claim(fresh=True)
+        self._retry_s = min(2 * self._retry_s, LONGEST_RECOVER_S)
+        self._retry_at = now + self._retry_s
+        lock = self._acquire(fresh=True)
         failed = self._sync
         failed.end()
-        self._lost = self._offset + self._writer.seq
-        self._offset = self._lost
+        self._lost_until = self._offset + self._writer.seq
+        self._offset = self._lost_until
         self._writer.close()
-        self._writer = Writer(claimed, self._clock())
-        self._sync = GroupCommit(self._writer.descriptor, tend=self._tend)
-        self._mend_at = 0.0
-        self._open(claimed)
+        self._writer = Writer(lock, self._clock())
+        self._sync = GroupCommit(self._writer.descriptor, maintain=self._maintain)
+        self._retry_at = 0.0
+        self._open(lock)
 
     def _write(self, body: bytes) -> int:
         number = self._writer.write(body)
         self._sync.note(number)
         return number + self._offset
 
-    def _put(self, mark: ControlRecord) -> None:
-        self._write(encode_control_record(mark))
+    def _write_record(self, record: ControlRecord) -> None:
+        self._write(encode_control_record(record))
 
-    def _tell(self, now: float, *, all_of_them: bool = False) -> None:
-        for happening, count in self._tallied.over(now, all_of_them=all_of_them):
-            self._write(encode_server_event(happening, self._writer.seq + 1, now, count))
+    def _write_repeats(self, now: float, *, every_period: bool = False) -> None:
+        for event, count in self._repeats.finish_periods(now, every_period=every_period):
+            self._write(encode_server_event(event, self._writer.seq + 1, now, count))
 
     def _rotate(self) -> None:
-        """Go on in another segment, if this one is full. Raises: TidegateError
+        """Continue in a new segment if this one is full. Raises: TidegateError
         AUDIT_UNAVAILABLE."""
         writer, now = self._writer, self._clock()
         limits = self._settings
-        if writer.size < limits.segment_bytes and now - writer.begun < limits.segment_age_s:
+        if writer.size < limits.segment_bytes and now - writer.started_at < limits.segment_age_s:
             return
         full = writer.path
         try:
@@ -296,7 +301,7 @@ class AuditLog:
         except OSError as error:
             raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
         try:
-            self._put(SegmentEnd(writer.seq + 1, self._now(), "continued", path.name))
+            self._write_record(SegmentEnd(writer.seq + 1, self._now(), "continued", path.name))
         except TidegateError:
             path.unlink()
             os.close(descriptor)
@@ -308,64 +313,64 @@ class AuditLog:
         previous = writer.end
         writer.move(path, descriptor, now)
         self._sync.move(descriptor)
-        if self._notary is not None:
-            self._notary.finished(full.name)
+        if self._checkpointer is not None:
+            self._checkpointer.segment_continued(full.name)
         empty = Tail(0, 0, chain.START, b"")
-        self._opening = self._opening_line(SegmentLock(path, descriptor, empty, previous=previous))
-        self._write_opening()
+        self._header = self._segment_header(SegmentLock(path, descriptor, empty, previous=previous))
+        self._write_header()
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
-    # The thread of the syncs does the rest, so that no call waits for it.
+    # The methods below run on the sync thread, so that no call waits for them.
 
-    def _tend(self) -> float | None:
-        """Do what is due beside the calls; in how many seconds to come back, if at all."""
+    def _maintain(self) -> float | None:
+        """Do the periodic work; return the seconds until it is due again, or None."""
         with self._lock:
             if self._closed or self._sync.failure is not None:
                 return None
             with suppress(TidegateError):
                 self._prepare()
-                self._tell(self._clock())
+                self._write_repeats(self._clock())
                 self._rotate()
-            pause = PERIOD_S if self._tallied.waits else None
-        if self._notary is None:
+            pause = PERIOD_S if self._repeats.has_open_period else None
+        if self._checkpointer is None:
             return pause
-        self._retire(self._notary)
-        self._checkpoint(self._notary, within_s=0.0)
-        due = self._notary.due_in(self._writer.seq)
+        self._remove_expired(self._checkpointer)
+        self._checkpoint(self._checkpointer, within_s=0.0)
+        due = self._checkpointer.due_in(self._writer.seq)
         return pause if due is None else due if pause is None else min(due, pause)
 
-    def _checkpoint(self, notary: Checkpointer, *, within_s: float | None) -> None:
-        due = notary.due_in(self._writer.seq)
+    def _checkpoint(self, checkpointer: Checkpointer, *, within_s: float | None) -> None:
+        due = checkpointer.due_in(self._writer.seq)
         if due is not None and (within_s is None or due <= within_s):
             try:
-                self._sign(notary)
+                self._sign(checkpointer)
             except (OSError, TidegateError) as error:
-                self._complain("checkpoint.failed", error)
+                self._record_failure("checkpoint.failed", error)
 
-    def _sign(self, notary: Checkpointer) -> None:
-        notary.checkpoint(lambda: (self._writer, self._sync), self._lock, self._clock)
+    def _sign(self, checkpointer: Checkpointer) -> None:
+        checkpointer.checkpoint(lambda: (self._writer, self._sync), self._lock, self._clock)
 
-    def _retire(self, notary: Checkpointer) -> None:
-        """Remove what was kept long enough, after it was put on record and signed."""
-        if time.monotonic() < self._retire_at:
+    def _remove_expired(self, checkpointer: Checkpointer) -> None:
+        """Remove expired segments, after the removal was recorded and signed."""
+        if time.monotonic() < self._expire_at:
             return
-        self._retire_at = time.monotonic() + RETIRE_S
+        self._expire_at = time.monotonic() + EXPIRE_S
         try:
-            with notary.old_enough(self._writer.path, self._clock()) as old:
+            with checkpointer.expired(self._writer.path, self._clock()) as old:
                 if old:
                     details = {"first": old[0].name, "last": old[-1].name}
                     self.record_event(ServerEvent(name="audit.retired", details=details))
-                    self._sign(notary)
+                    self._sign(checkpointer)
         except (OSError, TidegateError) as error:
-            self._complain("retirement.failed", error)
+            self._record_failure("retirement.failed", error)
 
-    def _complain(self, name: str, error: OSError | TidegateError) -> None:
+    def _record_failure(self, name: str, error: OSError | TidegateError) -> None:
         self.record_repeated(ServerEvent(name=name, details={"reason": str(error)}))
 
 
-def _nowhere(directory: Path) -> SegmentLock:
-    """What is held in the place of a segment while none can be opened: nothing is written to it."""
+def _placeholder(directory: Path) -> SegmentLock:
+    """A segment that nothing is written to, for the time in which none can be opened."""
     descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     return SegmentLock(directory / "000000.jsonl", descriptor, Tail(0, 0, chain.START, b""))

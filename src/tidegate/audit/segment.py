@@ -1,35 +1,45 @@
-"""Segment files: numbered, found again, and read from their end.
+"""Segment files, and the lock of the segment that this process appends to.
 
-A segment that is full ends in a line that names the next one, which goes on with the same chain.
-Across chains the order is that of time.
+Segments are numbered. A full segment ends in a line that names the next one, which continues the
+same chain. Several processes may use one directory: a server, stdio servers, the command line. No
+process waits for another: it continues the newest unlocked segment or begins a new one. So there
+are as many chains as there were processes at the same time, and appending needs no lock between
+processes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
+from collections.abc import Iterable
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from tidegate.audit import chain
-from tidegate.audit.control_records import SegmentEnd, SegmentHeader
+from tidegate.audit.control_records import PeerPosition, SegmentEnd, SegmentHeader, TruncatedWrite
 
-# The longest line is shorter than the last of them: every text in an event is cut to size.
+# The longest line is shorter than the last window, because every text in an event is limited.
 _WINDOWS = (8_192, 262_144)
 _CHECKED_BYTES = 524_288
 PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Others may write in the directory: no link is followed, and no pipe waited for."""
+"""Flags against files that another user put into the directory: symbolic links and pipes."""
 _NAME = re.compile(r"\d{6,}\.jsonl")
 _TIME = re.compile(rb'\{"seq":\d+,"time":"([^"]{20,40})"')
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a segment: bytes of whole lines, the last line's number and hash, what follows
-    the last line break, the segment that the chain goes on in, if it does, when the last line was
-    written, in Unix seconds, and whether nothing is left to sign."""
+    """The end of a segment.
+
+    `size` is the length of all whole lines in bytes, `seq` and `hash` are those of the last line,
+    `torn` is what follows the last line break. `next` is the segment that continues the chain, or
+    empty. `at` is the time of the last line in Unix seconds, `signed` says that every line is
+    covered by a checkpoint.
+    """
 
     size: int
     seq: int
@@ -41,12 +51,12 @@ class Tail(msgspec.Struct, frozen=True):
 
 
 def segments(directory: Path) -> list[Path]:
-    """The segments in the order in which they were begun. Raises: OSError."""
+    """The segments in the order of their creation. Raises: OSError."""
     return sorted((path for path in _named(directory) if is_file(path)), key=number_of)
 
 
 def unexpected_files(directory: Path) -> list[Path]:
-    """What has the name of a segment and is none: a link, a pipe, a directory. Raises: OSError."""
+    """Links, pipes and directories that have the name of a segment. Raises: OSError."""
     return sorted(path for path in _named(directory) if not is_file(path))
 
 
@@ -93,13 +103,14 @@ def read_tail(descriptor: int) -> Tail | None:
 def end_verifies(descriptor: int, size: int) -> bool:
     """Whether the last half megabyte of a segment's whole lines is one chain.
 
-    A server that starts must not read a whole segment; `verify` does. Raises: OSError.
+    It does not read the whole segment, as `verify` does, so that a server starts fast.
+    Raises: OSError.
     """
     begin = max(0, size - _CHECKED_BYTES)
     window = os.pread(descriptor, size - begin, begin)
     lines = window.split(b"\n")[:-1]
     if begin:
-        # The first is cut, and the one after it has nothing to be held to.
+        # The first line is incomplete.
         del lines[0]
     if not lines:
         return True
@@ -116,7 +127,7 @@ def end_verifies(descriptor: int, size: int) -> bool:
 
 
 def time_of(line: bytes) -> float | None:
-    """When a line was written, in Unix seconds, as it says itself; None if it does not."""
+    """The time in a line, in Unix seconds; None if it has none."""
     found = _TIME.match(line)
     if found is None:
         return None
@@ -127,7 +138,7 @@ def time_of(line: bytes) -> float | None:
 
 
 def start_of(first: bytes) -> bytes | None:
-    """The hash that a segment's first line follows; None if the line is not to be understood."""
+    """The hash that a segment's first line follows."""
     try:
         opening = msgspec.json.decode(first, type=SegmentHeader)
         return chain.START if opening.previous is None else bytes.fromhex(opening.previous.hash)
@@ -166,3 +177,175 @@ def _next_of(body: bytes) -> str:
         return msgspec.json.decode(body, type=SegmentEnd).next
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
+
+
+class SegmentLock(msgspec.Struct, frozen=True):
+    """A segment that only this process appends to, until the descriptor is closed.
+
+    `started_at` is the time of its first line, None for an empty segment. `previous` is the end of
+    the segment that an empty one continues, `continued` names segments that others continue.
+    """
+
+    path: Path
+    descriptor: int
+    tail: Tail
+    started_at: float | None = None
+    previous: PeerPosition | None = None
+    torn: TruncatedWrite | None = None
+    witnesses: tuple[PeerPosition, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    continued: frozenset[str] = frozenset()
+
+
+def acquire(
+    directory: Path, ends: Iterable[PeerPosition] = (), *, fresh: bool = False
+) -> SegmentLock:
+    """Lock the newest unlocked segment whose end verifies, or begin a new one.
+
+    `ends` are the positions in the newest checkpoint. A segment that ends before its position is
+    not continued, because it is not the one that was signed; an empty hash matches any. `fresh`
+    begins a new segment in any case. Raises: OSError.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    expected = {end.segment: end for end in ends}
+    paths = segments(directory)
+    tails = {
+        path: _as_signed(tail, expected.get(path.name))
+        for path in paths
+        # Another process may have just removed it because it expired.
+        if (tail := tail_of(path)) is not None or is_file(path)
+    }
+    for path in reversed(tails):
+        seen = tails[path]
+        if fresh or seen is None or seen.next:
+            continue
+        descriptor = lock_for_append(path)
+        if descriptor is None:
+            continue
+        # Read again: before the lock was taken, another process could append.
+        tail = _as_signed(read_tail(descriptor), expected.get(path.name))
+        if tail is None or tail.next:
+            os.close(descriptor)
+            continue
+        if not end_verifies(descriptor, tail.size):
+            # Lines after a fault would not be trusted either.
+            tails[path] = None
+            os.close(descriptor)
+            continue
+        return _segment_lock(path, descriptor, tail, tails)
+    floor = max((number_of(name) for name in [*map(str, paths), *expected]), default=0)
+    path, descriptor = create(directory, floor)
+    return _segment_lock(path, descriptor, Tail(0, 0, chain.START, b""), tails)
+
+
+def create(directory: Path, floor: int) -> tuple[Path, int]:
+    """Create and lock an empty segment numbered above `floor`. Raises: OSError."""
+    number = floor
+    while True:
+        number += 1
+        path = directory / f"{number:06}.jsonl"
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            continue
+        # Another process that looks for an unlocked segment may have taken this one.
+        descriptor = lock_for_append(path)
+        if descriptor is not None:
+            sync_directory(directory)
+            return path, descriptor
+
+
+def lock_for_append(path: Path) -> int | None:
+    """Open and lock a segment for appending; None if that is not possible.
+
+    The operating system releases the lock when the process ends, however it ends.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | PLAIN)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("not a file")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def sync_directory(directory: Path) -> None:
+    """Make changes of names in the directory survive a power failure. Raises: OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _as_signed(tail: Tail | None, end: PeerPosition | None) -> Tail | None:
+    """The tail; None if it ends before the signed position."""
+    if tail is None or end is None or tail.seq > end.seq:
+        return tail
+    return tail if tail.seq == end.seq and end.hash in ("", tail.hash.hex()) else None
+
+
+def _segment_lock(
+    path: Path, descriptor: int, tail: Tail, tails: dict[Path, Tail | None]
+) -> SegmentLock:
+    aside = path.with_suffix(f".torn-{tail.size}")
+    if tail.torn:
+        _keep_aside(aside, tail.torn)
+        os.ftruncate(descriptor, tail.size)
+    previous: PeerPosition | None = None
+    witnesses: list[PeerPosition] = []
+    unreadable: list[str] = []
+    continued: list[str] = []
+    for other, end in tails.items():
+        if other == path:
+            continue
+        if end is None:
+            unreadable.append(other.name)
+        elif end.next == path.name:
+            previous = PeerPosition(other.name, end.seq, end.hash.hex())
+            continued.append(other.name)
+        elif end.next and (path.parent / end.next).exists():
+            continued.append(other.name)
+        elif end.seq:
+            witnesses.append(PeerPosition(other.name, end.seq, end.hash.hex()))
+    if tail.size:
+        previous = None
+    elif previous is not None:
+        # The process that created it ended before it wrote the first line.
+        tail = Tail(0, previous.seq, bytes.fromhex(previous.hash), b"")
+    return SegmentLock(
+        path,
+        descriptor,
+        tail,
+        time_of(os.pread(descriptor, 128, 0)) if tail.size else None,
+        previous,
+        # An earlier process may have ended between moving it aside and recording that.
+        _describe(aside) if is_file(aside) else None,
+        tuple(witnesses),
+        tuple(unreadable),
+        frozenset(continued),
+    )
+
+
+def _keep_aside(path: Path, torn: bytes) -> None:
+    # An existing file is not written to: it may be a link to a file elsewhere, such as a key.
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600)
+    try:
+        written = 0
+        while written < len(torn):
+            written += os.write(descriptor, torn[written:])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(path.parent)
+
+
+def _describe(path: Path) -> TruncatedWrite:
+    content = path.read_bytes()
+    return TruncatedWrite(path.name, len(content), f"sha256:{sha256(content).hexdigest()}")

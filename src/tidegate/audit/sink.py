@@ -1,18 +1,19 @@
-"""Where audit records go: the protocol that the gateway writes to.
+"""The protocol of an audit sink, which stores the events of the gateway and the server.
 
-`audit.log.AuditLog`, the signed chain, is the first sink.
+`audit.log.AuditLog`, the signed chain, is the sink of a server.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tidegate.audit.event import Event
-from tidegate.audit.server_event import ServerEvent
+if TYPE_CHECKING:
+    from tidegate.audit.event import Event
+    from tidegate.audit.server_events import ServerEvent
 
 
 class Sink(Protocol):
-    """A place for records. Safe to use from several threads; `append` takes microseconds."""
+    """Stores audit events. Safe to use from several threads; `append` takes microseconds."""
 
     @property
     def failing(self) -> bool:
@@ -20,36 +21,41 @@ class Sink(Protocol):
         ...
 
     def append(self, event: Event) -> int:
-        """Put an event on record and return its number, for `durable`.
+        """Record an event and return its number, for `durable`.
 
-        Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not on record.
+        Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not recorded.
         """
         ...
 
     def append_later(self, event: Event) -> None:
-        """Put an event on record as soon as that is possible: it has happened. Never raises."""
+        """Record an event that has already happened, as soon as that is possible. Never raises."""
         ...
 
     async def durable(self, number: int) -> None:
-        """Return when the event `number` and all before it outlive a power cut.
+        """Return when the event `number` and all before it survive a power failure.
 
         Raises: TidegateError AUDIT_UNAVAILABLE.
         """
         ...
 
-    def record_event(self, happening: ServerEvent) -> int:
-        """Put on record what a person or the server does. Raises: TidegateError
-        AUDIT_UNAVAILABLE."""
+    def record_event(self, event: ServerEvent) -> int:
+        """Record an action of a person or of the server.
+
+        Raises: TidegateError AUDIT_UNAVAILABLE.
+        """
         ...
 
-    def record_repeated(self, happening: ServerEvent) -> None:
-        """Put on record what callers without a token can cause, within bounds. Never raises."""
+    def record_repeated(self, event: ServerEvent) -> None:
+        """Record an event that callers without a token can cause, limited in number.
+
+        Never raises.
+        """
         ...
 
     def tolerates(self, *, changes: bool) -> bool:
-        """Whether a call that cannot be recorded goes on; `changes`: it could change data."""
+        """Whether a call may continue unrecorded; `changes` says that it could change data."""
         ...
 
     def count_missed(self) -> None:
-        """Count an event that is not on record although its call went on."""
+        """Count an event that was not recorded although its call continued."""
         ...

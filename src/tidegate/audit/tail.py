@@ -1,6 +1,6 @@
-"""Reads the newest records first, across segments, without reading what came before.
+"""Reading the newest audit records, across segments, without reading the older ones.
 
-Shows what stands in the files; whether it was changed, `verify` tells.
+The records are shown as they are in the files; `verify` says whether they were changed.
 """
 
 from __future__ import annotations
@@ -22,28 +22,27 @@ _BLOCK = 65_536
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One line: when it was written and what it holds, whatever kind it is. `hash` is left out."""
+    """One line of any kind: its time and its fields, without `hash`."""
 
     time: datetime
     fields: dict[str, Any]
 
 
 class TailFilter(msgspec.Struct, frozen=True):
-    """Which records are wanted: of this actor (id or name), this source, from `since` on and before
-    `until`.
+    """Selects records by actor (id or name), by source, and by time: `since` <= time < `until`.
 
-    Openings, checkpoints and ends of segments are wanted with `marks` alone.
+    Segment headers, checkpoints and segment ends are selected only with `control_records`.
     """
 
     actor: str | None = None
     source: str | None = None
     since: datetime | None = None
-    marks: bool = False
+    control_records: bool = False
     until: datetime | None = None
 
     def matches(self, record: Record) -> bool:
         fields = record.fields
-        if not self.marks and fields.get("phase") in ("open", "checkpoint", "continued"):
+        if not self.control_records and fields.get("phase") in ("open", "checkpoint", "continued"):
             return False
         if self.actor is not None and self.actor not in (
             fields.get("actor"),
@@ -52,7 +51,7 @@ class TailFilter(msgspec.Struct, frozen=True):
             return False
         if self.source is not None and self.source not in (
             fields.get("source"),
-            # What happened to a call, such as that a person allowed it, names it in its details.
+            # Server events, such as a decision on an approval, name the source in the details.
             fields.get("details", {}).get("source"),
         ):
             return False
@@ -62,18 +61,18 @@ class TailFilter(msgspec.Struct, frozen=True):
 
 
 class Tail:
-    """The records in `directory`, newest first, and then those that come."""
+    """Reads the last records in `directory`, and then those that are added."""
 
     def __init__(self, directory: Path) -> None:
         """Raises: TidegateError STATE_FAILED if there is no log."""
         self._directory = directory
         self._read: dict[Path, int] = {}
         for path in self._segments():
-            with suppress(FileNotFoundError):  # a server may remove one that was kept long enough
+            with suppress(FileNotFoundError):  # a server may remove an expired segment
                 self._read[path] = path.stat().st_size
 
     def newest(self, wanted: TailFilter, count: int) -> list[Record]:
-        """The last `count` records that are wanted, in the order of their times."""
+        """The last `count` selected records, ordered by time."""
         found: list[Record] = []
         streams = [_backwards(path, size) for path, size in self._read.items()]
         for record in heapq.merge(*streams, key=lambda record: record.time, reverse=True):
@@ -84,7 +83,7 @@ class Tail:
         return found[::-1]
 
     def more(self, wanted: TailFilter) -> list[Record]:
-        """The wanted records that were written since this was asked the last time."""
+        """The selected records that were written since the last call."""
         found: list[Record] = []
         for path in self._segments():
             begin = self._read.get(path, 0)
@@ -111,7 +110,7 @@ class Tail:
 
 
 def _backwards(path: Path, size: int) -> Iterator[Record]:
-    """The records of a segment from its end to its beginning."""
+    """The records of a segment, last one first."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -132,7 +131,7 @@ def _backwards(path: Path, size: int) -> Iterator[Record]:
 
 
 def _record(line: bytes) -> Record | None:
-    """What a line holds; None for what is no record, such as one that is being written."""
+    """The record in a line; None if it is not one, such as a line that is being written."""
     try:
         fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
         time = datetime.fromisoformat(fields["time"])

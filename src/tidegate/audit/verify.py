@@ -1,8 +1,8 @@
-"""Checks an audit directory and says where it was changed. Reads only, and streams.
+"""Verification of an audit directory: reports every place that was changed. Reads only.
 
-Finds, by line, every edit, removal, insertion and exchange; a segment that was removed, an end
-that was cut off and a log that was put back to an older copy, up to the newest checkpoint that
-the keys or an anchor know of. What no checkpoint covers yet is said in the notes.
+Each edit, removal, insertion and reordering is reported with its line. Removed segments, truncated
+ends and a log that was replaced by an older copy are found up to the newest checkpoint, which is
+kept with the keys or in an anchor. Notes say which lines no checkpoint covers yet.
 """
 
 from __future__ import annotations
@@ -14,25 +14,28 @@ from pathlib import Path
 
 import msgspec
 
+from tidegate.audit.checkpoints import LatestCheckpoint
 from tidegate.audit.control_records import Checkpoint, parse_checkpoint
-from tidegate.audit.cross_checks import Claims, Fault, Read
 from tidegate.audit.keys import Keys, is_signed
-from tidegate.audit.latest_checkpoint import LatestCheckpoint
 from tidegate.audit.segment import number_of, segments, unexpected_files
-from tidegate.audit.segment_check import SegmentCheck, check_segment
+from tidegate.audit.segment_check import Claims, Fault, Read, SegmentCheck, check_segment
 from tidegate.errors import Code, TidegateError
 
 _MOST_MISSING = 100
-"""So many segments of one gap are told each: a file with a great number must not drown the rest."""
+"""The number of missing segments in a gap that get a fault each. A file with a large number must
+not fill the report."""
 
 
-_LOOKS = 3
-"""How often a log that moves is looked at before a fault in it is believed."""
+_ATTEMPTS = 3
+"""How often a log that is being written is checked before a fault is reported."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was found. `lines` counts those that hold, `checkpoints` those that are signed by a key
-    that is trusted, `signed_until` is the time of the newest; `notes` are no proof of a change."""
+    """The result of a verification.
+
+    `lines` counts the lines that verify, `checkpoints` those with a trusted signature,
+    `signed_until` is the time of the newest. `notes` are not evidence of a change.
+    """
 
     intact: bool
     segments: int
@@ -49,25 +52,25 @@ def verify(
     anchors: Sequence[Checkpoint] = (),
     trusted: dict[str, bytes] | None = None,
 ) -> Report:
-    """Check every segment in the directory, and each against what others say of it.
+    """Check every segment in the directory, and what other segments and checkpoints say about it.
 
-    `keys` is the directory of the keys and the head, `anchors` are checkpoints from elsewhere,
-    `trusted` public keys beside those in `keys`. Without any key signatures are not checked.
-    A server may write meanwhile, go on in another segment, make a key and remove what is old:
-    what is found while the log moves is believed when it is found again.
+    `keys` is the directory of the keys and the newest checkpoint, `anchors` are checkpoints from
+    elsewhere, `trusted` are public keys in addition to those in `keys`. Without a key, signatures
+    are not checked. A server may write to the log, begin segments, create a key and remove expired
+    segments at the same time: a fault is reported only if a second check finds it as well.
     Raises: TidegateError STATE_FAILED if the directory or a file in it cannot be read.
     """
-    for _ in range(_LOOKS - 1):
-        before = _stand(directory, keys)
+    for _ in range(_ATTEMPTS - 1):
+        before = _snapshot(directory, keys)
         with suppress(TidegateError):
             report = _Verification(directory, keys, anchors, trusted or {}).report()
-            if report.intact or _stand(directory, keys) == before:
+            if report.intact or _snapshot(directory, keys) == before:
                 return report
     return _Verification(directory, keys, anchors, trusted or {}).report()
 
 
-def _stand(directory: Path, keys: Path | None) -> dict[Path, tuple[int, int]]:
-    """How far the log and its keys have come."""
+def _snapshot(directory: Path, keys: Path | None) -> dict[Path, tuple[int, int]]:
+    """Size and time of each file of the log and its keys, to see whether they changed."""
     found: dict[Path, tuple[int, int]] = {}
     for place in (directory, keys):
         with suppress(OSError):
@@ -87,26 +90,26 @@ class _Verification:
     ) -> None:
         self._directory = directory
         self._trusted = dict(trusted)
-        self._head: Checkpoint | None = None
+        self._latest: Checkpoint | None = None
         self._claims = Claims()
         self._faults: list[Fault] = []
         self._notes: list[str] = []
         self._oldest = 1
-        self._headless = ""
+        self._latest_missing = ""
         self._newest: Checkpoint | None = None
         if keys is not None:
             self._trusted |= Keys(keys).trusted()
-            self._take_head(LatestCheckpoint(keys))
+            self._add_latest(LatestCheckpoint(keys))
         for place, anchor in enumerate(anchors, 1):
-            self._take(anchor, f"anchor {place}")
+            self._add_checkpoint(anchor, f"anchor {place}")
 
     def report(self) -> Report:
         try:
-            scans = [check_segment(path, self._trusted) for path in segments(self._directory)]
+            checks = [check_segment(path, self._trusted) for path in segments(self._directory)]
             for path in unexpected_files(self._directory):
-                self._faults.append(Fault(path.name, 0, "it is no file, and nothing follows of it"))
-            self._gather(scans)
-            found = {read.path.name: read.check(self._claims) for read in scans}
+                self._faults.append(Fault(path.name, 0, "it is not a regular file"))
+            self._add_claims(checks)
+            found = {read.path.name: read.check(self._claims) for read in checks}
         except OSError as error:
             raise TidegateError(
                 Code.STATE_FAILED,
@@ -118,12 +121,12 @@ class _Verification:
             self._faults += outcome.faults
             self._notes += outcome.notes
         checkpoints = sum(outcome.checkpoints for outcome in found.values())
-        self._miss_head(checkpoints)
+        self._check_latest_exists(checkpoints)
         self._faults += self._claims.faults(read, self._oldest)
-        self._faults += self._links(scans, read)
+        self._faults += self._links(checks, read)
         self._faults += self._missing(read)
-        self._faults += self._left_alone(scans, read)
-        # One fault for each place; what concerns the whole log has no place, so each counts.
+        self._faults += self._unreadable_ends(checks, read)
+        # One fault for each line; faults of the whole log have no line, so all are kept.
         first = {
             (fault.segment, fault.line, "" if fault.segment else fault.reason): fault
             for fault in reversed(self._faults)
@@ -139,78 +142,83 @@ class _Verification:
             notes=tuple(self._notes),
         )
 
-    def _take_head(self, head: LatestCheckpoint) -> None:
-        newest = head.read()
+    def _add_latest(self, latest: LatestCheckpoint) -> None:
+        newest = latest.read()
         if newest is not None:
-            self._take(newest, "the head")
-        elif head.path.exists():
-            self._faults.append(Fault("", 0, f"the head `{head.path}` cannot be read"))
+            self._add_checkpoint(newest, "the newest checkpoint")
+        elif latest.path.exists():
+            reason = f"the newest checkpoint, `{latest.path}`, cannot be read"
+            self._faults.append(Fault("", 0, reason))
         else:
-            self._headless = f"the head `{head.path}` is gone"
+            self._latest_missing = f"the newest checkpoint, `{latest.path}`, is missing"
 
-    def _miss_head(self, checkpoints: int) -> None:
-        """After the first checkpoint a crash may have come before its head, after others not."""
-        if checkpoints > 1 and self._headless:
-            self._faults.append(Fault("", 0, self._headless))
+    def _check_latest_exists(self, checkpoints: int) -> None:
+        """A crash can explain a missing file after the first checkpoint, but not after others."""
+        if checkpoints > 1 and self._latest_missing:
+            self._faults.append(Fault("", 0, self._latest_missing))
 
-    def _take(self, checkpoint: Checkpoint, by: str) -> None:
-        """Hold the log to a checkpoint that was kept outside it."""
+    def _add_checkpoint(self, checkpoint: Checkpoint, by: str) -> None:
+        """Add the claims of a checkpoint that was kept outside the log."""
         if not is_signed(checkpoint, self._trusted):
-            reason = f"{by} is not signed by a key that is known, so nothing follows from it"
+            reason = f"{by} is not signed by a trusted key and was ignored"
             self._faults.append(Fault("", 0, reason))
             return
         self._claims.add_checkpoint(checkpoint, by)
-        self._learn(checkpoint)
+        self._note_checkpoint(checkpoint)
 
-    def _learn(self, checkpoint: Checkpoint) -> None:
+    def _note_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._oldest = max(self._oldest, checkpoint.oldest)
         if self._newest is None or self._newest.time < checkpoint.time:
             self._newest = checkpoint
 
-    def _gather(self, scans: list[SegmentCheck]) -> None:
-        for read in scans:
+    def _add_claims(self, checks: list[SegmentCheck]) -> None:
+        for read in checks:
             if read.newest is not None:
-                self._learn(msgspec.structs.replace(read.newest, oldest=read.oldest))
+                self._note_checkpoint(msgspec.structs.replace(read.newest, oldest=read.oldest))
             for seq, witness in read.witnesses:
                 by = f"{read.path.name} number {seq}"
                 self._claims.add_end(witness, by, (read.path.name, seq))
-        if not self._trusted and any(read.has_checkpoints for read in scans):
+        if not self._trusted and any(read.has_checkpoints for read in checks):
             self._notes.append("no public key was given, so no signature was checked")
 
-    def _links(self, scans: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
-        """Where a chain goes on in another segment, both ends must say so."""
-        by_name = {each.path.name: each for each in scans}
-        for each in scans:
+    def _links(self, checks: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
+        """Both segments must state that one continues the other."""
+        by_name = {each.path.name: each for each in checks}
+        for each in checks:
             name, previous, following = each.path.name, each.previous, each.next
             if previous is not None:
                 before = by_name.get(previous.segment)
                 if before is None:
                     if number_of(previous.segment) >= self._oldest:
-                        yield Fault(previous.segment, 0, f"the segment was removed: {name} follows")
+                        reason = f"the segment was removed: {name} continues it"
+                        yield Fault(previous.segment, 0, reason)
                 elif not read[before.path.name].broken and before.next != name:
                     end = read[before.path.name].lines
-                    yield Fault(before.path.name, end, f"the end was cut off: {name} follows it")
+                    reason = f"the end was cut off: {name} continues it"
+                    yield Fault(before.path.name, end, reason)
             if following and not read[name].broken:
                 after = by_name.get(following)
                 if after is None:
                     if number_of(following) >= self._oldest:
-                        yield Fault(following, 0, f"the segment was removed: {name} goes on in it")
+                        yield Fault(following, 0, f"the segment was removed: it continued {name}")
                 elif read[following].lines and (
                     after.previous is None or after.previous.segment != name
                 ):
-                    yield Fault(following, 1, f"written anew: {name} goes on in it")
+                    yield Fault(following, 1, f"rewritten: it continued {name}")
 
-    def _left_alone(self, scans: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
-        """Segments whose end a process found changed when it began, if nothing else tells."""
-        told = {fault.segment for fault in self._faults}
-        for each in scans:
+    def _unreadable_ends(
+        self, checks: list[SegmentCheck], read: dict[str, Read]
+    ) -> Iterator[Fault]:
+        """Segments whose end a starting process found changed, unless another fault names them."""
+        reported = {fault.segment for fault in self._faults}
+        for each in checks:
             for seq, name in each.unreadable:
-                if seq <= read[each.path.name].last and name not in told:
+                if seq <= read[each.path.name].last and name not in reported:
                     by = f"{each.path.name} number {seq}"
                     yield Fault(name, 0, f"its end was changed or cut off when {by} was written")
 
     def _missing(self, read: dict[str, Read]) -> Iterator[Fault]:
-        told = {fault.segment for fault in self._faults}
+        reported = {fault.segment for fault in self._faults}
         numbers = {number_of(name) for name in read}
         known = numbers | {number_of(name) for name in self._claims.segments()}
         before = self._oldest - 1
@@ -218,7 +226,7 @@ class _Verification:
             gap = range(before + 1, number + (number not in numbers))
             for missing in gap[:_MOST_MISSING]:
                 name = f"{missing:06}.jsonl"
-                if name not in told:
+                if name not in reported:
                     yield Fault(name, 0, "the segment was removed")
             if gap[_MOST_MISSING:]:
                 name = f"{gap[_MOST_MISSING]:06}.jsonl"
@@ -227,7 +235,7 @@ class _Verification:
 
 
 def read_anchors(text_or_path: str) -> list[Checkpoint]:
-    """The checkpoints in a text, or in the file that it names, one a line.
+    """The checkpoints in a text, or in the file that it names, one in a line.
 
     Raises: TidegateError ARGUMENT_INVALID.
     """
@@ -240,14 +248,14 @@ def read_anchors(text_or_path: str) -> list[Checkpoint]:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"Cannot read the anchor `{text_or_path}`: {reason}.",
-                hint="Name a file with checkpoints, or give one as it was printed.",
+                hint="Name a file of checkpoints, or give what `tidegate audit checkpoint` prints.",
             ) from None
     lines = [line for line in text.splitlines() if line.strip()]
     found = [parse_checkpoint(line) for line in lines[:-1]]
     try:
         found.append(parse_checkpoint(lines[-1] if lines else ""))
     except TidegateError:
-        # A crash may have cut the last one short.
+        # A crash may have truncated the last one.
         if not found:
             raise
     return found

@@ -1,79 +1,224 @@
-"""Writes lines to the end of a chain: each as a whole or, on a full disk, not at all.
+"""Writing lines to the end of a chain, and syncing them in groups.
 
-Knows where the chain stands; not safe to use from two threads at once.
+A line is written as a whole or, on a full disk, not at all. One thread syncs the file for all
+callers: callers that wait for a line share the next sync, other lines are synced within `DELAY_S`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Lock, Thread
 
 from tidegate.audit import chain
 from tidegate.audit.control_records import PeerPosition
-from tidegate.audit.group_commit import unavailable
-from tidegate.audit.segment_lock import SegmentLock
+from tidegate.audit.segment import SegmentLock
+from tidegate.errors import Code, TidegateError
 
 
 class Writer:
-    """The end of the chain in the segment that was claimed; `begun` is the segment's first time."""
+    """The end of the chain in a locked segment. Not safe to use from two threads at once.
 
-    __slots__ = ("_torn", "begun", "descriptor", "failing", "hash", "path", "seq", "size")
+    `started_at` is the time of the segment's first line, in Unix seconds.
+    """
 
-    def __init__(self, claimed: SegmentLock, now: float) -> None:
-        self.path: Path = claimed.path
-        self.descriptor = claimed.descriptor
-        self.size = claimed.tail.size
-        self.seq = claimed.tail.seq
-        self.hash = claimed.tail.hash
-        self.begun = now if claimed.begun is None else claimed.begun
+    __slots__ = (
+        "_partial_line",
+        "descriptor",
+        "failing",
+        "hash",
+        "path",
+        "seq",
+        "size",
+        "started_at",
+    )
+
+    def __init__(self, lock: SegmentLock, now: float) -> None:
+        self.path: Path = lock.path
+        self.descriptor = lock.descriptor
+        self.size = lock.tail.size
+        self.seq = lock.tail.seq
+        self.hash = lock.tail.hash
+        self.started_at = now if lock.started_at is None else lock.started_at
         self.failing = False
         """Whether the last line could not be written."""
-        self._torn = False
+        self._partial_line = False
 
     @property
     def end(self) -> PeerPosition:
-        """The last line, as others may hold us to it."""
+        """The position of the last line, for segment headers and checkpoints."""
         return PeerPosition(self.path.name, self.seq, self.hash.hex())
 
     def write(self, body: bytes) -> int:
-        """Seal a body into the next line and return its number.
+        """Write a body as the next line and return its number.
 
-        Raises: TidegateError AUDIT_UNAVAILABLE; then it is not in the chain.
+        Raises: TidegateError AUDIT_UNAVAILABLE; then the line is not in the chain.
         """
         line, new_hash = chain.seal(body, self.hash)
         line += b"\n"
-        self._put(line)
+        self._append(line)
         self.size += len(line)
         self.hash = new_hash
         self.seq += 1
         return self.seq
 
     def move(self, path: Path, descriptor: int, now: float) -> None:
-        """Go on with the same chain in an empty segment; the one before is closed."""
+        """Continue the chain in an empty segment and close the one before."""
         os.close(self.descriptor)
-        self.path, self.descriptor, self.size, self.begun = path, descriptor, 0, now
+        self.path, self.descriptor, self.size, self.started_at = path, descriptor, 0, now
 
     def close(self) -> None:
-        """Let another process continue the segment."""
+        """Release the segment for another process."""
         os.close(self.descriptor)
 
-    def _put(self, line: bytes) -> None:
+    def _append(self, line: bytes) -> None:
         try:
-            if self._torn:
-                self._take_back()
+            if self._partial_line:
+                self._truncate()
             if os.write(self.descriptor, line) == len(line):
                 self.failing = False
                 return
-            reason = "there was no room for a whole line"
+            reason = "no space left for a whole line"
         except OSError as error:
             reason = error.strerror or str(error)
-        self._torn = self.failing = True
-        # If it cannot be taken back now, then before the next line, or by whoever opens it next.
+        self._partial_line = self.failing = True
+        # If this fails, the next write tries again, or the process that next opens the segment.
         with suppress(OSError):
-            self._take_back()
+            self._truncate()
         raise unavailable(reason)
 
-    def _take_back(self) -> None:
+    def _truncate(self) -> None:
         os.ftruncate(self.descriptor, self.size)
-        self._torn = False
+        self._partial_line = False
+
+
+DELAY_S = 0.5
+
+
+class GroupCommit:
+    """Syncs the file behind `descriptor` on a thread of its own.
+
+    A failed sync is final: the kernel may have dropped the data, and a later success would prove
+    nothing. `maintain` is called on the thread after each sync. It returns the seconds after which
+    it is to be called again even if nothing is written, or None, and must not raise.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        delay_s: float = DELAY_S,
+        maintain: Callable[[], float | None] | None = None,
+    ) -> None:
+        self.failure: str | None = None
+        self._descriptor = descriptor
+        self._delay_s = delay_s
+        self._maintain = maintain
+        self._written = 0
+        self._synced = 0
+        self._scheduled = False
+        self._lock = Lock()
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._due = Event()
+        self._urgent = Event()
+        self._closing = False
+        self._thread: Thread | None = None
+
+    def note(self, seq: int) -> None:
+        """Take note that the line `seq` was written. Called by one thread at a time."""
+        self._written = seq
+        if not self._scheduled:
+            self._scheduled = True
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="tidegate-audit", daemon=True)
+                self._thread.start()
+            self._due.set()
+
+    async def wait(self, seq: int) -> None:
+        """Return when the line `seq`, noted before, is on the disk.
+
+        Raises: TidegateError AUDIT_UNAVAILABLE if a sync failed.
+        """
+        with self._lock:
+            if self.failure is not None:
+                raise unavailable(self.failure)
+            if seq <= self._synced:
+                return
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append((seq, waiter))
+        self._urgent.set()
+        await waiter
+
+    def close(self) -> None:
+        """Sync all lines and end the thread; the descriptor stays open."""
+        self.end()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.flush()
+
+    def end(self) -> None:
+        """End the thread, without waiting for it."""
+        self._closing = True
+        self._urgent.set()
+        self._due.set()
+
+    def move(self, descriptor: int) -> None:
+        """Sync another file from now on.
+
+        Call it on the thread, or before the thread exists, when the former file is synced.
+        """
+        self._descriptor = descriptor
+
+    def _work(self) -> None:
+        pause: float | None = None
+        while not self._closing:
+            if self._due.wait(pause):
+                self._due.clear()
+                self._urgent.wait(self._delay_s)
+                self._urgent.clear()
+            # Reset before `flush` reads the last line: a later line must schedule the next sync.
+            self._scheduled = False
+            self.flush()
+            if self._maintain is not None and not self._closing and self.failure is None:
+                pause = self._maintain()
+
+    def flush(self) -> None:
+        """Sync now and wake the waiting callers. Called on the thread, or after it ended."""
+        target = self._written
+        if target > self._synced and self.failure is None:
+            try:
+                os.fdatasync(self._descriptor)
+                if os.fstat(self._descriptor).st_nlink == 0:
+                    self.failure = "the file was removed"
+            except OSError as error:
+                self.failure = error.strerror
+        with self._lock:
+            if self.failure is None:
+                self._synced = target
+            done = [waiter for seq, waiter in self._waiters if self.failure or seq <= target]
+            self._waiters = [] if self.failure else [w for w in self._waiters if w[0] > target]
+        self._notify(done)
+
+    def _notify(self, waiters: Sequence[asyncio.Future[None]]) -> None:
+        for loop in {waiter.get_loop() for waiter in waiters}:
+            waiting = [waiter for waiter in waiters if waiter.get_loop() is loop]
+            # A closed loop has no waiting tasks left.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._resolve, waiting)
+
+    def _resolve(self, waiters: Sequence[asyncio.Future[None]]) -> None:
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if self.failure is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(unavailable(self.failure))
+
+
+def unavailable(reason: str) -> TidegateError:
+    """The error for a record that could not be written."""
+    return TidegateError(Code.AUDIT_UNAVAILABLE, f"The audit log cannot be written: {reason}.")

@@ -17,7 +17,7 @@ from tidegate.app import App
 from tidegate.audit import log as log_module
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
-from tidegate.audit.server_event import ServerEvent
+from tidegate.audit.server_events import ServerEvent
 from tidegate.audit.verify import verify
 from tidegate.config.model import AuditSettings, Config
 from tidegate.config.sources import SourceSettings

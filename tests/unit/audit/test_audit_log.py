@@ -10,9 +10,9 @@ import pytest
 from support.eventually import PATIENCE_S
 from tidegate.audit import chain
 from tidegate.audit.event import Event
-from tidegate.audit.group_commit import GroupCommit
 from tidegate.audit.log import AuditLog
 from tidegate.audit.verify import verify
+from tidegate.audit.writer import GroupCommit
 from tidegate.errors import Code, TidegateError
 
 
@@ -105,7 +105,7 @@ def test_a_line_that_a_crash_tore_is_kept_aside_and_put_on_record(tmp_path, torn
     assert (tmp_path / opening["torn"]["file"]).read_bytes() == torn
     assert verify(tmp_path).intact
     (tmp_path / opening["torn"]["file"]).write_bytes(b"other")
-    assert "gone or changed" in verify(tmp_path).faults[0].reason
+    assert "missing or changed" in verify(tmp_path).faults[0].reason
 
 
 def test_a_torn_line_that_was_kept_aside_but_not_yet_recorded_is_recorded(tmp_path):

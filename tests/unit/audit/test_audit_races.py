@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tidegate.audit import segment, segment_lock, tail
+from tidegate.audit import segment, tail
 from tidegate.audit.event import Event
 from tidegate.audit.keys import Keys
 from tidegate.audit.log import AuditLog
@@ -25,7 +25,7 @@ def removed_just_now(tmp_path, monkeypatch):
     write(tmp_path, "a")
     gone = tmp_path / "audit" / "000002.jsonl"
     listed = segment.segments
-    for module in (segment_lock, tail):
+    for module in (segment, tail):
         monkeypatch.setattr(module, "segments", lambda directory: [*listed(directory), gone])
     return tmp_path
 
@@ -71,7 +71,7 @@ def test_a_segment_that_is_begun_while_the_record_is_verified_is_no_fault(tmp_pa
         found = listed(directory)
         while log.path in found:
             log.append(Event(call_id="c", phase="outcome", actor="a"))
-            log._tend()
+            log._maintain()
         return found
 
     monkeypatch.setattr("tidegate.audit.verify.segments", turn_a_page)

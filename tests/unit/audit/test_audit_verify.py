@@ -109,7 +109,7 @@ def test_a_history_written_anew_is_found_by_its_witness(directory, tmp_path):
     (directory / "000001.jsonl").write_bytes((forged / "000001.jsonl").read_bytes())
     (fault,) = verify(directory).faults
     assert (fault.segment, fault.line) == ("000001.jsonl", 4)
-    assert "anew" in fault.reason
+    assert "rewritten" in fault.reason
 
 
 def _sealed(*bodies):
@@ -123,7 +123,7 @@ def _sealed(*bodies):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b'{"seq":1,"phase":"outcome"}', "does not begin with an opening"),
+        (b'{"seq":1,"phase":"outcome"}', "does not begin with a header"),
         (b'{"seq":1,"time":"x","phase":"open","segment":"000001.jsonl"}', "cannot be read"),
         (
             b'{"seq":1,"time":"2026-01-01T00:00:00Z","phase":"open","segment":"000009.jsonl",'

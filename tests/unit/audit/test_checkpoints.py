@@ -8,12 +8,12 @@ import stat
 import pytest
 
 from support.eventually import PATIENCE_S
+from tidegate.audit.checkpoints import LatestCheckpoint
 from tidegate.audit.control_records import parse_checkpoint
 from tidegate.audit.event import Event
 from tidegate.audit.keys import Keys, fingerprint, is_signed, parse_public
-from tidegate.audit.latest_checkpoint import LatestCheckpoint
 from tidegate.audit.log import AuditLog
-from tidegate.audit.server_event import ServerEvent
+from tidegate.audit.server_events import ServerEvent
 from tidegate.audit.verify import read_anchors, verify
 from tidegate.config.model import AuditSettings
 from tidegate.errors import Code, TidegateError
@@ -127,7 +127,7 @@ def test_a_missing_or_unreadable_head_is_found(tmp_path):
     head.write_bytes(b"{}")
     assert "cannot be read" in check(tmp_path).faults[0].reason
     head.unlink()
-    assert "is gone" in check(tmp_path).faults[0].reason
+    assert "is missing" in check(tmp_path).faults[0].reason
     head.write_bytes(content)
     assert check(tmp_path).intact
 
@@ -153,7 +153,7 @@ def test_a_record_begun_anew_is_found_by_an_anchor(tmp_path):
     write(tmp_path / "state", "x", "y", "z", "more")
     assert check(tmp_path / "state").intact
     reasons = [fault.reason for fault in check(tmp_path / "state", anchors=anchors).faults]
-    assert any("written anew" in reason for reason in reasons)
+    assert any("rewritten" in reason for reason in reasons)
 
 
 def test_an_anchor_file_gets_every_checkpoint(tmp_path):
@@ -275,7 +275,7 @@ def test_segments_that_were_kept_long_enough_are_removed_and_nothing_is_missed(t
             tmp_path / "audit", lambda: now[0], keys=tmp_path / "keys", settings=settings
         )
         log.append(event(name))
-        log._tend()
+        log._maintain()
         log.close()
 
     for number in range(8):
@@ -296,7 +296,7 @@ def test_a_checkpoint_that_cannot_be_kept_is_put_on_record(tmp_path):
         settings=AuditSettings(checkpoint_lines=1, anchor=str(tmp_path / "no" / "where")),
     )
     log.record_event(ServerEvent(name="server.started"))
-    log._tend()
+    log._maintain()
     log.close()
     names = [line.get("name") for line in lines(log.path)]
     assert "checkpoint.failed" in names

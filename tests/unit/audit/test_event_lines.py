@@ -5,8 +5,13 @@ import json
 
 import pytest
 
-from tidegate.audit.event import MAX_ARGUMENTS, MAX_STATEMENT_CHARS, Event, encode
-from tidegate.audit.sanitize import MAX_WORD_CHARS
+from tidegate.audit.event import (
+    MAX_ARGUMENTS,
+    MAX_SHORT_TEXT_CHARS,
+    MAX_STATEMENT_CHARS,
+    Event,
+    encode,
+)
 from tidegate.sql.language import LANGUAGE as SQL
 
 
@@ -69,7 +74,11 @@ def test_arguments_are_short_and_without_secrets():
     )["arguments"]  # fmt: skip
     assert "hunter2" not in json.dumps(written)
     assert list(written) == ["password", "row", "options", "url", "text", "id", "at"]
-    assert (written["id"], written["at"], len(written["text"])) == ("7", "null", MAX_WORD_CHARS)
+    assert (written["id"], written["at"], len(written["text"])) == (
+        "7",
+        "null",
+        MAX_SHORT_TEXT_CHARS,
+    )
 
 
 def test_a_caller_cannot_fill_the_record_with_arguments():
@@ -97,8 +106,8 @@ def test_a_secret_that_the_cut_falls_into_is_not_recorded():
 
 def test_what_callers_choose_is_cut_to_size_and_made_fit_for_utf8():
     written = line(client="c" * 1_000, tool="\udcff", source="s" * 1_000, statement="\udcff")
-    assert written["client"] == "c" * MAX_WORD_CHARS
-    assert written["source"] == "s" * MAX_WORD_CHARS
+    assert written["client"] == "c" * MAX_SHORT_TEXT_CHARS
+    assert written["source"] == "s" * MAX_SHORT_TEXT_CHARS
     assert (written["tool"], written["statement"]) == ("?", "?")
 
 

@@ -1,6 +1,6 @@
-"""`tidegate audit verify | tail | checkpoint | key`: what happened, and is the record whole.
+"""`tidegate audit verify | tail | checkpoint | key`: read and verify the audit log.
 
-Works on the files alone: it opens no gate and, but for a new key, writes nothing.
+The commands use the files of the log only, without a server. Only `key --replace` writes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
 
 CHANGED = 1
-"""The exit status of `verify` when the record is not as it was written."""
+"""The exit status of `verify` when the log was changed."""
 _POLL_S = 0.5
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what `arguments.action` says. `verify` returns 1 if the record was changed."""
+    """Run `arguments.action`. `verify` returns 1 if the log was changed."""
     directory = state_directory(load_for_state(arguments).state)
     actions = {"verify": _verify, "tail": _tail, "checkpoint": _checkpoint, "key": _key}
     return actions[arguments.action](directory, arguments)
@@ -73,9 +73,9 @@ def _tail(directory: Path, arguments: argparse.Namespace) -> int:
     for record in found[-count:] if count else ():
         show_one(record)
     if not found:
-        print_status("note: nothing on record fits; `tidegate audit tail --all` shows all there is")
+        print_status("note: no record matches; `tidegate audit tail --all` shows every record")
     if len(found) > count:
-        print_status(f"note: these are the newest {count}; there are more, see -n")
+        print_status(f"note: these are the newest {count} records; there are more, see -n")
     while arguments.follow:
         time.sleep(_POLL_S)
         for record in tail.more(wanted):
@@ -84,15 +84,15 @@ def _tail(directory: Path, arguments: argparse.Namespace) -> int:
 
 
 def _checkpoint(directory: Path, arguments: argparse.Namespace) -> int:
+    from tidegate.audit.checkpoints import LatestCheckpoint
     from tidegate.audit.control_records import encode_control_record
-    from tidegate.audit.latest_checkpoint import LatestCheckpoint
 
     newest = LatestCheckpoint(directory / "audit-key").read()
     if newest is None:
         raise TidegateError(
             Code.STATE_FAILED,
-            "Nothing has been signed yet.",
-            hint="A checkpoint is made within seconds after a call, and when the server stops.",
+            "The audit log has no signed checkpoint yet.",
+            hint="The server signs one within seconds after a call, and when it stops.",
         )
     show(encode_control_record(newest).decode())
     return 0
@@ -109,29 +109,29 @@ def _key(directory: Path, arguments: argparse.Namespace) -> int:
         return 0
 
     from tidegate.audit.log import AuditLog
-    from tidegate.audit.server_event import ServerEvent
+    from tidegate.audit.server_events import ServerEvent
 
     before = keys.public()
     log = AuditLog(directory / "audit", keys=keys.directory)
     try:
-        # The old key signs that it ends, the new one what comes next.
+        # The old key signs its replacement; the new key signs what follows.
         log.record_event(
             ServerEvent(name="audit.key_replaced", actor="cli", details={"old": before})
         )
     finally:
         log.close()
     show(keys.replace())
-    print_status("Servers that run sign with the old key until they are started again.")
+    print_status("Running servers sign with the old key until you restart them.")
     return 0
 
 
 def _moment_of(text: str) -> datetime:
-    """A moment, or how long ago. Raises: TidegateError ARGUMENT_INVALID."""
+    """Parse a time, or a duration before now. Raises: TidegateError ARGUMENT_INVALID."""
     from tidegate.identity.tokens import parse_expiry
 
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):  # in words, or beyond the years that there are
+    except (ValueError, OverflowError):  # a duration, or a year out of range
         pass
     try:
         ahead = parse_expiry(text, 0.0)
@@ -141,7 +141,7 @@ def _moment_of(text: str) -> datetime:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{text[:40]}` is not a time.",
-            hint="Write such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
+            hint="Use a form such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
         )
     return datetime.fromtimestamp(time.time() - ahead, UTC)
 
@@ -163,7 +163,7 @@ def _show_record(record: Record) -> None:
 
 
 def _what(fields: dict[str, Any]) -> list[str]:
-    """What a record says beside who, where and when, as far as a person wants it on a line."""
+    """The parts of a record that are shown after time, actor and source."""
     if fields.get("phase") == "event":
         details = " ".join(f"{name}={value}" for name, value in fields.get("details", {}).items())
         count = f"{fields['count']} times" if "count" in fields else ""
@@ -175,7 +175,7 @@ def _what(fields: dict[str, Any]) -> list[str]:
     size = _counted(fields["rows"], "row") if "rows" in fields else ""
     took = f"{fields['elapsed_ms']:.1f} ms" if "elapsed_ms" in fields else ""
     failed = " ".join(filter(None, (fields.get("code"), fields.get("error"))))
-    # Without this word a dry run looks as if the change had run before anybody allowed it.
+    # Without this note a dry run looks like a change that ran before it was approved.
     tried = "dry run, rolled back" if fields.get("request") == "rehearse" else ""
     answered = f"approval={fields['approval']}" if "approval" in fields else ""
     text = fields.get("statement") or fields.get("tool") or ""
@@ -194,7 +194,7 @@ def _moment(moment: datetime) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without what could move the cursor or turn the line around."""
+    """The text without control and bidirectional characters."""
     return "".join(
         " " if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") else char for char in text
     )

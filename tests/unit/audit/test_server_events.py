@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tidegate.audit.log import AuditLog
-from tidegate.audit.server_event import EACH, NAMED, ServerEvent
+from tidegate.audit.server_events import MAX_ORIGINS, RECORDED_PER_PERIOD, ServerEvent
 from tidegate.audit.verify import verify
 from tidegate.errors import TidegateError
 
@@ -58,16 +58,16 @@ def test_a_flood_of_failed_logins_takes_a_few_lines_and_says_how_many_there_were
     log.record_repeated(ServerEvent(name="lockout", details={"address": "10.0.0.2"}))
     log.close()
     names = Counter(line["name"] for line in lines(log.path))
-    assert names == {"login.failed": EACH + 1, "lockout": 2}
+    assert names == {"login.failed": RECORDED_PER_PERIOD + 1, "lockout": 2}
     (counted,) = (line for line in lines(log.path) if "count" in line)
-    assert counted["count"] == 5_000 - EACH
-    assert len(counted["details"]) == NAMED
-    assert sum(map(int, counted["details"].values())) == 5_000 - EACH
+    assert counted["count"] == 5_000 - RECORDED_PER_PERIOD
+    assert len(counted["details"]) == MAX_ORIGINS
+    assert sum(map(int, counted["details"].values())) == 5_000 - RECORDED_PER_PERIOD
 
 
 def test_what_was_counted_is_told_when_the_log_closes(tmp_path):
     log = AuditLog(tmp_path)
-    for _ in range(EACH + 3):
+    for _ in range(RECORDED_PER_PERIOD + 3):
         log.record_repeated(ServerEvent(name="login.failed", actor="anonymous"))
     log.close()
     assert lines(log.path)[-1]["count"] == 3
@@ -77,7 +77,7 @@ def test_what_was_counted_is_told_when_the_log_closes(tmp_path):
 def test_a_clock_that_is_put_back_ends_a_period_too(tmp_path):
     now = [1_000.0]
     log = AuditLog(tmp_path, lambda: now[0])
-    for _ in range(EACH + 1):
+    for _ in range(RECORDED_PER_PERIOD + 1):
         log.record_repeated(ServerEvent(name="login.failed"))
     now[0] = 10.0
     log.record_repeated(ServerEvent(name="login.failed"))
