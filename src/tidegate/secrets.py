@@ -61,17 +61,22 @@ def resolve(url: str) -> str:
     """
     if "${" not in url:
         return url
-    raw = url.startswith("jdbc:")
+    if url.startswith("jdbc:"):
+        return resolve_option(url)
+    from urllib.parse import quote
 
     def secret(reference: re.Match[str]) -> str:
-        value = _fetch(reference[1], reference[2])
-        if raw:
-            return value
-        from urllib.parse import quote
-
-        return quote(value, safe="")
+        return quote(_fetch(reference[1], reference[2]), safe="")
 
     return re.sub(_REFERENCE, secret, url)
+
+
+def resolve_option(value: str) -> str:
+    """The value of a source's option with each reference replaced by its secret.
+
+    Raises: as `resolve`.
+    """
+    return re.sub(_REFERENCE, lambda reference: _fetch(reference[1], reference[2]), value)
 
 
 def _fetch(kind: str, name: str) -> str:
@@ -97,7 +102,7 @@ def _fetch(kind: str, name: str) -> str:
         raise TidegateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
     raise TidegateError(
         Code.SOURCE_URL,
-        f"The URL refers to a secret by the unknown kind `{kind}`.",
+        f"The source refers to a secret by the unknown kind `{kind}`.",
         hint="Use `${ENV:NAME}` or `${FILE:/path}`.",
     )
 

@@ -8,7 +8,7 @@ folder with a class that has the members of `api.Engine`, one line in `ENGINES`,
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import NamedTuple, cast
 
@@ -20,6 +20,7 @@ from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
 from tidegate.model.sources import RunAs, Source
+from tidegate.secrets import resolve_option
 
 
 class Entry(NamedTuple):
@@ -29,6 +30,8 @@ class Entry(NamedTuple):
     optional dependency that brings its driver. `port` is where its servers listen by default; an
     engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
     `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
+    `options` are the names that a source's `options` may have; the engine reads them with
+    `resolve_options`.
     """
 
     engine: str
@@ -39,6 +42,7 @@ class Entry(NamedTuple):
     port: int | None = None
     identities: bool = False
     language: str = "tidegate.sql.language"
+    options: tuple[str, ...] = ()
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
@@ -138,14 +142,48 @@ def check_run_as(url: str, run_as: RunAs | None) -> None:
         )
 
 
+def check_options(url: str, names: Iterable[str]) -> None:
+    """Refuse options that the engine of `url` does not have, and could only ignore.
+
+    Raises: TidegateError CONFIG_INVALID, which names the nearest option; SOURCE_URL.
+    """
+    entry = find(url)
+    for name in names:
+        if name not in entry.options:
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"The engine `{entry.engine}` has no option `{name[:80]}`.",
+                hint=_option_hint(name, entry),
+            )
+
+
+def _option_hint(name: str, entry: Entry) -> str:
+    if not entry.options:
+        return "It has none: its URL says all that it needs."
+    near = difflib.get_close_matches(name, entry.options, 1)
+    return f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(entry.options)}."
+
+
+def resolve_options(source: Source) -> dict[str, str]:
+    """The source's options with the secrets that they refer to, for its engine's `open`. What is
+    resolved is not stored and not shown.
+
+    Raises: TidegateError SOURCE_URL if a reference leads nowhere, CONFIG_INVALID for an option that
+    the engine does not have.
+    """
+    check_options(source.url, [name for name, _ in source.options])
+    return {name: resolve_option(value) for name, value in source.options}
+
+
 async def open_engine(source: Source) -> Engine:
     """Import the source's engine and open it.
 
     Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to
-    install), CONFIG_INVALID if the source maps callers and the engine cannot.
+    install), CONFIG_INVALID if the source maps callers or has options and the engine cannot.
     """
     entry = find(source.url)
     check_run_as(source.url, source.run_as)
+    check_options(source.url, [name for name, _ in source.options])
     try:
         module = import_module(entry.module)
     except ImportError as missing:  # a driver without its library is found, and then fails

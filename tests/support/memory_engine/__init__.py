@@ -24,6 +24,9 @@ Its operations (`requests.Operation`) answer with a document:
     basket.read {basket}          {"items": [...]}
     basket.close {basket}         {"closed": true}
 
+A source may have the options `version`, which its status shows, and `password`, which must be
+`open sesame` if it is given.
+
 `memory://` is a database of its own for each connection, `memory://NAME` one that all connections
 of the process share.
 """
@@ -36,7 +39,9 @@ from support.memory_engine.tables import VALUES
 from tidegate.engines.registry import ENGINES, Entry
 
 ENTRY = Entry(
-    "memory", "memory", "support.memory_engine", "MemoryEngine", language="support.memory_engine"
+    *("memory", "memory", "support.memory_engine", "MemoryEngine"),
+    language="support.memory_engine",
+    options=("version", "password"),
 )
 ENGINES["memory"] = ENTRY
 

@@ -21,6 +21,7 @@ from tidegate.engines.common.permit_checks import (
     query_of,
 )
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
@@ -44,8 +45,9 @@ class MemoryEngine:
         explains_as_json=False, transactions=False, schemas=False, inspects=True
     )
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, version: str = "1") -> None:
         self.tables = tables
+        self._version = version
         self.baskets: dict[str, tuple[str, list[Any]]] = {}
         self._running: set[MemoryCursor] = set()
         self._closed = False
@@ -59,13 +61,15 @@ class MemoryEngine:
                 "A `memory://` URL has a name and nothing else.",
                 hint="Write memory:// or memory://NAME.",
             )
-        if not name:
-            return cls(fresh())
-        return cls(DATABASES.setdefault(name, fresh()))
+        options = resolve_options(source)
+        if options.get("password", "open sesame") != "open sesame":
+            raise TidegateError(Code.SOURCE_UNREACHABLE, "The password is wrong.")
+        tables = DATABASES.setdefault(name, fresh()) if name else fresh()
+        return cls(tables, options.get("version", "1"))
 
     @property
     def status(self) -> Status:
-        return Status("main", SCHEMA, "memory 1")
+        return Status("main", SCHEMA, f"memory {self._version}")
 
     async def inspect(self, statement: Statement) -> Judgement | None:
         try:

@@ -58,7 +58,7 @@ class _OldPolicyName(argparse.Action):
         print_status(f"note: {policy_note(self.dest, '--').replace('_', '-')}")
 
 
-CLEARABLE = ("tags", "masks", "filters", "run-as")
+CLEARABLE = ("tags", "masks", "filters", "run-as", "options")
 
 
 def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
@@ -99,6 +99,14 @@ def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
         help="a variable of the database session, like app.actor={actor.name}; repeatable",
     )
     action.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option that the source's engine has beside its URL; a secret is a reference, "
+        "${ENV:NAME} or ${FILE:/path}; may be repeated",
+    )
+    action.add_argument(
         "--mask",
         action="append",
         default=[],
@@ -136,9 +144,9 @@ def add_source(commands: Commands) -> None:
         "update",
         help="change a source's settings",
         description="Change what is given and leave the rest. Tags, masks and filters that are "
-        "given replace those that were there; of --run-as and --run-as-variable each replaces its "
-        "own, and an empty one (alice=) takes it away. It holds from the next call, also in "
-        "servers that run.",
+        "given replace those that were there; of --run-as, --run-as-variable and --option each "
+        "replaces its own, and an empty one (alice=) takes it away. It holds from the next call, "
+        "also in servers that run.",
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="the new address")

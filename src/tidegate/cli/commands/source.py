@@ -29,6 +29,8 @@ from tidegate.model.sources import Mask, RowFilter, RunAs, Source
 from tidegate.model.statements import Statement
 
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
+_CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
+"""What a setting is after `--clear`, where that is not the empty tuple."""
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 _SLOW_MS = 250.0
 
@@ -66,7 +68,10 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
     )
     rules = {name: value for name, value in given.items() if value is not None}
     for name in getattr(arguments, "clear", ()):
-        rules.setdefault(name.replace("-", "_"), None if name == "run-as" else ())
+        rules.setdefault(name.replace("-", "_"), _CLEARED.get(name, ()))
+    if arguments.option:
+        had = () if before is None or "options" in rules else before.options
+        rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
     run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
     return rules if run_as is None else {**rules, "run_as": run_as}
 
@@ -132,7 +137,8 @@ async def _update(app: App, arguments: argparse.Namespace) -> None:
             hint="`tidegate source update --help` lists what there is.",
         )
     # Checked as a new source would be, with what it had and is not given anew.
-    kept = {name: getattr(source, name) for name in _SETTABLE}
+    kept: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
+    kept["options"] = dict(source.options)
     settings = SourceSettings(source.name, **(kept | rules))
     changed = msgspec.structs.replace(
         app.declare(settings),
