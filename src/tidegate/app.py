@@ -118,12 +118,11 @@ class App:
             bridge=self.bridge_tokens,
         )
 
-    def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
-        """The actor of a call over HTTP, as `Authenticator.authenticate`; without authentication
-        (`auth = false`) an anonymous caller."""
-        if not self.config.auth:
-            return _anonymous(bearer, address)
-        return self.authenticator.authenticate(bearer, address)
+    @cached_property
+    def authenticate(self) -> Callable[[str | None, str], Actor | Awaitable[Actor]]:
+        """Gives the actor of a call over HTTP, as `Authenticator.authenticate`; without
+        authentication (`auth = false`) an anonymous caller."""
+        return self.authenticator.authenticate if self.config.auth else _anonymous
 
     def _oauth_verifier(self) -> Verifier | None:
         settings = self.config.oauth

@@ -18,6 +18,7 @@ from tidegate.gateway.result_cache import ResultCache
 from tidegate.history.history import History
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
+from tidegate.model.language import Language
 from tidegate.model.requests import Browse, Call, EngineRequest
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement
@@ -50,8 +51,8 @@ class CallContext:
     """One call. Each attribute names the step that sets it.
 
     `sources` and `source` (find): what the call is about. `connection` is not set for a call
-    about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `identity` and
-    `data_rules` (decide). `engine`, `database` and `request` (connect): `request` says where it
+    about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `language`,
+    `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request` says where it
     runs. `rewritten` (mask) is what runs. `approval` (approve) names the
     approval in the records. `intent_recorded` (record_intent). `kind` is the word for the request
     in the records.
@@ -72,6 +73,7 @@ class CallContext:
         "intent_recorded",
         "judgement",
         "kind",
+        "language",
         "request",
         "rewritten",
         "services",
@@ -96,6 +98,7 @@ class CallContext:
         self._began = time.perf_counter()
         self.source = NO_SOURCE
         self.sources: tuple[Source, ...] = ()
+        self.language: Language | None = None
         self.judgement = UNJUDGED
         self.verdict = UNDECIDED
         self.identity: Identity | None = None
@@ -111,6 +114,7 @@ class CallContext:
         tried.kind, tried.dry_run = "rehearse", True
         tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
         tried.judgement, tried.verdict = self.judgement, self.verdict
+        tried.language = self.language
         tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
         tried.request = tried.rewritten = request
         return tried

@@ -15,6 +15,7 @@ from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
+from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import Judgement
@@ -38,6 +39,7 @@ class Decision(NamedTuple):
     """
 
     actor: Actor
+    language: Language | None
     judgement: Judgement
     verdict: Verdict
     identity: Identity | None
@@ -56,7 +58,7 @@ def decide(ctx: CallContext) -> None:
         key = (text, id(actor), id(call.scope), call.confirmed, call.reads_only)
         kept = ctx.connection.decisions.get(key)
         if kept is not None:
-            _, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
+            _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             return
     classify(ctx)
     apply_policy(ctx)
@@ -67,7 +69,8 @@ def decide(ctx: CallContext) -> None:
             if len(decisions) >= MAX_KEPT:
                 decisions.clear()
             decisions[key] = Decision(
-                call.actor, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules
+                *(call.actor, ctx.language, ctx.judgement, ctx.verdict),
+                *(ctx.identity, ctx.data_rules),
             )
 
 
@@ -80,7 +83,8 @@ def classify(ctx: CallContext) -> None:
     if request.judgement is not None:
         ctx.judgement = request.judgement
     elif source is not NO_SOURCE:
-        ctx.judgement = language_of(source).classify(request, source)
+        ctx.language = language_of(source)
+        ctx.judgement = ctx.language.classify(request, source)
 
 
 def apply_policy(ctx: CallContext) -> None:

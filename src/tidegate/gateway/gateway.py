@@ -34,7 +34,8 @@ from tidegate.gateway.result_cache import ResultCache
 from tidegate.history.history import History
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, EngineRequest, Request
-from tidegate.model.statements import Judgement
+from tidegate.model.results import Page
+from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
 
 
@@ -93,13 +94,14 @@ class Gateway:
             handler = self._handler(ctx)
         if ctx.verdict.kind == "ask":
             await approve(ctx)
-        if handler is None or ctx.changes:
+        if handler is None or ctx.judgement.effect > Effect.READ:
             if call.cancellation.reason is not None:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             await record_intent(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
-        add_to_history(ctx, payload)
+        if isinstance(payload, Page):
+            add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
         if handler is None and call.progress is not None:
             call.progress(1.0, "Done")
         return payload

@@ -17,6 +17,7 @@ from tidegate.model.language import Language
 from tidegate.model.requests import Query
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
+from tidegate.model.statements import Effect
 from tidegate.store.api import HistoryEntry
 
 
@@ -27,7 +28,7 @@ async def record_intent(ctx: CallContext) -> None:
     Raises: TidegateError AUDIT_UNAVAILABLE, and then the call must not run.
     """
     audit = ctx.services.audit
-    if ctx.changes:
+    if ctx.judgement.effect > Effect.READ:
         try:
             await audit.durable(_append(ctx, "intent"))
         except TidegateError as error:
@@ -56,7 +57,7 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
     audit = ctx.services.audit
     try:
         sequence = audit.append(event)
-        if ctx.changes:
+        if ctx.judgement.effect > Effect.READ:
             await audit.durable(sequence)
     except TidegateError as error:
         if not ctx.changes or audit.tolerates(changes=True):
@@ -94,13 +95,7 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
             audit.append_later(event)
             raise _unrecorded(f"The call ended with {error.code.value}", fault) from error
     if ran:
-        _add_to_history(ctx, 0, ctx.elapsed_ms, error.message)
-
-
-def add_to_history(ctx: CallContext, payload: Any) -> None:
-    """Add a statement that ran to the history."""
-    if isinstance(payload, Page):
-        _add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms, "")
+        add_to_history(ctx, 0, ctx.elapsed_ms, error.message)
 
 
 def _tolerate_missing(ctx: CallContext, error: TidegateError, *, changes: bool) -> None:
@@ -148,7 +143,7 @@ def _event(
         rule=verdict.rule if verdict is not UNDECIDED else "",
         code=code,
         statement=statement,
-        language=None if statement is None else _language_of(source),
+        language=None if statement is None else ctx.language or _language_of(source),
         dialect=source.dialect,
         rows=rows,
         bytes=size,
@@ -177,7 +172,8 @@ def _rows_of(payload: Any) -> int | None:
     return getattr(payload, "row_count", None)
 
 
-def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str) -> None:
+def add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = "") -> None:
+    """Add a statement that ran to the history; `error` says how it failed."""
     call, source = ctx.call, ctx.source
     request = call.request
     if ctx.dry_run or not isinstance(request, Query):
@@ -197,5 +193,5 @@ def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str) 
             success=not error,
             error=error,
         ),
-        _language_of(source),
+        ctx.language or _language_of(source),
     )

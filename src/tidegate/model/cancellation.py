@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 
-class Cancellation:
+
+class Cancellation(msgspec.Struct, eq=False):
     """Whether the caller has gone or changed its mind; engines hang their interrupt on it.
 
     An edge may override `watch`, which is called when somebody listens: so the cost of watching a
     connection is paid only by calls that do not answer at once.
     """
 
-    __slots__ = ("_listeners", "reason")
-
-    def __init__(self) -> None:
-        self._listeners: list[Callable[[], None]] = []
-        self.reason: str | None = None
+    reason: str | None = None
+    _listeners: list[Callable[[], None]] = []
 
     def watch(self) -> None:
         """Begin to see whether the caller is still there; asked again at every listener."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import Limits, RowSink
 from tidegate.model.statements import Effect, Judgement, Statement
 
@@ -235,7 +235,7 @@ class Call(msgspec.Struct, frozen=True):
     source: str | None = None
     scope: Scope = Scope.READ_ONLY
     client: str = ""
-    cancellation: Cancellation = NEVER
+    cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     progress: Progress | None = None
     confirmed: bool = False
     reads_only: bool = False

@@ -16,7 +16,12 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Effect(IntEnum):
-    """What a statement would do. A lattice: opinions are joined with `max`, never lowered."""
+    """What a statement would do. A lattice: opinions are joined with `max`, never lowered.
+
+    `label` is the lower-case word used in records and replies.
+    """
+
+    label: str
 
     READ = 0
     SESSION = 1
@@ -25,10 +30,9 @@ class Effect(IntEnum):
     ADMIN = 4
     UNKNOWN = 5
 
-    @property
-    def label(self) -> str:
-        """The lower-case word used in records and replies."""
-        return self.name.lower()
+
+for _effect in Effect:
+    _effect.label = _effect.name.lower()  # on every call's record: a property would cost a call
 
 
 class Judgement(msgspec.Struct, frozen=True):

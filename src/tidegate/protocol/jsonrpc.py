@@ -77,10 +77,6 @@ def decode(frame: bytes) -> Message:
     return Message(id, envelope.method, params)
 
 
-def is_batch(frame: bytes) -> bool:
-    return frame.lstrip()[:1] == b"["
-
-
 def split_batch(frame: bytes) -> list[bytes]:
     """The frames of a JSON-RPC batch. Raises: Unreadable if it is empty or not JSON."""
     try:

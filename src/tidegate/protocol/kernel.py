@@ -51,7 +51,7 @@ class Kernel:
     async def serve(self, frame: bytes, link: TransportContext) -> Answer | None:
         """Answer one frame; None if nothing is owed (a notification or a response)."""
         try:
-            if jsonrpc.is_batch(frame):
+            if frame.lstrip()[:1] == b"[":
                 return await self._serve_batch(frame, link)
             return await self.serve_message(jsonrpc.decode(frame), link)
         except Unreadable as error:
@@ -162,8 +162,12 @@ class Kernel:
         link: TransportContext,
     ) -> Answer | None:
         method = self._find(message, method, exchange)
-        if exchange.wire.modern and isinstance(params, p.Answered):
-            self._rounds.take_answers(message, params, exchange)
+        if isinstance(params, p.Answered) and exchange.wire.modern:
+            if params.request_state is not None:
+                self._rounds.take_answers(message, params, exchange)
+            elif params.input_responses is not None:
+                # Without a state there was no question: such answers are volunteered.
+                exchange.volunteered = params.input_responses
         running = link.session.running if link.session is not None else None
         if running is not None:
             if exchange.id in running:

@@ -21,16 +21,12 @@ class MultiRoundTrip:
         self._seal = seal
 
     def take_answers(self, message: Message, params: p.Answered, exchange: McpRequest) -> None:
-        """Open the state of a retry. Without one there was no question: such answers are
-        volunteered.
+        """Open the state of a retry.
 
         Raises: RpcError INVALID_PARAMS if the state is not valid for this call.
         """
         given = params.input_responses or {}
-        if params.request_state is None:
-            exchange.volunteered = given
-            return
-        state = self._seal.open(params.request_state, _binding(message, params, exchange))
+        state = self._seal.open(params.request_state or "", _binding(message, params, exchange))
         fresh = {key: value for key, value in given.items() if key in state.asked}
         exchange.answers = {**state.answers, **fresh}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from tidegate.model.actors import Actor
-from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.cancellation import Cancellation
 from tidegate.protocol import elicitation_results
 from tidegate.protocol.jsonrpc import notification_frame
 from tidegate.protocol.model import (
@@ -43,55 +45,24 @@ class InputRequired(Exception):
         self.asks = asks
 
 
-class McpRequest:
-    """The context of one request. `outlet` is the request's own stream."""
+class McpRequest(msgspec.Struct, eq=False, kw_only=True):
+    """The context of one request. `outlet` is the request's own stream. `state` is that of the
+    session, or the one of `states` that this request has made or found."""
 
-    __slots__ = (
-        "_closer",
-        "_state",
-        "_states",
-        "actor",
-        "answers",
-        "cancellation",
-        "client",
-        "client_capabilities",
-        "id",
-        "meta",
-        "outlet",
-        "session",
-        "volunteered",
-        "wire",
-    )
-
-    def __init__(
-        self,
-        actor: Actor,
-        wire: Revision,
-        outlet: MessageSender,
-        *,
-        id: bytes,
-        client: Info,
-        client_capabilities: Mapping[str, Any] = NOTHING,
-        meta: Mapping[str, Any] = NOTHING,
-        session: Session | None = None,
-        cancellation: Cancellation = NEVER,
-        closer: Callable[[int | None], Awaitable[None]] | None = None,
-        states: SessionStates | None = None,
-    ) -> None:
-        self.id = id
-        self.actor = actor
-        self.wire = wire
-        self.client = client
-        self.client_capabilities = client_capabilities
-        self.meta = meta
-        self.session = session
-        self.cancellation = cancellation
-        self.answers: Mapping[str, Any] = NOTHING
-        self.volunteered: Mapping[str, Any] = NOTHING
-        self.outlet = outlet
-        self._closer = closer
-        self._states = states
-        self._state = None if session is None else session.state
+    id: bytes
+    actor: Actor
+    wire: Revision
+    outlet: MessageSender
+    client: Info
+    client_capabilities: Mapping[str, Any] = NOTHING
+    meta: Mapping[str, Any] = NOTHING
+    session: Session | None = None
+    cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
+    closer: Callable[[int | None], Awaitable[None]] | None = None
+    states: SessionStates | None = None
+    state: SessionState | None = None
+    answers: Mapping[str, Any] = NOTHING
+    volunteered: Mapping[str, Any] = NOTHING
 
     @property
     def revision(self) -> str:
@@ -100,22 +71,22 @@ class McpRequest:
     @property
     def state_id(self) -> str:
         """See `model.Context.state_id`."""
-        return self._state.id if self._state is not None else ""
+        return self.state.id if self.state is not None else ""
 
     def new_state(self) -> SessionState:
         """See `model.Context.new_state`."""
-        if self._state is None:
+        if self.state is None:
             # Without a table of states the state lives as long as this request.
-            self._state = self._states.create(self.actor) if self._states else SessionState()
-        return self._state
+            self.state = self.states.create(self.actor) if self.states else SessionState()
+        return self.state
 
     def find_state(self, handle: str) -> SessionState | None:
         """See `model.Context.find_state`."""
         if self.session is not None:
             return self.session.state if handle == self.session.state.id else None
-        found = self._states.find(handle, self.actor) if self._states else None
+        found = self.states.find(handle, self.actor) if self.states else None
         if found is not None:
-            self._state = found
+            self.state = found
         return found
 
     @property
@@ -215,5 +186,5 @@ class McpRequest:
 
     async def close_stream(self, retry_ms: int | None = None) -> None:
         """End the response stream early; see `model.Context.close_stream`."""
-        if self._closer is not None:
-            await self._closer(retry_ms)
+        if self.closer is not None:
+            await self.closer(retry_ms)

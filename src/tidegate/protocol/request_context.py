@@ -79,9 +79,9 @@ def _open_stateless(
     if not isinstance(capabilities, dict):
         raise RpcError(INVALID_PARAMS, f"_meta must name {CAPABILITIES_KEY}", status=400)
     exchange = McpRequest(
-        link.actor,
-        REVISIONS[version],
-        link.outlet,
+        actor=link.actor,
+        wire=REVISIONS[version],
+        outlet=link.outlet,
         id=message.id or jsonrpc.NO_ID,
         client=_read_client(meta.get(CLIENT_KEY)),
         client_capabilities=cast(Mapping[str, Any], capabilities),
@@ -119,14 +119,15 @@ def _open_in_session(
             INVALID_REQUEST, "Send notifications/initialized before other requests", status=400
         )
     return McpRequest(
-        link.actor,
-        revision,
-        link.outlet,
+        actor=link.actor,
+        wire=revision,
+        outlet=link.outlet,
         id=message.id or jsonrpc.NO_ID,
         client=session.client,
         client_capabilities=session.capabilities,
         meta=params.meta or NOTHING,
         session=session,
+        state=session.state,
         cancellation=link.cancellation,
         closer=link.closer,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.headers import Headers
@@ -20,31 +22,19 @@ class Answer(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]] = ()
 
 
-class TransportContext:
+class TransportContext(msgspec.Struct, eq=False):
     """Who sent a frame, over what, and where messages back go.
 
     `headers` are given over HTTP only. `session` is the client's session, if it has one; the
     kernel sets it when the frame opens one.
     """
 
-    __slots__ = ("actor", "cancellation", "closer", "headers", "outlet", "session")
-
-    def __init__(
-        self,
-        actor: Actor,
-        outlet: MessageSender,
-        *,
-        session: Session | None = None,
-        headers: Headers | None = None,
-        cancellation: Cancellation | None = None,
-        closer: Callable[[int | None], Awaitable[None]] | None = None,
-    ) -> None:
-        self.actor = actor
-        self.outlet = outlet
-        self.session = session
-        self.headers = headers
-        self.cancellation = cancellation if cancellation is not None else Cancellation()
-        self.closer = closer
+    actor: Actor
+    outlet: MessageSender
+    session: Session | None = None
+    headers: Headers | None = None
+    cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
+    closer: Callable[[int | None], Awaitable[None]] | None = None
 
     @property
     def names_modern(self) -> bool:

@@ -112,17 +112,14 @@ class PageBuilder:
             self._ended = True
         elif self._full:
             self._cut("bytes", self._limits.max_bytes, self._bytes)
-        elif room <= 0 or (self._take(rows[:room]) and len(rows) > room):
+        elif room <= 0:
+            self._cut("rows", self._limits.max_rows, before)
+        elif not self._append(rows[:room]):
+            self._fill(rows[:room])
+        elif len(rows) > room:
             self._cut("rows", self._limits.max_rows, self._count)
         if self._ended:
             self.rest = rows[self._count - before :]
-
-    def _take(self, rows: Rows) -> bool:
-        """Take the rows if they fit; else what fits of them, and say False."""
-        if self._append(rows):
-            return True
-        self._fill(rows)
-        return False
 
     def _append(self, rows: Rows) -> bool:
         """Take all of the rows, or say False and take none."""

@@ -115,7 +115,9 @@ class Surface:
         if tool is None:
             self._on_rejected_call(context, name, "there is no such tool")
             return self._unknown_tool(name, context)
-        tool_context = self._tool_context(context, name, tool.scope)
+        tool_context = ToolContext(
+            self._gate, context, self.name, name, tool.scope, self._approval_form
+        )
         try:
             fitting = self._arguments(tool, tool_context, arguments)
             result = await tool.run(tool_context, fitting)

@@ -14,7 +14,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Reply, SourceEntry
-from tidegate.model.requests import Call, ListSources, OpenTemporary, Progress, Query, Request
+from tidegate.model.requests import Call, ListSources, OpenTemporary, Query, Request
 from tidegate.protocol.model import Ask, Context, Info
 from tidegate.protocol.session_state import SessionState
 
@@ -53,27 +53,15 @@ class ApprovalForm(msgspec.Struct, frozen=True):
     allows: Callable[[Mapping[str, Any]], bool]
 
 
-class ToolContext:
+class ToolContext(msgspec.Struct, eq=False):
     """One call of one tool (or one reading of a resource): what its code may know and do."""
 
-    __slots__ = ("_form", "_gate", "_progress", "_surface", "context", "scope", "tool")
-
-    def __init__(
-        self,
-        gate: Gate,
-        context: Context,
-        surface: str,
-        tool: str,
-        scope: Scope,
-        form: ApprovalForm | None = None,
-    ) -> None:
-        self._gate = gate
-        self.context = context
-        self._form = form
-        self._surface = surface
-        self.scope = scope
-        self._progress: Progress | None = self._report if context.wants_progress else None
-        self.tool = tool
+    gate: Gate
+    context: Context
+    surface: str
+    tool: str
+    scope: Scope
+    form: ApprovalForm | None = None
 
     @property
     def actor(self) -> Actor:
@@ -92,7 +80,7 @@ class ToolContext:
         state = self.context.new_state()
         if not state.watched:
             state.watched = True
-            state.on_close(partial(self._gate.end_session, state.id))
+            state.on_close(partial(self.gate.end_session, state.id))
         return state
 
     def find_state(self, handle: str) -> SessionState | None:
@@ -122,13 +110,13 @@ class ToolContext:
             self.new_state()  # so that the source ends with the session
         call = self._call(request, source, confirmed, reads_only, quiet)
         try:
-            reply = await self._gate.handle(call)
+            reply = await self.gate.handle(call)
         except TidegateError as error:
             if error.code is not Code.APPROVAL_NEEDED:
                 raise
             from tidegate.surfaces.elicitation import ask
 
-            reply = await ask(self._gate, self.context, call, error, self._form)
+            reply = await ask(self.gate, self.context, call, error, self.form)
         payload = reply.payload
         if not isinstance(payload, expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
@@ -181,7 +169,7 @@ class ToolContext:
 
     async def sources(self) -> tuple[SourceEntry, ...]:
         """The sources that the actor may see, with where their connections stand."""
-        payload = (await self._gate.handle(self._call(ListSources(), None))).payload
+        payload = (await self.gate.handle(self._call(ListSources(), None))).payload
         if not isinstance(payload, tuple):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return cast("tuple[SourceEntry, ...]", payload)
@@ -196,18 +184,19 @@ class ToolContext:
     ) -> Call:
         context = self.context
         client = context.client
+        reports = context.wants_progress and isinstance(request, Query) and not quiet
         # Who confirms means to change something, whatever else the tool is for.
         changes = confirmed and self.scope is Scope.READ_ONLY
         return Call(
             actor=context.actor,
-            surface=self._surface,
+            surface=self.surface,
             tool=self.tool,
             request=request,
             source=source,
             scope=Scope.READ_WRITE if changes else self.scope,
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
-            progress=self._progress if isinstance(request, Query) and not quiet else None,
+            progress=self._report if reports else None,
             confirmed=confirmed,
             reads_only=reads_only,
             can_ask=_can_ask(context),

@@ -7,32 +7,27 @@ from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 
 
-class ActiveRequest(Cancellation):
+class ActiveRequest(Cancellation, eq=False, kw_only=True):
     """The cancellation of one request. After `watch` it is cancelled when its client disconnects.
 
-    It is in the `active` set until `end`, so that others can cancel it. A `detached` request
-    outlives its connection: the client may come back. An `endless` one is a stream that ends only
-    when the client or the server ends it.
+    Who makes it adds it to the `active` set, so that others can cancel it; `end` removes it. A
+    `detached` request outlives its connection: the client may come back. An `endless` one is a
+    stream that ends only when the client or the server ends it.
     """
 
-    __slots__ = ("_active", "_request", "actor", "detached", "endless")
-
-    def __init__(self, request: Request, actor: Actor, active: set[ActiveRequest]) -> None:
-        super().__init__()
-        self._request = request
-        self._active = active
-        self.actor = actor
-        self.detached = False
-        self.endless = False
-        active.add(self)
+    request: Request
+    actor: Actor
+    active: set[ActiveRequest]
+    detached: bool = False
+    endless: bool = False
 
     def watch(self) -> None:
-        self._request.when_gone(self._left)
+        self.request.when_gone(self._left)
 
     def _left(self) -> None:
         if not self.detached:
             self.cancel("the client disconnected")
 
     def end(self) -> None:
-        self._active.discard(self)
-        self._request.when_gone(None)
+        self.active.discard(self)
+        self.request.when_gone(None)

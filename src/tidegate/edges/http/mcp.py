@@ -37,7 +37,7 @@ _PREFLIGHT = block_of(PREFLIGHT)
 class Plan:
     """What the head of a request says by itself: the same for each request with that head."""
 
-    __slots__ = ("bearer", "block", "endpoint", "kernel", "modern", "takes_events")
+    __slots__ = ("bearer", "block", "endpoint", "kernel", "modern", "steps_up", "takes_events")
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes) -> None:
         """`block` are the headers of every response to such a request."""
@@ -47,6 +47,7 @@ class Plan:
         self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
         self.modern = headers.get(b"mcp-protocol-version") in _MODERN
         self.block = block
+        self.steps_up = bool(endpoint.dialect.challenge.scopes)
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
 
@@ -91,7 +92,8 @@ class McpHandler:
         if plan.takes_events is None:
             plan.takes_events = plan.endpoint.dialect.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
-        call = ActiveRequest(request, actor, self._active)
+        call = ActiveRequest(request=request, actor=actor, active=self._active)
+        self._active.add(call)
         try:
             frame = request.body
             if frame is None or len(frame) > self._body_limit:
@@ -106,7 +108,7 @@ class McpHandler:
         actor, kernel, headers, session = call.actor, plan.kernel, request.head.headers, None
         if not plan.modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
-        events = EventStream(request, plan.block, allowed=takes_events, started=call.watch)
+        events = EventStream(request, plan.block, open=takes_events, on_start=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
         link = TransportContext(
@@ -122,7 +124,7 @@ class McpHandler:
             finish(events, answer, session)
             return
         block = plan.block
-        if answer is not None:
+        if answer is not None and plan.steps_up:
             answer = plan.endpoint.dialect.finish(answer, actor)
         if session is None and link.session is not None:
             block += block_of([(b"mcp-session-id", link.session.id.encode())])
@@ -137,7 +139,8 @@ class McpHandler:
             raise HttpRefusal(406, "Accept must include text/event-stream")
         session = self._session(plan.kernel, actor, headers)
         events = EventStream(request, plan.block)
-        call = ActiveRequest(request, actor, self._active)
+        call = ActiveRequest(request=request, actor=actor, active=self._active)
+        self._active.add(call)
         try:
             last_seen = headers.get(b"last-event-id")
             if last_seen is not None:

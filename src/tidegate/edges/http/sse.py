@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from tidegate.edges.http1.request import Request
 from tidegate.edges.http1.response import block_of
 from tidegate.protocol.session import Stream
@@ -27,45 +29,24 @@ _HEAD = block_of(
 )
 
 
-class EventStream:
+class EventStream(msgspec.Struct, eq=False):
     """An outlet that becomes an event stream with its first message.
 
-    `block` are further headers. `stream` keeps events for a client that comes back; None where
-    the revision cannot resume.
+    `block` are further headers. `open`: the client takes an event stream; `started` and `closed`:
+    it has begun, and ended; `on_start` is called when it begins. `stream` keeps events for a client
+    that comes back; None where the revision cannot resume.
     """
 
-    __slots__ = (
-        "_block",
-        "_ended",
-        "_quiet",
-        "_request",
-        "_started_hook",
-        "_timer",
-        "closed",
-        "open",
-        "started",
-        "stream",
-    )
-
-    def __init__(
-        self,
-        request: Request,
-        block: bytes,
-        stream: Stream | None = None,
-        *,
-        allowed: bool = True,
-        started: Callable[[], None] | None = None,
-    ) -> None:
-        self._request = request
-        self._block = block
-        self._started_hook = started
-        self._ended: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._quiet = True
-        self.open = allowed
-        self.stream = stream
-        self.started = False
-        self.closed = False
+    request: Request
+    block: bytes
+    stream: Stream | None = None
+    open: bool = True
+    on_start: Callable[[], None] | None = None
+    started: bool = False
+    closed: bool = False
+    _quiet: bool = True
+    _ended: asyncio.Future[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def send(self, message: bytes) -> None:
         """Send one message; dropped if the client takes no event stream."""
@@ -89,20 +70,20 @@ class EventStream:
         if self.closed:
             return
         self._quiet = False
-        if self._request.backlog > MOST_BACKLOG:
-            self._request.abort()
+        if self.request.backlog > MOST_BACKLOG:
+            self.request.abort()
         else:
-            self._request.push(event)
+            self.request.push(event)
 
     def start(self) -> None:
         """Begin the response; with a priming event if the stream can be resumed."""
         if self.started or self.closed:
             return
         self.started = True
-        self._request.start(_HEAD + self._block)
+        self.request.start(_HEAD + self.block)
         self._keep_alive()
-        if self._started_hook is not None:
-            self._started_hook()
+        if self.on_start is not None:
+            self.on_start()
         if self.stream is not None:
             self.put(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
 
@@ -111,7 +92,7 @@ class EventStream:
         if not self.started or self.closed:
             return
         self.closed = True
-        self._request.finish()
+        self.request.finish()
         if self._timer is not None:
             self._timer.cancel()
         if self._ended is not None and not self._ended.done():
@@ -126,7 +107,7 @@ class EventStream:
     def _keep_alive(self) -> None:
         """Send a keep-alive so that proxies do not drop the idle connection."""
         if self._quiet and self._timer is not None:
-            self._request.push(b": keep-alive\n\n")
+            self.request.push(b": keep-alive\n\n")
         self._quiet = True
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(KEEP_ALIVE_S, self._keep_alive)

@@ -32,7 +32,7 @@ class Challenge:
     ) -> None:
         self._realm = realm
         self._metadata_url = metadata_url
-        self._scopes = {name: Scope(scope) for name, scope in (scopes or {}).items()}
+        self.scopes = {name: Scope(scope) for name, scope in (scopes or {}).items()}
 
     def to(self, error: TidegateError) -> bytes | None:
         """The header's value for an error of authentication; None if it has none."""
@@ -43,7 +43,7 @@ class Challenge:
         if error.fate.http == 401:
             # The request had no token: the challenge names no error (RFC 6750, section 3.1).
             return self._value(None, None, self._least())
-        if error.code is Code.POLICY_SCOPE and self._scopes:
+        if error.code is Code.POLICY_SCOPE and self.scopes:
             return self._value("insufficient_scope", None, self._least())
         return None
 
@@ -52,24 +52,24 @@ class Challenge:
         authorization server has a scope that allows more."""
         if not actor.id.startswith(OAUTH) or b"policy.scope" not in frame:
             return None
-        further = [name for name, scope in self._scopes.items() if not actor.scope.covers(scope)]
+        further = [name for name, scope in self.scopes.items() if not actor.scope.covers(scope)]
         if not further or not _refuses_scope(frame):
             return None
-        held = [name for name in self._scopes if name not in further]
+        held = [name for name in self.scopes if name not in further]
         # The least step: those of the lowest scope above what the actor has.
         step = next(
             scope for scope in (Scope.READ_WRITE, Scope.FULL_ACCESS) if scope in self._ours(further)
         )
-        wanted = [name for name in further if self._scopes[name] is step]
+        wanted = [name for name in further if self.scopes[name] is step]
         return self._value("insufficient_scope", None, [*held, *wanted])
 
     def _ours(self, names: Iterable[str]) -> set[Scope]:
-        return {self._scopes[name] for name in names}
+        return {self.scopes[name] for name in names}
 
     def _least(self) -> list[str]:
         """The scopes that let a caller in at all: those of the lowest scope that is mapped."""
         for scope in Scope:
-            names = [name for name, ours in self._scopes.items() if ours is scope]
+            names = [name for name, ours in self.scopes.items() if ours is scope]
             if names:
                 return names
         return []

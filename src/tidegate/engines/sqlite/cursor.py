@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+import msgspec
+
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
 from tidegate.engines.sqlite.threads import Pool, ThreadStatement, Worker
@@ -20,30 +22,27 @@ READ_AHEAD = 2_048
 """Rows that later hops of a read bring at least, unless they are large."""
 
 
-class ReadyCursor:
+class ReadyCursor(msgspec.Struct, eq=False):
     """A result that is all there."""
 
-    __slots__ = ("_next", "_rows", "affected", "columns")
-
-    def __init__(self, columns: tuple[Column, ...], rows: Rows) -> None:
-        self.columns = columns
-        self.affected = 0
-        self._rows = rows
-        self._next = 0
+    columns: tuple[Column, ...]
+    rows: Rows
+    affected: int = 0
+    _next: int = 0
 
     async def fetch(self, max_rows: int) -> list[Row]:
         first = self._next
         self._next = first + max_rows
-        return list(self._rows[first : self._next])
+        return list(self.rows[first : self._next])
 
     async def fetch_into(self, sink: RowCollector) -> None:
-        rows = self._rows
+        rows = self.rows
         while wanted := sink.remaining:
             first, self._next = self._next, self._next + wanted
             sink.write(rows[first : self._next] if first or len(rows) > wanted else rows)
 
     async def close(self) -> None:
-        self._next = len(self._rows)
+        self._next = len(self.rows)
 
 
 class StreamCursor:

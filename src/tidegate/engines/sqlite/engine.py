@@ -15,9 +15,8 @@ import apsw
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unfit
-from tidegate.engines.common.errors import closed
+from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import (
-    check_cancelled,
     describe_of,
     dry_run_query_of,
     query_of,
@@ -115,16 +114,18 @@ class SqliteEngine:
             return None
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        refuse_identity(permit)
+        if permit.identity is not None:
+            refuse_identity(permit)
         request = query_of(permit)
         self._check_open()
-        check_cancelled(cancellation)
+        if cancellation.reason is not None:
+            raise stopped(cancellation.reason)
         statement = request.statement
         plan = self._plans.get(statement.text) or await self._plan(statement.text)
         explain = isinstance(request, Explain)
         _check_permit(permit, plan, explain)
         statement = _check_parameters(plan, statement, explain)
-        if plan.inline and not explain and self._inline.ready:
+        if plan.inline and not explain and self._inline.session is not None:
             done = self._inline.attempt(plan, statement)
             if done is not None:
                 columns, rows, seconds = done
@@ -272,11 +273,12 @@ class SqliteEngine:
         if self._closed:
             raise closed()
         now = perf_counter()
-        if now < self._checked_until and self._inline.present:
+        inline = self._inline
+        if now < self._checked_until and (inline.session is not None or inline.renewing):
             return
         identity = identity_of(self._file)
         self._checked_until = now + CHECKED_S
-        if identity == self._identity and self._inline.present:
+        if identity == self._identity and (inline.session is not None or inline.renewing):
             return
         self._plans.clear()
         self._readers.renew()

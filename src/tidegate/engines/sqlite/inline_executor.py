@@ -29,30 +29,21 @@ RENEW_S = 10.0
 
 
 class InlineExecutor:
-    """The connection, or none while it is opened anew. Used on the event loop only."""
+    """The connection of the lane, used on the event loop only. `session` is None while it is opened
+    anew (`renewing`), and when it could not be opened."""
 
     def __init__(self, file: FileUrl, session: Session, plans: StatementCache) -> None:
         self._file = file
-        self._session: Session | None = session
+        self.session: Session | None = session
         self._plans = plans
-        self._renewing = False
+        self.renewing = False
         self._closed = False
-
-    @property
-    def ready(self) -> bool:
-        """Whether something can be tried now."""
-        return self._session is not None
-
-    @property
-    def present(self) -> bool:
-        """Whether there is a connection, or soon will be."""
-        return self._session is not None or self._renewing
 
     def attempt(
         self, plan: CachedStatement, statement: Statement
     ) -> tuple[tuple[Column, ...], Rows, float] | None:
         """Run a read to its end: (columns, rows, seconds); None if it did not end well."""
-        session = self._session
+        session = self.session
         if session is None:
             return None
         done = session.attempt(plan, statement)
@@ -83,11 +74,11 @@ class InlineExecutor:
 
     def schema_version(self, identity: str) -> str | None:
         """The catalog's stamp; None where a worker can wait for it."""
-        if self._session is None:
+        if self.session is None:
             return None
-        self._session.allow_inline()
+        self.session.allow_inline()
         try:
-            return catalog.schema_version(self._session, identity)
+            return catalog.schema_version(self.session, identity)
         except apsw.Error:
             return None  # locked or busy
 
@@ -96,10 +87,10 @@ class InlineExecutor:
 
         To load a large schema takes longer than the lane's budget: there it would never succeed.
         """
-        session = self._session
+        session = self.session
         if session is None or session.is_current():
             return
-        self._session, self._renewing = None, True
+        self.session, self.renewing = None, True
         session.close()
         try:
             worker = await readers.take(RENEW_S)
@@ -108,34 +99,34 @@ class InlineExecutor:
             finally:
                 readers.give(worker)
         finally:
-            self._renewing = False
-        if self._closed or self._session is not None:
+            self.renewing = False
+        if self._closed or self.session is not None:
             fresh.close()
         else:
             self._plans.clear()
-            self._session = fresh
+            self.session = fresh
 
     def reopen(self) -> None:
         """Open it anew, on another file at the same path. Raises: TidegateError
         SOURCE_UNREACHABLE."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
-        self._session = Session(self._file, inline=True, in_thread=False)
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+        self.session = Session(self._file, inline=True, in_thread=False)
 
     def close(self) -> None:
         """Close it for good."""
         self._closed = True
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        if self.session is not None:
+            self.session.close()
+            self.session = None
 
     def _study_now(self, text: str) -> CachedStatement | None:
-        if self._session is None:
+        if self.session is None:
             return None
-        self._session.allow_inline()
+        self.session.allow_inline()
         try:
-            return prepare(self._session, text)
+            return prepare(self.session, text)
         except (apsw.Error, ValueError, TypeError, OverflowError):
             return None
 

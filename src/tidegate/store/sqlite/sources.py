@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import apsw
@@ -37,12 +38,10 @@ class SqliteSourceStore:
 
     def __init__(self, rights: RightsConnection) -> None:
         self._rights = rights
+        self.generation = partial(rights.generation, "sources")
         self._known_at: int | None = None
         self._all: tuple[Source, ...] | None = None
         self._by_name: dict[str, Source] = {}
-
-    def generation(self) -> int:
-        return self._rights.generation("sources")
 
     def list(self) -> tuple[Source, ...]:
         known = self._known()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import apsw
@@ -30,9 +31,7 @@ class SqliteTokenStore:
     def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
         self._rights = rights
         self._usage = usage
-
-    def generation(self) -> int:
-        return self._rights.generation("tokens")
+        self.generation = partial(rights.generation, "tokens")
 
     def list(self) -> tuple[TokenEntry, ...]:
         with self._rights.reading() as connection:

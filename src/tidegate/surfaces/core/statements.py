@@ -57,12 +57,14 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
     Where nothing can be written, `query` says so in its hints.
     """
 
-    def limits(asked: int | None) -> Limits:
-        rows = min(asked or DEFAULT_ROWS, settings.max_rows)
-        return Limits(rows, settings.max_bytes, settings.timeout_s)
+    def limits(asked: int) -> Limits:
+        return Limits(min(asked, settings.max_rows), settings.max_bytes, settings.timeout_s)
+
+    unless_asked = limits(DEFAULT_ROWS)
 
     async def query(context: ToolContext, args: Run) -> ToolResult:
-        request = Query(Statement(args.sql), limits=limits(args.max_rows), keep_rest=True)
+        bounds = unless_asked if args.max_rows is None else limits(args.max_rows)
+        request = Query(Statement(args.sql), limits=bounds, keep_rest=True)
         confirmed = args.confirm is not None
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
@@ -82,7 +84,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     async def more(context: ToolContext, args: Rest) -> ToolResult:
         source, _, handle = args.handle.rpartition("/")
-        request = FetchMore(handle, limits(args.max_rows).max_rows)
+        request = FetchMore(handle, limits(args.max_rows or DEFAULT_ROWS).max_rows)
         return _answer(await context.handle(request, source or None, Page), source or None)
 
     return (
