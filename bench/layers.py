@@ -32,6 +32,7 @@ from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.endpoint import Dialect, Endpoint
 from tidegate.edges.http1.server import Server
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.decision import classify
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.requests import Call, Query
@@ -75,7 +76,7 @@ async def _no_outcome(ctx: CallContext, payload: object) -> None:
     pass
 
 
-def _no_history(ctx: CallContext, payload: object) -> None:
+def _no_history(ctx: CallContext, rows: int, elapsed_ms: float) -> None:
     pass
 
 
@@ -83,20 +84,22 @@ async def _no_opinion(ctx: CallContext) -> None:
     pass
 
 
+def _judged_alone(ctx: CallContext) -> None:
+    classify(ctx)
+    ctx.verdict = _ALLOW
+
+
 def _not_judged(ctx: CallContext) -> None:
     ctx.judgement = _READ
-
-
-def _not_decided(ctx: CallContext) -> None:
     ctx.verdict = _ALLOW
 
 
 _UNRECORDED = {"record_intent": _no_intent, "record_outcome": _no_outcome}
 _FORGOTTEN = {"add_to_history": _no_history}
 LEFT_OUT: dict[str, dict[str, Any]] = {
-    "judge": {"classify": _not_judged},
+    "judge": {"decide": _not_judged},
     "database's opinion": {"inspect": _no_opinion},
-    "policy": {"decide": _not_decided},
+    "policy": {"decide": _judged_alone},
     "audit": _UNRECORDED,
     "history": _FORGOTTEN,
 }

@@ -52,10 +52,10 @@ class CallContext:
 
     `sources` and `source` (find): what the call is about. `connection` is not set for a call
     about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `language`,
-    `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request` says where it
-    runs. `rewritten` (mask) is what runs. `approval` (approve) names the
-    approval in the records. `intent_recorded` (record_intent). `kind` is the word for the request
-    in the records.
+    `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
+    says where it runs. `rewritten` (mask) is what runs. `approval` (approve) names the approval in
+    the records. `intent_recorded` (record_intent). `kind` is the word for the request in the
+    records.
     """
 
     __slots__ = (
