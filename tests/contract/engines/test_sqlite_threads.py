@@ -7,11 +7,13 @@ import pytest
 
 from support.engine_cases import CASES
 from support.eventually import HANG_S, PATIENCE_S
+from tidegate.engines.common import pool as pools
+from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.running_statement import start
 from tidegate.engines.common.url import FileUrl
-from tidegate.engines.sqlite import threads as errands
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
 from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
-from tidegate.engines.sqlite.threads import Pool, ThreadStatement
+from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 
@@ -30,36 +32,55 @@ def stuck():
     gate.set()
 
 
+def one_thread(file):
+    async def open_thread():
+        return WorkerThread(lambda: Session(file), "test")
+
+    return Pool(open_thread, 1)
+
+
+async def under_way(pool, timeout_s, cancellation=NEVER):
+    running = await start(pool, timeout_s, cancellation, set())
+    running.connection().progress_handler = ProgressHandler(timeout_s)
+    return running
+
+
+async def run_on(running, work):
+    async with running as worker:
+        return await worker.do(work)
+
+
 async def test_a_stuck_thread_is_written_off_and_its_caller_answered(file, stuck, monkeypatch):
-    monkeypatch.setattr(errands, "GRACE_S", 0.02)
-    pool = Pool(lambda: Session(file), 1, "test")
-    worker = await pool.take(1)
-    running = ThreadStatement(pool, worker, ProgressHandler(0.02), NEVER, set())
+    monkeypatch.setattr(WorkerThread, "grace_s", 0.02)
+    pool = one_thread(file)
+    running = await under_way(pool, 0.02)
+    worker = running.held
     with pytest.raises(TidegateError) as caught:
-        await running.do(stuck)
+        await run_on(running, stuck)
     assert caught.value.code is Code.LIMIT_TIME
     other = await pool.take(1)
     assert other is not worker
-    assert await other.submit(lambda session: session.connection.total_changes()) == 0
+    assert await other.do(lambda session: session.connection.total_changes()) == 0
     pool.give(other)
-    monkeypatch.setattr("tidegate.engines.sqlite.threads.JOIN_S", 0.02)
+    monkeypatch.setattr(pools, "CLOSE_S", 0.02)
     await pool.close()
 
 
 async def test_cancelling_a_stuck_thread_answers_its_caller(file, stuck, monkeypatch):
-    monkeypatch.setattr(errands, "GRACE_S", 0.02)
+    monkeypatch.setattr(WorkerThread, "grace_s", 0.02)
+    monkeypatch.setattr(pools, "CLOSE_S", 0.02)
     cancellation = Cancellation()
-    pool = Pool(lambda: Session(file), 1, "test")
-    running = ThreadStatement(pool, await pool.take(1), ProgressHandler(60), cancellation, set())
+    pool = one_thread(file)
+    running = await under_way(pool, 60, cancellation)
     asyncio.get_running_loop().call_soon(cancellation.cancel)
     with pytest.raises(TidegateError) as caught:
-        await running.do(stuck)
+        await run_on(running, stuck)
     assert caught.value.code is Code.CALL_CANCELLED
     await pool.close()
 
 
 async def test_waiters_are_served_in_order_and_the_gone_are_passed_over(file):
-    pool = Pool(lambda: Session(file), 1, "test")
+    pool = one_thread(file)
     worker = await pool.take(1)
     waiting = [asyncio.ensure_future(pool.take(PATIENCE_S)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -74,12 +95,55 @@ async def test_waiters_are_served_in_order_and_the_gone_are_passed_over(file):
     await pool.close()
 
 
+async def test_a_place_that_becomes_free_goes_to_who_has_waited_longest(file):
+    pool = one_thread(file)
+    worker = await pool.take(1)
+    first, second = [asyncio.ensure_future(pool.take(PATIENCE_S)) for _ in range(2)]
+    await asyncio.sleep(0)
+    pool.drop(worker)
+    with pytest.raises(TidegateError) as caught:  # it came later, and finds no place
+        await pool.take(0.0)
+    assert caught.value.code is Code.SOURCE_BUSY
+    other = await first
+    assert other is not worker
+    assert not second.done()
+    pool.give(other)
+    assert await second is other
+    pool.give(other)
+    await pool.close()
+
+
+async def test_those_who_wait_are_told_when_the_pool_is_closed(file):
+    pool = one_thread(file)
+    await pool.take(1)
+    waiting = [asyncio.ensure_future(pool.take(PATIENCE_S)) for _ in range(2)]
+    await asyncio.sleep(0)
+    await pool.close()
+    for each in waiting:
+        with pytest.raises(TidegateError) as caught:
+            await each
+        assert caught.value.code is Code.SOURCE_NOT_CONNECTED
+    assert not pool.connections
+
+
+async def test_a_statement_that_nobody_reads_gives_its_thread_back_in_time(file):
+    pool = one_thread(file)
+    running = await under_way(pool, 0.02)
+    worker = await pool.take(PATIENCE_S)
+    assert running.held is None
+    with pytest.raises(TidegateError) as caught:
+        await run_on(running, lambda session: session.connection.total_changes())
+    assert caught.value.code is Code.LIMIT_TIME
+    pool.give(worker)
+    await pool.close()
+
+
 async def test_a_worker_that_cannot_open_its_file_says_so_each_time(tmp_path):
-    pool = Pool(lambda: Session(FileUrl(str(tmp_path / "nowhere.db"))), 1, "test")
+    pool = one_thread(FileUrl(str(tmp_path / "nowhere.db")))
     worker = await pool.take(1)
     for _ in range(2):
         with pytest.raises(TidegateError) as caught:
-            await worker.submit(lambda session: session)
+            await worker.do(lambda session: session)
         assert caught.value.code is Code.SOURCE_UNREACHABLE
     await pool.close()
 

@@ -29,7 +29,7 @@ async def code_of(awaitable):
 
 
 def pids(engine):
-    return {worker.pid for worker in engine._pool.workers}
+    return {worker.pid for worker in engine._pool.connections}
 
 
 def lives(pid):
@@ -44,7 +44,7 @@ def lives(pid):
 async def busy(engine):
     """Wait until a worker has a statement."""
     await until(
-        lambda: engine._running and any(worker.busy for worker in engine._pool.workers),
+        lambda: engine._running and any(worker.busy for worker in engine._pool.connections),
         "a worker at work",
     )
 
@@ -118,9 +118,18 @@ async def test_a_killed_process_is_told_and_replaced(shop):
 async def test_an_idle_process_that_died_is_replaced_unnoticed(shop):
     async with shop.opened() as engine:
         (killed,) = pids(engine)
-        worker = next(iter(engine._pool.workers))
+        worker = next(iter(engine._pool.connections))
         os.kill(killed, signal.SIGKILL)
         await until(lambda: not worker.alive, "the end of the worker")
+        assert await shop.ask(engine, COUNT) == [(10,)]
+        assert killed not in pids(engine)
+
+
+async def test_an_idle_process_that_has_just_died_is_replaced_before_the_event_loop_knows(shop):
+    async with shop.opened() as engine:
+        (killed,) = pids(engine)
+        os.kill(killed, signal.SIGKILL)
+        os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT)
         assert await shop.ask(engine, COUNT) == [(10,)]
         assert killed not in pids(engine)
 
@@ -158,7 +167,8 @@ async def test_when_all_processes_are_busy_the_caller_is_told(shop):
             for _ in range(2)
         ]
         await until(
-            lambda: sum(worker.busy for worker in engine._pool.workers) == 2, "both workers at work"
+            lambda: sum(worker.busy for worker in engine._pool.connections) == 2,
+            "both workers at work",
         )
         limits = Limits(timeout_s=0.05)
         assert await code_of(shop.ask(engine, COUNT, limits=limits)) is Code.SOURCE_BUSY
@@ -188,9 +198,9 @@ async def main():
     case = CASES["duckdb"].prepare(Path(sys.argv[2]))
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, sys.argv[3]))
-        while not any(worker.busy for worker in engine._pool.workers):
+        while not any(worker.busy for worker in engine._pool.connections):
             await asyncio.sleep(0)
-        print(*[worker.pid for worker in engine._pool.workers], flush=True)
+        print(*[worker.pid for worker in engine._pool.connections], flush=True)
         os._exit(1)
 
 asyncio.run(main())

@@ -227,7 +227,7 @@ async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
     by_tcp, server, monkeypatch
 ):
     """Behind a change a connection is reset; if nobody answers, another takes its place."""
-    monkeypatch.setattr("tidegate.engines.common.pool.FREED_S", 0.05)
+    monkeypatch.setattr("tidegate.engines.common.pool.RESET_S", 0.05)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port, "?pool=1")
         async with case.opened() as engine:
@@ -252,7 +252,7 @@ CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON kept
 async def test_a_change_whose_line_breaks_during_the_commit_has_an_unknown_outcome(
     by_tcp, server, database, fault, monkeypatch
 ):
-    monkeypatch.setattr("tidegate.engines.common.running_statement.GRACE_S", 0.2)
+    monkeypatch.setattr("tidegate.engines.postgres.connection.Session.grace_s", 0.2)
     server.ask(SLOW_COMMIT, database)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)

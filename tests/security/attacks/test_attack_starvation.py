@@ -12,10 +12,11 @@ import pytest
 
 from support.attack_target import RUNAWAY, Target, make_shop, target
 from support.eventually import HANG_S, PATIENCE_S
+from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.connection import Session
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.engines.sqlite.threads import NICENESS, Pool
+from tidegate.engines.sqlite.worker_thread import NICENESS, WorkerThread
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -117,12 +118,17 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
     shop = make_shop(tmp_path / "shop.db")
     gate = threading.Event()
 
+    async def open_thread() -> WorkerThread:
+        return WorkerThread(lambda: Session(FileUrl(str(shop))), "stuck")
+
     async def play() -> None:
-        pool = Pool(lambda: Session(FileUrl(str(shop))), 2, "stuck")
+        pool = Pool(open_thread, 2)
+        stuck: list[asyncio.Task[bool]] = []
         for _ in range(4):
             worker = await pool.take(PATIENCE_S)
-            worker.submit(lambda _: gate.wait(HANG_S))
-            pool.abandon(worker)
+            stuck.append(asyncio.create_task(worker.do(lambda _: gate.wait(HANG_S))))
+            await asyncio.sleep(0)
+            pool.drop(worker)
         with pytest.raises(TidegateError) as caught:
             await pool.take(0.01)
         assert caught.value.code is Code.SOURCE_BUSY
@@ -131,6 +137,8 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
         gate.set()
         pool.give(await waiting)
         await pool.close()
+        told = await asyncio.gather(*stuck, return_exceptions=True)
+        assert all(isinstance(each, TidegateError) for each in told)
 
     asyncio.run(play())
 

@@ -115,7 +115,7 @@ class MemoryEngine:
             columns = tuple([Column(name, name) for name, _ in VALUES])
             rows = _several([tuple([value for _, value in VALUES])])
         elif word == "ECHO":
-            columns = tuple([Column(f"p{place}") for place in range(1, len(params) + 1)])
+            columns = tuple([Column(f"p{place}", "") for place in range(1, len(params) + 1)])
             rows = _several([params])
         elif word == "SLEEP":
             columns, rows = columns[:1], _late(_number(argument))

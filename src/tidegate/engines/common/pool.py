@@ -1,6 +1,8 @@
-"""Decides who gets which connection to a server: a few, opened when needed, replaced when dead.
+"""A bounded pool of connections to one database, the same for every engine.
 
-`Session` and `Line` say what an engine's connection must offer for that, and for `errand.py`.
+A connection is what runs one statement at a time for one caller: a session at a server, a thread
+with a handle of its own, a worker process. `Connection` says what it must offer to be pooled here
+and to carry a statement (`running_statement.py`). An engine says how one is opened.
 """
 
 from __future__ import annotations
@@ -8,213 +10,247 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tidegate.engines.common.errors import closed
 from tidegate.errors import Code, TidegateError
 
 IDLE_S = 300.0
-"""How long a connection that nobody needs is kept."""
+"""How long a connection that nobody needs is kept. The last one stays."""
+
+RESET_S = 15.0
+"""How long a connection may take to become ready for the next caller. Then it is dropped."""
+
+CLOSE_S = 5.0
+"""How long `Pool.close` waits for what it closes, such as a thread inside one long operation."""
 
 
-FREED_S = 15.0
-"""How long making a connection free may take. Then it is given up."""
+class Connection(Protocol):
+    """One connection, for one caller at a time. Used on the event loop only."""
 
-
-class Line(Protocol):
-    """What carries a session's bytes."""
+    late_s: ClassVar[float]
+    """How much later than its time limit a statement is interrupted from here: more than 0 where
+    the database enforces the limit itself."""
+    grace_s: ClassVar[float]
+    """How long a statement may take to end after an interrupt. Then the connection is closed."""
 
     @property
-    def open(self) -> bool:
-        """Whether nobody has hung up, as far as is known."""
+    def alive(self) -> bool:
+        """Whether it can be used, as far as is known."""
         ...
 
     @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for the server."""
-        ...
-
-    @property
-    def unanswered(self) -> int:
-        """What was sent and whose end has not been read."""
+    def busy(self) -> bool:
+        """Whether something was asked whose end has not been read."""
         ...
 
     @property
     def gone(self) -> bool:
-        """Whether the socket is closed."""
+        """Whether nothing is left of it: the socket is closed, the thread or process has ended."""
         ...
 
     def check(self) -> bool:
-        """Whether the line still stands, as far as can be seen without asking the server."""
+        """Whether it can be used, after a look at it that asks nobody and never waits."""
         ...
-
-    def close(self) -> None:
-        """Hang up; whoever waits is told. Safe to call twice."""
-        ...
-
-    async def closed(self) -> None:
-        """Wait until the socket is closed."""
-        ...
-
-
-class Session(Protocol):
-    """One connection with our settings, for one caller at a time.
-
-    `dirty`: a statement may have changed more than data; `shaken`: a request to end a statement was
-    sent, and may still be on its way.
-    """
-
-    needs_reset: bool
-    interrupted: bool
-
-    @property
-    def line(self) -> Line: ...
 
     def settle_now(self) -> bool:
-        """Read what is left to read, if it has come; whether the session is free for use."""
+        """Read what is left of the last statement, if it has come. Returns whether the connection
+        is ready for the next caller."""
         ...
 
     async def settle(self) -> None:
-        """Read what is left to read, and leave no transaction open. Raises: TidegateError."""
+        """Wait for the end of what was asked, and leave no statement or transaction open.
+
+        Raises: TidegateError if the connection is lost.
+        """
         ...
 
     async def reset(self) -> None:
-        """Forget whatever statements have set or made. Raises: TidegateError."""
+        """Make it ready for the next caller: forget what statements have set or made.
+
+        Raises: TidegateError.
+        """
         ...
 
-    async def interrupt(self) -> None:
-        """Ask the server, on a connection of its own, to end what runs. Never raises
+    async def interrupt(self, cause: str) -> None:
+        """Have the database end what runs; does nothing if nothing runs. Never raises
         TidegateError."""
         ...
 
+    def close(self) -> None:
+        """Close it at once; whoever waits for an answer gets an error. Safe to call twice."""
+        ...
 
-SessionT = TypeVar("SessionT", bound=Session)
+    async def closed(self) -> None:
+        """Wait until it is `gone`."""
+        ...
 
 
-class Pool(Generic[SessionT]):
-    """Up to `size` sessions; who finds none free waits in line. Used on the event loop only."""
+ConnectionT = TypeVar("ConnectionT", bound=Connection)
+
+
+class Pool(Generic[ConnectionT]):
+    """Up to `size` connections. Callers that find none free are served in the order they came.
+
+    A connection that was dropped and has not ended yet (a thread inside one long operation) does
+    not count; but there are never more than twice `size`, those included.
+    """
 
     def __init__(
         self,
-        open_session: Callable[[], Awaitable[SessionT]],
+        open_connection: Callable[[], Awaitable[ConnectionT]],
         size: int,
-        first: SessionT | None = None,
+        first: ConnectionT | None = None,
+        *,
+        open_s: float = 0.0,
     ) -> None:
-        self._open = open_session
+        """`first` is open already. Opening one may take the caller's time limit, or `open_s` if
+        that is longer."""
+        self._open = open_connection
         self._size = size
-        self._idle: list[tuple[SessionT, float]] = []
-        self._count = 0
-        self._waiting: deque[asyncio.Future[SessionT | None]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._gone: set[Line] = set()
+        self._open_s = open_s
+        self._all: set[ConnectionT] = set()
+        self._idle: list[tuple[ConnectionT, float]] = []
+        self._outdated: set[ConnectionT] = set()
+        self._reserved = 0
+        """Places of connections that are being opened, or will be by a caller just woken."""
+        self._waiting: deque[asyncio.Future[ConnectionT | None]] = deque()
+        self._resets: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
         if first is not None:
-            self._count = 1
+            self._all.add(first)
             self._pass_on(first)
 
-    async def take(self, timeout_s: float) -> SessionT:
-        """A live session for the caller alone, with nothing left on it from before.
+    @property
+    def connections(self) -> frozenset[ConnectionT]:
+        """Those that are open, idle or not."""
+        return frozenset(self._all)
+
+    async def take(self, timeout_s: float) -> ConnectionT:
+        """A live connection for the caller alone, with nothing left on it from before.
 
         Raises: TidegateError SOURCE_BUSY after `timeout_s`, SOURCE_UNREACHABLE,
-        SOURCE_NOT_CONNECTED.
+        SOURCE_NOT_CONNECTED, and what opening one raises.
         """
-        while not self._closed:
-            if self._idle:
-                session, _ = self._idle.pop()
-                if session.line.check():
-                    return session
-                self.drop(session)
-                continue
-            if self._count < self._size:
-                found: SessionT | None = await self._opened(timeout_s)
-            else:
-                found = await self._next(timeout_s)
-            if found is not None:
-                if not self._closed:
-                    return found
-                self.drop(found)
-        raise closed()
+        if self._closed:
+            raise closed()
+        while self._idle:
+            connection, _ = self._idle.pop()
+            if connection.check():
+                return connection
+            self.drop(connection)
+        if self._has_room():
+            self._reserved += 1
+            return await self._open_reserved(timeout_s)
+        until = self._loop.time() + timeout_s
+        found = await self._next(timeout_s)
+        if found is None:
+            return await self._open_reserved(max(0.0, until - self._loop.time()))
+        if self._closed:
+            self.drop(found)
+            raise closed()
+        return found
 
-    def give(self, session: SessionT, after: asyncio.Task[None] | None = None) -> None:
-        """Take a session back: when `after`, a request to end its statement, has ended. One that is
-        not yet free is made so first."""
-        if self._closed or not session.line.open:
+    def give(self, connection: ConnectionT, after: asyncio.Task[None] | None = None) -> None:
+        """Take a connection back: when `after`, an interrupt under way, has ended. One that is not
+        ready for the next caller is reset first."""
+        if self._closed or not connection.alive or connection in self._outdated:
             if after is not None:
-                self._tasks.add(after)
-                after.add_done_callback(self._tasks.discard)
-            self.drop(session)
-        elif (
-            after is not None
-            or session.needs_reset
-            or session.interrupted
-            or not session.settle_now()
-        ):
-            task = self._loop.create_task(_freed(session, after))
-            self._tasks.add(task)
-
-            def ended(task: asyncio.Task[None]) -> None:
-                self._tasks.discard(task)
-                if task.cancelled() or task.exception() is not None:  # perhaps before it began
-                    self.drop(session)
-                else:
-                    self._pass_on(session)
-
-            task.add_done_callback(ended)
+                self._resets.add(after)
+                after.add_done_callback(self._resets.discard)
+            self.drop(connection)
+        elif after is None and connection.settle_now():
+            self._pass_on(connection)
         else:
-            self._pass_on(session)
+            self._reset(connection, after)
 
-    def drop(self, session: SessionT) -> None:
-        """Hang up and make room for another."""
-        session.line.close()
-        self._gone = {line for line in self._gone if not line.gone}
-        if not session.line.gone:
-            self._gone.add(session.line)
-        self._count -= 1
-        self._wake(None)
+    def drop(self, connection: ConnectionT) -> None:
+        """Close a connection and make room for another."""
+        connection.close()
+        if connection not in self._all:
+            return
+        self._all.discard(connection)
+        self._outdated.discard(connection)
+        if not connection.gone:
+            task = self._loop.create_task(connection.closed())
+            self._closing.add(task)
+            task.add_done_callback(self._has_ended)
+        self._wake()
+
+    def take_idle(self) -> list[ConnectionT]:
+        """All connections that nobody has, for the caller, who gives each of them back."""
+        idle, self._idle = self._idle, []
+        return [connection for connection, _ in idle]
+
+    def renew(self) -> None:
+        """Replace every connection: idle ones now, the others when they are given back."""
+        self._outdated |= self._all
+        for connection in self.take_idle():
+            self.drop(connection)
 
     def refuse(self) -> None:
-        """Give no session to anybody from now on."""
+        """Give no connection to anybody from now on, and tell those who wait."""
         self._closed = True
-        for waiter in self._waiting:
+        while self._waiting:
+            waiter = self._waiting.popleft()
             if not waiter.done():
+                self._reserved += 1
                 waiter.set_result(None)
 
     async def close(self) -> None:
-        """Close every session that is not taken; those that are end when they are given back."""
+        """Close every connection, and wait for their end. Safe to call twice."""
         self.refuse()
         if self._sweep is not None:
             self._sweep.cancel()
-        for task in list(self._tasks):
+            self._sweep = None
+        resets = set(self._resets)
+        for task in resets:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-            await asyncio.sleep(0)  # for what is called when they are done
-        idle, self._idle = self._idle, []
-        for session, _ in idle:
-            self.drop(session)
-        for line in list(self._gone):
-            await line.closed()
+        if resets:
+            await asyncio.wait(resets)
+        self._idle = []
+        for connection in list(self._all):
+            self.drop(connection)
+        if self._closing:
+            _, late = await asyncio.wait(set(self._closing), timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
 
-    async def _opened(self, timeout_s: float) -> SessionT:
-        self._count += 1
+    def _has_room(self) -> bool:
+        used = len(self._all) + self._reserved
+        return used < self._size and used + len(self._closing) < 2 * self._size
+
+    async def _open_reserved(self, timeout_s: float) -> ConnectionT:
+        """Open a connection in a place that is reserved for it."""
+        timeout_s = max(timeout_s, self._open_s)
         try:
+            if self._closed:
+                raise closed()
             async with asyncio.timeout(timeout_s):
-                return await self._open()
+                connection = await self._open()
         except BaseException as error:
-            self._count -= 1
-            self._wake(None)
+            self._reserved -= 1
+            self._wake()
             if not isinstance(error, TimeoutError):
                 raise
+        else:
+            self._reserved -= 1
+            self._all.add(connection)
+            if self._closed:
+                self.drop(connection)
+                raise closed()
+            return connection
         raise TidegateError(
             Code.SOURCE_UNREACHABLE,
             f"No connection to the server could be made within {timeout_s:.3g} s.",
         )
 
-    async def _next(self, timeout_s: float) -> SessionT | None:
-        """Wait in line; None means: look again."""
-        waiter: asyncio.Future[SessionT | None] = self._loop.create_future()
+    async def _next(self, timeout_s: float) -> ConnectionT | None:
+        """Wait in line for a connection, or for a place to open one in (None)."""
+        waiter: asyncio.Future[ConnectionT | None] = self._loop.create_future()
         self._waiting.append(waiter)
         try:
             return await asyncio.wait_for(waiter, timeout_s)
@@ -222,7 +258,8 @@ class Pool(Generic[SessionT]):
             if waiter.done() and not waiter.cancelled():  # it came in the same moment
                 passed = waiter.result()
                 if passed is None:
-                    self._wake(None)
+                    self._reserved -= 1
+                    self._wake()
                 else:
                     self._pass_on(passed)
             if isinstance(error, TimeoutError):
@@ -231,37 +268,62 @@ class Pool(Generic[SessionT]):
                 ) from None
             raise
 
-    def _pass_on(self, session: SessionT) -> None:
-        if self._closed:
-            self.drop(session)
-        elif not self._wake(session):
-            self._idle.append((session, self._loop.time()))
-            if self._sweep is None:
-                self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
-
-    def _wake(self, session: SessionT | None) -> bool:
+    def _pass_on(self, connection: ConnectionT) -> None:
+        """Hand a connection to the caller who has waited longest, or keep it."""
+        if self._closed or connection in self._outdated:
+            self.drop(connection)
+            return
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
-                waiter.set_result(session)
-                return True
-        return False
+                waiter.set_result(connection)
+                return
+        self._idle.append((connection, self._loop.time()))
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
+
+    def _wake(self) -> None:
+        """Let those who have waited longest open connections where there is room."""
+        while self._waiting and self._has_room():
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._reserved += 1
+                waiter.set_result(None)
+
+    def _reset(self, connection: ConnectionT, after: asyncio.Task[None] | None) -> None:
+        task = self._loop.create_task(_ready(connection, after))
+        self._resets.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._resets.discard(task)
+            if task.cancelled() or task.exception() is not None:  # perhaps before it began
+                self.drop(connection)
+            else:
+                self._pass_on(connection)
+
+        task.add_done_callback(ended)
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        self._closing.discard(task)
+        if not task.cancelled():
+            task.exception()
+        self._wake()
 
     def _sweep_idle(self) -> None:
         """Close what has not been used for long, the last one excepted."""
         self._sweep = None
         before = self._loop.time() - IDLE_S
         while len(self._idle) > 1 and self._idle[0][1] <= before:
-            session, _ = self._idle.pop(0)
-            self.drop(session)
+            connection, _ = self._idle.pop(0)
+            self.drop(connection)
         if len(self._idle) > 1:
             self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
 
 
-async def _freed(session: Session, after: asyncio.Task[None] | None) -> None:
-    """Make a session free for the next one. Raises: TidegateError if its line is lost, TimeoutError
-    if nobody answers."""
-    async with asyncio.timeout(FREED_S):
+async def _ready(connection: Connection, after: asyncio.Task[None] | None) -> None:
+    """Make a connection ready for the next caller. Raises: TidegateError if it is lost,
+    TimeoutError if nobody answers."""
+    async with asyncio.timeout(RESET_S):
         if after is not None:
             await after
-        await session.reset()
+        await connection.reset()

@@ -1,82 +1,100 @@
-"""Decides how a statement on a server is told to end: by time, by its caller, or because we close.
-Who sends statements to a server of its own (`pool.Session`) runs each of them as an statement."""
+"""A statement under way: one class for every engine.
+
+It holds a connection from its pool, and ends the statement by its time limit, by its caller, or
+because the source is closed. How a database is interrupted, and what a connection does to be ready
+again, is the connection's own (`pool.Connection`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from time import monotonic
 from typing import Any, Generic, Literal
 
 from tidegate.engines.common.errors import lost, outcome_unknown, stopped
-from tidegate.engines.common.pool import Pool, SessionT
+from tidegate.engines.common.pool import ConnectionT, Pool
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 
-LATE_S = 0.25
-"""The server ends a statement itself when its time is over; this much later we ask it to."""
+LEAST_S = 0.001
+"""What the wait for a connection leaves of a time limit at least. A shorter wait takes nothing of
+it: a session that was told the same limit before need not be told again."""
 
 DRAIN_S = 0.002
-"""How long the rest of a result is read and thrown away: cheaper than a second connection."""
+"""How long the rest of a result is read and thrown away: cheaper than an interrupt."""
 
-NUDGE_S = 0.1
-"""Between requests to end a statement: one that comes just before it begins is lost."""
-
-GRACE_S = 2.0
-"""How long the server may take to obey. Then the connection is given up."""
+INTERRUPT_S = 0.1
+"""Between interrupts: one that arrives just before the statement begins has no effect."""
 
 
-class RunningStatement(Generic[SessionT]):
-    """A session taken from its pool for one statement, until `done` or `close` gives it back.
+class RunningStatement(Generic[ConnectionT]):
+    """A connection taken from its pool for one statement, until `release` or `close`.
 
-    `async with statement` ends it if what is done within fails, and raises what the failure is
-    called. `running` holds the errands under way.
+    `async with statement as connection:` guards each use of the connection. If what is done within
+    fails, the statement is ended, and the error raised says why it failed. A statement that has to
+    end while nobody uses its connection is closed in the background.
     """
 
     __slots__ = (
         "_alarm",
         "_cancellation",
+        "_closing",
+        "_ending",
         "_grace",
+        "_interrupts",
         "_loop",
-        "_nudge",
+        "_on_release",
         "_over",
         "_pool",
         "_request",
         "_running",
+        "_uses",
         "cause",
         "committing",
         "held",
+        "limit_s",
         "timeout_s",
         "writes",
     )
 
     def __init__(
         self,
-        pool: Pool[SessionT],
-        session: SessionT,
+        pool: Pool[ConnectionT],
+        connection: ConnectionT,
         timeout_s: float,
         cancellation: Cancellation,
-        running: set[RunningStatement[SessionT]],
+        running: set[RunningStatement[ConnectionT]],
         *,
         writes: bool = False,
+        limit_s: float | None = None,
+        on_release: Callable[[], None] | None = None,
     ) -> None:
+        """`timeout_s` is what is left of `limit_s`, the limit that errors name. `running` holds
+        the statements under way; `on_release` is called when the connection is given back."""
         self._pool = pool
         self._cancellation = cancellation
         self._running = running
+        self._on_release = on_release
         self._loop = asyncio.get_running_loop()
-        self.held: SessionT | None = session
+        self.held: ConnectionT | None = connection
         self.timeout_s = timeout_s
+        self.limit_s = timeout_s if limit_s is None else limit_s
         self.writes = writes
         self.cause: str | None = None
-        """Why it was told to end; None if it was not."""
+        """Why it has to end; None if it has not."""
         self.committing = False
         """Whether the server may commit on its own now: if the connection breaks, the outcome of a
         change is not known."""
+        self._uses = 0
+        self._closing = False
         self._over: asyncio.Future[None] | None = None
         self._request: asyncio.Task[None] | None = None
-        self._nudge: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._interrupts: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
-        self._alarm = self._loop.call_later(timeout_s + LATE_S, self.stop, "time")
+        self._alarm = self._loop.call_later(timeout_s + connection.late_s, self.stop, "time")
         running.add(self)
         cancellation.listen(self._cancelled)
 
@@ -85,68 +103,81 @@ class RunningStatement(Generic[SessionT]):
         """The time limit as a server is told it."""
         return max(1, round(self.timeout_s * 1000))
 
-    def session(self) -> SessionT:
-        """The session. Raises: TidegateError if the statement was told to end."""
+    def connection(self) -> ConnectionT:
+        """The connection. Raises: TidegateError if the statement has ended or has to end."""
         if self.held is None or self.cause is not None:
-            raise stopped(self.cause or "closed", self.timeout_s)
+            raise stopped(self.cause or "closed", self.limit_s)
         return self.held
 
     def release(self) -> None:
-        """The statement has come to its end: give the session back."""
-        session, self.held = self.held, None
-        if session is None:
+        """The statement has come to its end: give the connection back."""
+        connection, self.held = self.held, None
+        if connection is None:
             return
-        for timer in (self._alarm, self._nudge, self._grace):
-            if timer is not None:
-                timer.cancel()
+        self._alarm.cancel()
+        if self._interrupts is not None:
+            self._interrupts.cancel()
+        if self._grace is not None:
+            self._grace.cancel()
         self._cancellation.forget(self._cancelled)
         self._running.discard(self)
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
         request = self._request
-        self._pool.give(session, None if request is None or request.done() else request)
+        self._pool.give(connection, None if request is None or request.done() else request)
+        if self._on_release is not None:
+            self._on_release()
 
     def stop(self, cause: str) -> None:
-        """End the statement in the server; whoever waits for it will hear of that."""
+        """Have the database end the statement. Who waits for it gets an error that names the
+        cause: `time`, `space`, `closed`, or the caller's reason."""
         if self.held is None:
             return
         if self.cause is None:
             self.cause = cause
-        if self._request is None:
-            self._press()
-            self._grace = self._loop.call_later(GRACE_S, self._give_up)
+        self._arm()
+        if self._interrupts is None:
+            self._interrupt()
+        if not self._uses:
+            self._end_soon()
 
     def failure(self, error: TidegateError) -> TidegateError:
-        """The coded error of what went wrong, told by its cause."""
+        """The error that the caller gets for `error`."""
         if self.committing and error.code is Code.SOURCE_UNREACHABLE:
             return outcome_unknown()
         if self.cause is not None:
-            return stopped(self.cause, self.timeout_s)
+            return stopped(self.cause, self.limit_s)
         if error.code is Code.LIMIT_TIME:
-            return stopped("time", self.timeout_s)
-        if error.code is Code.SOURCE_UNREACHABLE and self.writes:
-            return lost(writing=True)
+            return stopped("time", self.limit_s)
+        dead = self.held is not None and not self.held.alive
+        if self.writes and dead and error.code is Code.SOURCE_UNREACHABLE:
+            return TidegateError(error.code, error.message, hint=lost(writing=True).hint)
         return error
 
     async def close(self) -> None:
         """End the statement if it has not come to its end, and wait for that. Never raises
         TidegateError; safe to call twice."""
-        session = self.held
-        if session is None:
+        connection = self.held
+        if connection is None:
             return
+        if self._closing:
+            await self._released()
+            return
+        self._closing = True
         try:
-            if self._request is None and not self.writes:
+            if connection.busy and self.cause is None and not self.writes:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(DRAIN_S):
-                        await session.settle()
+                        await connection.settle()
                         return
-            if session.line.unanswered:
+            if connection.busy:
                 self.stop("cancelled")
+            self._arm()
             if self._request is not None:
-                await asyncio.wait({self._request}, timeout=GRACE_S)
-            await session.settle()
+                await asyncio.wait({self._request}, timeout=connection.grace_s)
+            await connection.settle()
         except TidegateError:
-            pass  # the line is closed; the pool sees that
+            pass  # the connection is closed; the pool sees that
         except asyncio.CancelledError:
             self._give_up()
             raise
@@ -154,22 +185,31 @@ class RunningStatement(Generic[SessionT]):
             self.release()
 
     async def end(self) -> None:
-        """See that it ends, whoever uses it: one who waits for rows closes it himself."""
+        """Wait until it has ended, whoever uses its connection."""
         if self.held is None:
             return
-        if not self.held.line.awaited:
+        if self._uses:
+            await self._released()
+        else:
             await self.close()
-            return
-        self._over = self._loop.create_future()
-        await self._over
 
-    async def __aenter__(self) -> None:
-        return None
+    async def __aenter__(self) -> ConnectionT:
+        connection = self.held
+        if connection is None or self.cause is not None:
+            await self.close()
+            raise stopped(self.cause or "closed", self.limit_s)
+        self._uses += 1
+        return connection
 
     async def __aexit__(
         self, kind: object, error: BaseException | None, _: object
     ) -> Literal[False]:
-        if error is None or self.held is None:  # all is well, or was told already
+        self._uses -= 1
+        if self.held is None:  # it has ended, and an error says why already
+            return False
+        if error is None:
+            if self.cause is not None and not self._uses:
+                self._end_soon()
             return False
         failure = self.failure(error) if isinstance(error, TidegateError) else error
         await self.close()
@@ -180,45 +220,87 @@ class RunningStatement(Generic[SessionT]):
     def _cancelled(self) -> None:
         self.stop(self._cancellation.reason or "cancelled")
 
-    def _press(self) -> None:
-        """Ask the server, and again until the statement has ended."""
-        if self.held is None:
+    def _interrupt(self) -> None:
+        """Interrupt the statement, and again until it has ended."""
+        connection = self.held
+        if connection is None:
             return
-        if self._request is None or self._request.done():
-            self.held.interrupted = True
-            self._request = self._loop.create_task(self.held.interrupt())
-        self._nudge = self._loop.call_later(NUDGE_S, self._press)
+        if connection.busy and (self._request is None or self._request.done()):
+            self._request = self._loop.create_task(connection.interrupt(self.cause or "cancelled"))
+        self._interrupts = self._loop.call_later(INTERRUPT_S, self._interrupt)
+
+    def _arm(self) -> None:
+        if self._grace is None and self.held is not None:
+            self._grace = self._loop.call_later(self.held.grace_s, self._give_up)
 
     def _give_up(self) -> None:
-        """The server does not answer: hang up."""
+        """The database does not obey: close the connection."""
         if self.held is not None:
-            self.held.line.close()
+            self.held.close()
+
+    def _end_soon(self) -> None:
+        if not self._closing and self._ending is None:
+            self._ending = self._loop.create_task(self.close())
+
+    async def _released(self) -> None:
+        if self._over is None:
+            self._over = self._loop.create_future()
+        await asyncio.shield(self._over)
 
 
-class BorrowedSession(Generic[SessionT]):
-    """A session for questions of ours: `async with`. Errors are told by what caused them."""
+async def start(
+    pool: Pool[ConnectionT],
+    timeout_s: float,
+    cancellation: Cancellation,
+    running: set[RunningStatement[ConnectionT]],
+    *,
+    writes: bool = False,
+    limit_s: float | None = None,
+    on_release: Callable[[], None] | None = None,
+) -> RunningStatement[ConnectionT]:
+    """Take a connection for one statement; the wait for it counts as the statement's time.
+
+    Raises: as `Pool.take`.
+    """
+    began = monotonic()
+    connection = await pool.take(timeout_s)
+    waited = monotonic() - began
+    left_s = timeout_s if waited < LEAST_S else max(LEAST_S, timeout_s - waited)
+    return RunningStatement(
+        pool,
+        connection,
+        left_s,
+        cancellation,
+        running,
+        writes=writes,
+        limit_s=timeout_s if limit_s is None else limit_s,
+        on_release=on_release,
+    )
+
+
+class BorrowedConnection(Generic[ConnectionT]):
+    """A connection for questions of ours: `async with`. It is given back at the end of the block;
+    errors are those of a `RunningStatement`."""
 
     __slots__ = ("_cancellation", "_pool", "_running", "_statement", "_timeout_s")
 
     def __init__(
         self,
-        pool: Pool[SessionT],
+        pool: Pool[ConnectionT],
         timeout_s: float,
         cancellation: Cancellation,
-        running: set[RunningStatement[SessionT]],
+        running: set[RunningStatement[ConnectionT]],
     ) -> None:
         self._pool = pool
         self._timeout_s = timeout_s
         self._cancellation = cancellation
         self._running = running
-        self._statement: RunningStatement[SessionT] | None = None
+        self._statement: RunningStatement[ConnectionT] | None = None
 
-    async def __aenter__(self) -> SessionT:
-        session = await self._pool.take(self._timeout_s)
-        self._statement = RunningStatement(
-            self._pool, session, self._timeout_s, self._cancellation, self._running
-        )
-        return session
+    async def __aenter__(self) -> ConnectionT:
+        statement = await start(self._pool, self._timeout_s, self._cancellation, self._running)
+        self._statement = statement
+        return await statement.__aenter__()
 
     async def __aexit__(
         self, kind: object, error: BaseException | None, trace: object

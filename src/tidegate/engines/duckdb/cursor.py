@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.column_kinds import column_of
+from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Rows, Run, Started
-from tidegate.engines.worker.worker_statement import WorkerStatement
+from tidegate.engines.worker.process import Body, WorkerProcess
 from tidegate.model.results import Column
 from tidegate.results.page import PageBuilder
 
@@ -16,18 +17,17 @@ READ_AHEAD = 2_048
 class ProcessCursor:
     """A statement in a worker process, which is free again as soon as the last row is read."""
 
-    def __init__(self, running: WorkerStatement, *, writes: bool) -> None:
+    def __init__(self, running: RunningStatement[WorkerProcess]) -> None:
         self.columns: tuple[Column, ...] = ()
         self.affected = 0
         self._running = running
-        self._writes = writes
         self._ready: Rows = []
         self._ended = False
         self._untouched = True
 
     async def begin(self, run: Run) -> None:
         """Start the statement. It has ended if this raises."""
-        started = await self._running.ask("run", run, Started)
+        started = await self._ask("run", run, Started)
         self.columns = tuple([column_of(name, kind) for name, kind in started.columns])
         self._take(started.portion)
 
@@ -35,8 +35,8 @@ class ProcessCursor:
         self._untouched = False
         while len(self._ready) < max_rows and not self._ended:
             rest = max_rows - len(self._ready)
-            wanted = rest if self._writes else max(rest, READ_AHEAD)
-            self._take(await self._running.ask("fetch", wanted, Portion))
+            wanted = rest if self._running.writes else max(rest, READ_AHEAD)
+            self._take(await self._ask("fetch", wanted, Portion))
         rows, self._ready = self._ready[:max_rows], self._ready[max_rows:]
         return rows
 
@@ -44,7 +44,7 @@ class ProcessCursor:
         """As `Cursor.fetch_into`; the worker builds a page that needs more than one request."""
         if not self._ended and self._untouched and isinstance(sink, PageBuilder) and sink.empty:
             self._untouched = False
-            filled = await self._running.ask("fill", Fill(sink.limits, sink.cells), Filled)
+            filled = await self._ask("fill", Fill(sink.limits, sink.cells), Filled)
             sink.adopt(filled.page, filled.rest.rows)
             self._take(Portion([], filled.rest.ended, filled.rest.affected))
             return
@@ -55,9 +55,14 @@ class ProcessCursor:
         self._ready = []
         await self._running.close()
 
+    async def _ask(self, verb: str, body: object, kind: type[Body]) -> Body:
+        """The worker's answer. The statement has ended if this raises."""
+        async with self._running as worker:
+            return await worker.ask(verb, body, kind)
+
     def _take(self, portion: Portion) -> None:
         self._ready += portion.rows
         if portion.ended:
             self._ended = True
             self.affected = portion.affected
-            self._running.done()
+            self._running.release()

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import msgspec
 
@@ -22,13 +21,13 @@ from tidegate.engines.common.permit_checks import (
     dry_run_query_of,
     query_of,
 )
+from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.running_statement import RunningStatement, end_all, start
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
 from tidegate.engines.duckdb.url import DuckUrl
-from tidegate.engines.worker.pool import Pool
-from tidegate.engines.worker.process import WorkerProcess
-from tidegate.engines.worker.worker_statement import WorkerStatement
+from tidegate.engines.worker.process import START_S, Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
@@ -110,8 +109,6 @@ HOLD_S = 2.0
 OPINIONS = 1_024
 OPINION_TEXT = 32_768
 
-Body = TypeVar("Body")
-
 
 class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
@@ -122,9 +119,9 @@ class DuckdbEngine:
 
     def __init__(self, url: DuckUrl) -> None:
         self._url = url
-        self._pool = Pool(self._start, url.workers)
+        self._pool = Pool(self._start, url.workers, open_s=START_S)
         self._turns = ReaderWriterLock()
-        self._running: set[WorkerStatement] = set()
+        self._running: set[RunningStatement[WorkerProcess]] = set()
         self._opinions: dict[str, Judgement | None] = {}
         self._stamp: tuple[str, str] = ("", "")
         self._letting_go: asyncio.TimerHandle | None = None
@@ -165,12 +162,8 @@ class DuckdbEngine:
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
         running = await self._begin(permit.limits.timeout_s, cancellation, writes)
-        cursor = ProcessCursor(running, writes=writes)
-        try:
-            await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
-        except BaseException:
-            await cursor.close()
-            raise
+        cursor = ProcessCursor(running)
+        await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
         return cursor
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
@@ -178,8 +171,9 @@ class DuckdbEngine:
         request = dry_run_query_of(permit)
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         run = self._message(permit, request, permit.limits.max_rows)
-        dry_run = await running.ask("rehearse", run, DryRun)
-        running.done()
+        async with running as worker:
+            dry_run = await worker.ask("rehearse", run, DryRun)
+            running.release()
         return dry_run
 
     def _message(self, permit: Permit, request: Query | Explain, max_rows: int) -> Run:
@@ -220,9 +214,7 @@ class DuckdbEngine:
         self._closed = True
         if self._letting_go is not None:
             self._letting_go.cancel()
-        for running in list(self._running):
-            running.stop("closed")
-        await self._pool.close()
+        await end_all((self._pool,), self._running)
 
     async def _ask(
         self,
@@ -234,13 +226,14 @@ class DuckdbEngine:
     ) -> Body:
         """Have a worker answer one question that only reads."""
         running = await self._begin(timeout_s, cancellation, writes=False)
-        answer = await running.ask(verb, body, kind)
-        running.done()
+        async with running as worker:
+            answer = await worker.ask(verb, body, kind)
+            running.release()
         return answer
 
     async def _begin(
         self, timeout_s: float, cancellation: Cancellation, writes: bool
-    ) -> WorkerStatement:
+    ) -> RunningStatement[WorkerProcess]:
         """A worker for one statement, and the file for it."""
         self._check_open()
         check_cancelled(cancellation)
@@ -253,19 +246,18 @@ class DuckdbEngine:
         try:
             if writes:
                 await self._let_go()
-            worker = await self._pool.take(max(0.0, deadline - loop.time()))
+            return await start(
+                self._pool,
+                max(0.0, deadline - loop.time()),
+                cancellation,
+                self._running,
+                writes=writes,
+                limit_s=timeout_s,
+                on_release=lambda: self._end_turn(writes),
+            )
         except BaseException:
             self._end_turn(writes)
             raise
-        release = self._releasing(writes)
-        return WorkerStatement(worker, deadline, timeout_s, cancellation, self._running, release)
-
-    def _releasing(self, writes: bool) -> Callable[[WorkerProcess], None]:
-        def release(worker: WorkerProcess) -> None:
-            self._pool.give(worker)
-            self._end_turn(writes)
-
-        return release
 
     def _end_turn(self, writes: bool) -> None:
         self._turns.end(writes=writes)

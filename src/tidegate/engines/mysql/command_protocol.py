@@ -110,11 +110,6 @@ class Packets:
         return not (protocol.eof or protocol.exc is not None or self._transport.is_closing())
 
     @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for what arrives next."""
-        return self._protocol._read_waiter is not None
-
-    @property
     def unread(self) -> int:
         """How many bytes have arrived and were not read yet."""
         return int(self._protocol.length - self._protocol.pos)
@@ -413,11 +408,6 @@ class CommandProtocol:
     def affected(self) -> int:
         """Rows that the last command changed, once its reply has been read to the end."""
         return self._affected
-
-    @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for what arrives next."""
-        return self._packets.awaited
 
     @property
     def unread(self) -> int:

@@ -11,7 +11,7 @@ the connection is reset.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.roles import role_refused
@@ -48,8 +48,14 @@ _SYNTAX_ERROR = 1064
 
 
 class Session:
-    """One connection with our settings. `dirty`: a statement may have changed more than data;
-    `shaken`: a request to end a statement was sent, and may still be on its way."""
+    """One connection with our settings (`pool.Connection`).
+
+    `needs_reset`: a statement may have changed more than data. `interrupted`: a request to end a
+    statement was sent, and may still be on its way.
+    """
+
+    late_s: ClassVar[float] = 0.25
+    grace_s: ClassVar[float] = 2.0
 
     __slots__ = (
         "_changes",
@@ -191,9 +197,31 @@ class Session:
         self.line.query(how)
         await self.line.done()
 
+    @property
+    def alive(self) -> bool:
+        return self.line.open
+
+    @property
+    def busy(self) -> bool:
+        return self.line.unanswered > 0
+
+    @property
+    def gone(self) -> bool:
+        return self.line.gone
+
+    def check(self) -> bool:
+        return self.line.check()
+
+    def close(self) -> None:
+        self.line.close()
+
+    async def closed(self) -> None:
+        await self.line.closed()
+
     def settle_now(self) -> bool:
-        """Whether nothing is left to read and no transaction is open."""
-        return not self.line.unanswered and not self._changes
+        """Whether nothing is left to read, to undo or to forget."""
+        changed = self._changes or self.needs_reset or self.interrupted
+        return not changed and not self.line.unanswered
 
     async def settle(self) -> None:
         """Read the rest of the last reply and leave no transaction open. Raises: TidegateError."""
@@ -203,9 +231,10 @@ class Session:
                 await self.end(ROLLBACK)
             await self.line.settle()
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, cause: str) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises
         TidegateError."""
+        self.interrupted = True
         try:
             other = await CommandProtocol.connect(self._target)
             try:

@@ -62,7 +62,7 @@ class MysqlCursor:
             await self._finish()
         elif self._running is not None and not self._running.writes and await self._more():
             first = self._ready
-            if self._running.session().line.unread and await self._more():
+            if self._running.connection().line.unread and await self._more():
                 self._ready = first + self._ready
 
     async def fetch(self, max_rows: int) -> list[Row]:
@@ -102,9 +102,9 @@ class MysqlCursor:
         running = self._running
         if running is None:
             return False
-        async with running:
+        async with running as session:
             try:
-                rows = await running.session().line.rows(self._specs, binary=self._binary)
+                rows = await session.line.rows(self._specs, binary=self._binary)
             except UnicodeDecodeError as error:
                 raise not_utf8() from error
             except (IndexError, ValueError) as error:
@@ -130,7 +130,7 @@ class MysqlCursor:
         running = self._running
         if running is None:
             return
-        session = running.session()
+        session = running.connection()
         if running.writes:
             # With RETURNING the server tells no count, and returns each row that it changed.
             affected = self._seen if self.columns else session.line.affected

@@ -108,15 +108,14 @@ class MysqlEngine:
             check_change(text, permit)
         running = await self._server.start(timeout_s, cancellation, writes=not reads)
         try:
-            async with running:
-                session = running.session()
+            async with running as session:
                 session.needs_reset = session.needs_reset or not reads or _may_leave(text)
                 await session.run_as(permit.identity)
                 await session.begin(running.timeout_ms, database)
                 if not reads:
                     await session.open_transaction()
                 binary = await _send(session, encoded, params, explains)
-                head = await running.session().line.answer()
+                head = await running.connection().line.answer()
                 cursor = MysqlCursor(running, head, binary=binary, keeps=not explains)
                 await cursor.begin(head)
                 return cursor

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.common.running_statement import BorrowedSession
+from tidegate.engines.common.running_statement import BorrowedConnection
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.connection import Session
 from tidegate.engines.mysql.errors import ServerError
@@ -297,7 +297,7 @@ class Inspector:
         self._studies = PreparedCache()
         self._views: dict[str | None, Views] = {}
 
-    async def inspect(self, text: str, borrowed: BorrowedSession[Session]) -> Judgement | None:
+    async def inspect(self, text: str, borrowed: BorrowedConnection[Session]) -> Judgement | None:
         """The server's opinion; None on what it cannot prepare. Raises: TidegateError."""
         read = judge(text, "mysql")
         found = await self._study(text, encode_statement(text), None, borrowed, None)
@@ -322,7 +322,7 @@ class Inspector:
         text: str,
         encoded: bytes,
         database: str | None,
-        borrowed: BorrowedSession[Session],
+        borrowed: BorrowedConnection[Session],
         identity: Identity | None,
         *,
         explains: bool,
@@ -361,7 +361,7 @@ class Inspector:
         text: str,
         encoded: bytes,
         database: str | None,
-        borrowed: BorrowedSession[Session],
+        borrowed: BorrowedConnection[Session],
         identity: Identity | None,
     ) -> Prepared:
         """What the server says of a text, of texts that differ in plain values only once."""
@@ -379,7 +379,7 @@ class Inspector:
         self,
         read: Judgement,
         database: str | None,
-        borrowed: BorrowedSession[Session],
+        borrowed: BorrowedConnection[Session],
         identity: Identity | None,
     ) -> str | None:
         """Why what seems to read may do more, as far as the server's catalogue tells. It tells

@@ -9,6 +9,7 @@ transaction goes with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 from psycopg.pq import ExecStatus
@@ -75,8 +76,14 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """One connection with our settings. `dirty`: a statement may have changed more than data;
-    `shaken`: a cancel request was sent, and may still be on its way."""
+    """One connection with our settings (`pool.Connection`).
+
+    `needs_reset`: a statement may have changed more than data. `interrupted`: a cancel request was
+    sent, and may still be on its way.
+    """
+
+    late_s: ClassVar[float] = 0.25
+    grace_s: ClassVar[float] = 2.0
 
     __slots__ = ("interrupted", "line", "needs_reset", "setting")
 
@@ -224,8 +231,31 @@ class Session:
             await self.settle()
         return trees[0] if trees else None
 
+    @property
+    def alive(self) -> bool:
+        return self.line.open
+
+    @property
+    def busy(self) -> bool:
+        return self.line.unanswered > 0
+
+    @property
+    def gone(self) -> bool:
+        return self.line.gone
+
+    def check(self) -> bool:
+        return self.line.check()
+
+    def close(self) -> None:
+        self.line.close()
+
+    async def closed(self) -> None:
+        await self.line.closed()
+
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
+        if self.needs_reset or self.interrupted:
+            return False
         if self.line.swollen:
             self.line.close()
         try:
@@ -242,9 +272,10 @@ class Session:
             await self.end(ROLLBACK)
         raise lost()
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, cause: str) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises
         TidegateError."""
+        self.interrupted = True
         await self.line.cancel()
 
     async def reset(self) -> None:

@@ -75,7 +75,7 @@ class PostgresCursor:
         running = self._running
         if running is not None and running.cause is not None and not running.writes:
             # The server may have sent everything before it heard that nobody wants it.
-            raise stopped(running.cause, running.timeout_s)
+            raise stopped(running.cause, running.limit_s)
         rows = self._taken(max_rows)
         while len(rows) < max_rows and await self._more():
             rows += self._taken(max_rows - len(rows))
@@ -97,8 +97,8 @@ class PostgresCursor:
         running = self._running
         if running is None:
             return False
-        async with running:
-            result = await running.session().line.result()
+        async with running as session:
+            result = await session.line.result()
             if result is None:
                 raise lost()
             if result.status in _CHUNKS:
@@ -113,7 +113,7 @@ class PostgresCursor:
         running = self._running
         if running is None:
             return
-        result = running.session().line.ready_result()
+        result = running.connection().line.ready_result()
         if result is None:
             return
         if result.status in _CHUNKS:
@@ -133,7 +133,7 @@ class PostgresCursor:
         if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             raise _unfit(last)
         if running.writes:
-            session = running.session()
+            session = running.connection()
             running.committing = True
             committed = await session.end(COMMIT)
             if committed.status in FAILED or committed.command_status != COMMIT:

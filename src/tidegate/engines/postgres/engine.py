@@ -22,8 +22,8 @@ from tidegate.engines.common.permit_checks import (
     dry_run_query_of,
     query_of,
 )
-from tidegate.engines.common.running_statement import RunningStatement
-from tidegate.engines.common.server_pool import LEAST_S, OWN_S, ServerPool
+from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
+from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import Session
@@ -165,10 +165,15 @@ class PostgresEngine:
             await self._refuse(encoded, opinion, permit, request.database)
         writes = not explains and permit.effect > Effect.READ
         left_s = max(LEAST_S, until - monotonic())
-        running = await self._server.start(left_s, cancellation, request.database, writes=writes)
+        running = await self._server.start(
+            left_s,
+            cancellation,
+            request.database,
+            writes=writes,
+            limit_s=permit.limits.timeout_s,
+        )
         try:
-            async with running:
-                session = running.session()
+            async with running as session:
                 session.needs_reset = writes
                 first = await session.begin(
                     encoded,

@@ -111,14 +111,9 @@ class SocketIO:
         self.open = True
         self.swollen = False
         """Whether libpq may hold much memory for this line, which it never gives back."""
-        self.unanswered = 0
+        self.unanswered: int = 0
         """Groups of commands that were sent and whose end has not been read."""
         self._watch()
-
-    @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for the server."""
-        return self._waiter is not None
 
     @property
     def taking(self) -> bool:

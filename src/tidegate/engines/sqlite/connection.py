@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 from time import monotonic, perf_counter, sleep
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import apsw
@@ -123,6 +123,14 @@ _SETTINGS = {
 }
 
 
+class OpenStatement(Protocol):
+    """A statement that has begun (`transaction.Execution`)."""
+
+    def close(self) -> None:
+        """End it; a change whose rows were not all read is rolled back."""
+        ...
+
+
 class Session:
     """One connection. `writes` opens it for changes; `inline` makes it the event loop's own."""
 
@@ -139,6 +147,8 @@ class Session:
         self._busy_s = float(file.options.get("timeout", "5")) if in_thread else 0.0
         self._ticks = 0
         self._until = 0.0
+        self.open_statement: OpenStatement | None = None
+        """What runs on this connection and has not come to its end."""
         self.closed = False
         try:
             self.connection = _connect(file, writes)
@@ -333,6 +343,12 @@ class Session:
         connection = self.connection
         if connection.get_autocommit() and connection.txn_state("main") != apsw.SQLITE_TXN_NONE:
             self.close()
+
+    def close_statement(self) -> None:
+        """End the statement that is open, if one is."""
+        statement, self.open_statement = self.open_statement, None
+        if statement is not None:
+            statement.close()
 
     def close(self) -> None:
         """Close the connection; a change that was not committed is rolled back."""

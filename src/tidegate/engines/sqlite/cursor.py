@@ -8,11 +8,11 @@ from time import perf_counter
 import msgspec
 
 from tidegate.engines.api import Row, RowCollector
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
-from tidegate.engines.sqlite.threads import Pool, ThreadStatement, Worker
+from tidegate.engines.common.running_statement import RunningStatement
+from tidegate.engines.sqlite.connection import Session
 from tidegate.engines.sqlite.transaction import Execution
 from tidegate.engines.sqlite.types import Rows
-from tidegate.model.cancellation import Cancellation
+from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 
 FIRST_ROWS = 512
@@ -51,23 +51,14 @@ class StreamCursor:
     `seconds` is what the statement took, if it ended with its first rows.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        worker: Worker,
-        progress_handler: ProgressHandler,
-        cancellation: Cancellation,
-        running: set[ThreadStatement],
-    ) -> None:
+    def __init__(self, running: RunningStatement[WorkerThread]) -> None:
         self.columns: tuple[Column, ...] = ()
         self.affected = 0
         self.seconds: float | None = None
         self._execution: Execution | None = None
         self._ready: Rows = []
         self._next = 0
-        self._running = ThreadStatement(
-            pool, worker, progress_handler, cancellation, running, self._finish
-        )
+        self._running = running
 
     async def begin(self, start: Callable[[Session], Execution], max_rows: int) -> None:
         """Start the statement and read its first rows. It has ended if this raises."""
@@ -83,8 +74,9 @@ class StreamCursor:
             self.columns = execution.columns
             return rows
 
-        self._ready = await self._running.do(work)
-        self._note_end()
+        async with self._running as worker:
+            self._ready = await worker.do(work)
+            self._note_end()
 
     async def fetch(self, max_rows: int) -> list[Row]:
         rows: list[Row] = list(self._taken(max_rows))
@@ -92,9 +84,10 @@ class StreamCursor:
         while len(rows) < max_rows and execution is not None and not execution.done:
             rest = max_rows - len(rows)
             wanted = rest if execution.writes else max(rest, READ_AHEAD)
-            self._ready = await self._running.do(lambda _, n=wanted: execution.read(n))
-            self._next = 0
-            self._note_end()
+            async with self._running as worker:
+                self._ready = await worker.do(lambda _, n=wanted: execution.read(n))
+                self._next = 0
+                self._note_end()
             rows += self._taken(rest)
         return rows
 
@@ -103,8 +96,9 @@ class StreamCursor:
             sink.write(self._taken(wanted))
         execution = self._execution
         if execution is not None and not execution.done and sink.remaining:
-            await self._running.do(lambda _: execution.fetch_into(sink))
-            self._note_end()
+            async with self._running as worker:
+                await worker.do(lambda _: execution.fetch_into(sink))
+                self._note_end()
         if sink.remaining:
             sink.write(())
 
@@ -119,8 +113,4 @@ class StreamCursor:
     def _note_end(self) -> None:
         if self._execution is not None and self._execution.done:
             self.affected = self._execution.affected
-            self._running.done()
-
-    def _finish(self, _: Session) -> None:
-        if self._execution is not None:
-            self._execution.close()
+            self._running.release()

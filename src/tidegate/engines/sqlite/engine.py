@@ -21,7 +21,13 @@ from tidegate.engines.common.permit_checks import (
     dry_run_query_of,
     query_of,
 )
+from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.running_statement import (
+    RunningStatement,
+    end_all,
+    start,
+)
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
@@ -29,9 +35,10 @@ from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.dry_run import run_dry
 from tidegate.engines.sqlite.inline_executor import InlineExecutor
 from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
-from tidegate.engines.sqlite.threads import Pool, TempSpaceLimit, ThreadStatement
+from tidegate.engines.sqlite.temp_space import TempSpaceLimit
 from tidegate.engines.sqlite.transaction import Execution
 from tidegate.engines.sqlite.url import check_writable, identity_of, read_url
+from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
@@ -50,6 +57,7 @@ CHECKED_S = 0.0001
 """How long a look at the file holds, so that the steps of one call share it."""
 
 Answer = TypeVar("Answer")
+Threads = Pool[WorkerThread]
 
 
 class SqliteEngine:
@@ -59,7 +67,7 @@ class SqliteEngine:
         explains_as_json=False, inspects=True, schemas=False, rehearses=True
     )
 
-    def __init__(self, file: FileUrl, inline: Session, readers: Pool, writer: Pool) -> None:
+    def __init__(self, file: FileUrl, inline: Session, readers: Threads, writer: Threads) -> None:
         self._file = file
         self._identity = identity_of(file)
         self._checked_until = 0.0
@@ -67,7 +75,7 @@ class SqliteEngine:
         self._writer = writer
         self._plans = StatementCache()
         self._inline = InlineExecutor(file, inline, self._plans)
-        self._running: set[ThreadStatement] = set()
+        self._running: set[RunningStatement[WorkerThread]] = set()
         self._spills = TempSpaceLimit(self._running)
         self._closed = False
         self._status = Status(
@@ -80,11 +88,11 @@ class SqliteEngine:
     async def open(cls, source: Source) -> SqliteEngine:
         file = read_url(source.url)
         name = f"sqlite-{source.name}"
-        readers = Pool(lambda: Session(file), READERS, name)
-        writer = Pool(lambda: Session(file, writes=True), 1, f"{name}-writer")
+        readers = _threads(lambda: Session(file), READERS, name)
+        writer = _threads(lambda: Session(file, writes=True), 1, f"{name}-writer")
         worker = await readers.take(WAIT_S)
         try:
-            inline = await worker.submit(lambda _: Session(file, inline=True))
+            inline = await worker.do(lambda _: Session(file, inline=True))
         except BaseException:
             await readers.close()
             raise
@@ -149,8 +157,7 @@ class SqliteEngine:
             check_writable(self._file)
         pool = self._writer if writes else self._readers
         progress_handler = ProgressHandler(permit.limits.timeout_s)
-        worker = await pool.take(permit.limits.timeout_s)
-        cursor = StreamCursor(pool, worker, progress_handler, cancellation, self._running)
+        cursor = StreamCursor(await self._begin(pool, progress_handler, cancellation, writes))
         if not writes:
             self._spills.wake()
         await cursor.begin(
@@ -182,17 +189,13 @@ class SqliteEngine:
         if found.query.text and not (await self._plan(found.query.text)).reads:
             return UNREAD
         progress_handler = ProgressHandler(permit.limits.timeout_s)
-        worker = await self._writer.take(permit.limits.timeout_s)
-        running = ThreadStatement(
-            self._writer, worker, progress_handler, cancellation, self._running
-        )
-        answer = await running.do(
-            lambda session: run_dry(
+
+        def work(session: Session) -> DryRun:
+            return run_dry(
                 session, progress_handler, request.statement, found, permit.limits.max_rows
             )
-        )
-        running.done()
-        return answer
+
+        return await self._ask(progress_handler, cancellation, work, self._writer)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
@@ -228,25 +231,34 @@ class SqliteEngine:
             return
         self._closed = True
         self._spills.close()
-        for running in list(self._running):
-            running.stop("closed")
-        await self._readers.close()
-        await self._writer.close()
+        await end_all((self._readers, self._writer), self._running)
         self._inline.close()
+
+    async def _begin(
+        self,
+        pool: Threads,
+        progress_handler: ProgressHandler,
+        cancellation: Cancellation,
+        writes: bool = False,
+    ) -> RunningStatement[WorkerThread]:
+        """A thread for one statement."""
+        timeout_s = progress_handler.timeout_s
+        running = await start(pool, timeout_s, cancellation, self._running, writes=writes)
+        running.connection().progress_handler = progress_handler
+        return running
 
     async def _ask(
         self,
         progress_handler: ProgressHandler,
         cancellation: Cancellation,
         work: Callable[[Session], Answer],
+        pool: Threads | None = None,
     ) -> Answer:
-        """Have a worker answer one question."""
-        worker = await self._readers.take(progress_handler.timeout_s)
-        running = ThreadStatement(
-            self._readers, worker, progress_handler, cancellation, self._running
-        )
-        answer = await running.do(work)
-        running.done()
+        """Have a thread answer one question."""
+        running = await self._begin(pool or self._readers, progress_handler, cancellation)
+        async with running as worker:
+            answer = await worker.do(work)
+            running.release()
         return answer
 
     async def _plan(self, text: str) -> CachedStatement:
@@ -285,6 +297,13 @@ class SqliteEngine:
         self._writer.renew()
         self._inline.reopen()
         self._identity = identity
+
+
+def _threads(open_session: Callable[[], Session], size: int, name: str) -> Threads:
+    async def open_thread() -> WorkerThread:
+        return WorkerThread(open_session, name)
+
+    return Pool(open_thread, size)
 
 
 def _check_permit(permit: Permit, plan: CachedStatement, explain: bool) -> None:

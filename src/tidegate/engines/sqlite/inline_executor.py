@@ -11,12 +11,13 @@ import re
 
 import apsw
 
+from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.connection import Session
 from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
-from tidegate.engines.sqlite.threads import Pool
 from tidegate.engines.sqlite.types import Rows
+from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 from tidegate.sql.fingerprint import fingerprint
@@ -82,7 +83,7 @@ class InlineExecutor:
         except apsw.Error:
             return None  # locked or busy
 
-    async def renew(self, readers: Pool) -> None:
+    async def renew(self, readers: Pool[WorkerThread]) -> None:
         """Open it anew, off the event loop, if its schema is out of date.
 
         To load a large schema takes longer than the lane's budget: there it would never succeed.
@@ -95,7 +96,7 @@ class InlineExecutor:
         try:
             worker = await readers.take(RENEW_S)
             try:
-                fresh = await worker.submit(lambda _: Session(self._file, inline=True))
+                fresh = await worker.do(lambda _: Session(self._file, inline=True))
             finally:
                 readers.give(worker)
         finally:

@@ -141,6 +141,7 @@ class Execution:
             except BaseException:
                 self._end_change("ROLLBACK")
                 raise
+        session.open_statement = self
 
     def _begin_change(self, statement: Statement) -> tuple[Cursor, tuple[Column, ...]]:
         session = self._session
@@ -218,6 +219,7 @@ class Execution:
         if len(rows) < max_rows:
             self._end_change("COMMIT")
             self.done = True
+            self._session.open_statement = None
 
     def _turn_lenient(self, error: UnicodeDecodeError, skip: int) -> None:
         """Read on, behind the rows that were read, with replacements in texts that need them.

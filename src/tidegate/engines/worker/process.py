@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -24,6 +24,7 @@ from tidegate.engines.worker.frames import (
     Request,
     frame,
     pack,
+    unpack,
 )
 from tidegate.errors import Code, TidegateError
 
@@ -38,14 +39,19 @@ SPARE_BYTES = 65_536
 START_S = 20.0
 """How long a process may take until it answers."""
 
-EXIT_S = 5.0
-"""How long to wait for a process that was killed."""
+CLOSE = "close"
+"""The verb that ends the statement of a worker, if one is open."""
+
+Body = TypeVar("Body")
 
 _decode = msgspec.msgpack.Decoder(Reply).decode
 
 
 class WorkerProcess(asyncio.SubprocessProtocol):
-    """One process, which answers one request at a time. Used on the event loop only."""
+    """One process, which answers one request at a time (`pool.Connection`)."""
+
+    late_s: ClassVar[float] = 0.0
+    grace_s: ClassVar[float] = 0.7
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,6 +60,8 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._awaited = 0
         self._pending: asyncio.Future[msgspec.Raw] | None = None
         self._number = 0
+        self._verb = ""
+        self._clear = True
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._gone = False
 
@@ -101,7 +109,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         try:
             await asyncio.wait_for(worker.send("setup", setup), START_S)
         except BaseException as error:
-            worker.kill()
+            worker.close()
             if not isinstance(error, (TidegateError, TimeoutError)):
                 raise
             raise TidegateError(
@@ -125,6 +133,33 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def pid(self) -> int:
         return self._transport.get_pid()
 
+    @property
+    def gone(self) -> bool:
+        return self._ended.done()
+
+    def check(self) -> bool:
+        """Whether it lives, after a look at the process itself: the event loop may not know yet."""
+        if not self._gone and hasattr(os, "waitid"):
+            try:  # without collecting it, which is for the event loop's watcher
+                self._gone = os.waitid(os.P_PID, self.pid, _EXITED) is not None
+            except ChildProcessError:
+                self._gone = True
+        return not self._gone
+
+    async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:
+        """Have the worker answer. Raises: TidegateError of the worker, or SOURCE_UNREACHABLE if it
+        ended; SQL_UNREADABLE, ARGUMENT_INVALID for a body that cannot be sent."""
+        try:
+            pending = self.send(verb, body)
+        except (UnicodeEncodeError, TypeError) as error:
+            raise _unsendable(error) from error
+        try:
+            raw = await asyncio.shield(pending)
+        except asyncio.CancelledError:
+            pending.add_done_callback(_retrieve)
+            raise
+        return unpack(raw, kind)
+
     def send(self, verb: str, body: Any = None) -> asyncio.Future[msgspec.Raw]:
         """Ask; the future has the packed answer, or the TidegateError.
 
@@ -138,17 +173,35 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             return future
         request = Request(self._number + 1, verb, pack(body))
         self._number += 1
+        self._verb = verb
         self._pending = future
         self._write(request)
         return future
 
-    def interrupt(self) -> None:
-        """Have it end what it is answering; nothing if it is idle."""
-        if self._pending is not None and self.alive:
+    async def interrupt(self, cause: str) -> None:
+        """Have it end what it is answering; nothing if it is idle, or about to be."""
+        if self._pending is not None and self.alive and self._verb != CLOSE:
             self._write(Request(self._number, INTERRUPT))
 
-    def kill(self) -> None:
-        """End the process, whatever it is doing."""
+    def settle_now(self) -> bool:
+        return self._pending is None
+
+    async def settle(self) -> None:
+        """Wait for the answer that is due, and have the worker close its statement."""
+        while self._pending is not None:
+            pending = self._pending
+            await asyncio.wait((pending,))
+            _retrieve(pending)
+        if not self._clear:
+            closing = self.send(CLOSE)
+            closing.add_done_callback(_retrieve)
+            await asyncio.shield(closing)
+
+    async def reset(self) -> None:
+        await self.settle()
+
+    def close(self) -> None:
+        """End the process by force, whatever it is doing."""
         self._gone = True
         if self._ended.done():
             return
@@ -159,10 +212,8 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 # Not by the transport: it would collect the process before its watcher does.
                 os.kill(self.pid, signal.SIGKILL)
 
-    async def end(self) -> None:
-        """Kill it, and wait until it is gone."""
-        self.kill()
-        await asyncio.wait([self._ended], timeout=EXIT_S)
+    async def closed(self) -> None:
+        await asyncio.shield(self._ended)
 
     # What the loop tells.
 
@@ -176,7 +227,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 (size,) = HEADER.unpack_from(self._inbox)
                 if size > MOST_BYTES + SPARE_BYTES:
                     self._inbox.clear()
-                    self.kill()
+                    self.close()
                     return
                 self._awaited = HEADER.size + size
             if len(self._inbox) < self._awaited:
@@ -203,6 +254,8 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         if pending is None or reply.number != self._number:
             return
         self._pending = None
+        # A worker closes its statement when it fails.
+        self._clear = self._verb == CLOSE or reply.fault is not None
         if pending.done():
             return
         if reply.fault is not None:
@@ -213,6 +266,27 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     def _write(self, request: Request) -> None:
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         pipe.write(frame(request))
+
+
+_EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
+
+
+def _retrieve(answer: asyncio.Future[Any]) -> None:
+    """Nobody waits for this answer any more."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _unsendable(error: Exception) -> TidegateError:
+    if isinstance(error, UnicodeEncodeError):
+        return TidegateError(
+            Code.SQL_UNREADABLE, "The statement or a value holds a lone surrogate."
+        )
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "A parameter has a type that cannot be sent.",
+        hint="Send null, true, false, numbers or text.",
+    )
 
 
 def lost() -> TidegateError:
