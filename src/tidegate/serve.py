@@ -187,7 +187,7 @@ def open_http(
     port: int,
     *,
     shutdown: Shutdown | None = None,
-    found: Callable[[], None] | None = None,
+    on_opened: Callable[[], None] | None = None,
     settings: str = "",
 ) -> Edge:
     """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID.
@@ -205,7 +205,7 @@ def open_http(
     config = app.config
     listener = bind(host, port)
     bound, bound_port = listener.getsockname()[:2]
-    handshake = _handshake_writer(app, bound, bound_port, settings, found)
+    handshake = _handshake_writer(app, bound, bound_port, settings, on_opened)
     application = HttpApplication(
         http_endpoints(app, handshake),
         app.authenticate,
@@ -216,7 +216,7 @@ def open_http(
         readiness=app.readiness,
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
-    if found is None or shutdown is None:
+    if on_opened is None or shutdown is None:
         return HttpEdge(application, listener, companions=companions)
     idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
     return HttpEdge(application, listener, companions=[*companions, idle], wrapper=idle)
@@ -252,7 +252,7 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
 
 
 def _handshake_writer(
-    app: App, host: str, port: int, settings: str, found: Callable[[], None] | None
+    app: App, host: str, port: int, settings: str, on_opened: Callable[[], None] | None
 ) -> HandshakeWriter | None:
     """What lets bridges find this server, if they may and could."""
     from tidegate.bridge.handshake import LOOPBACK, HandshakeFile
@@ -270,7 +270,7 @@ def _handshake_writer(
         tuple(surface_paths(config)),
         config.limits.max_timeout_s + config.approvals.wait_s,
         settings=settings,
-        opened=found,
+        on_opened=on_opened,
     )
 
 

@@ -1,8 +1,8 @@
-"""The handshake file: how a bridge finds the server of its state directory, and trusts it.
+"""The handshake file, with which a bridge finds and authenticates the server of its state.
 
-`STATE/bridge/handshake.json`, mode 0600 in a directory of mode 0700. While the server lives it
-holds a lock beside the file, which the system takes from it when it dies: a file without a holder
-of the lock is stale. A reader trusts nothing that another user could have written.
+The file is `STATE/bridge/handshake.json`, mode 0600 in a directory of mode 0700. A running server
+holds a lock beside the file, which the operating system releases when the process ends; a file
+without a locked lock is stale. A reader refuses a file that another user could have written.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ PAGE = "/v1/bridge"
 CHALLENGE = "tidegate-challenge"
 LOOPBACK = ("127.0.0.1", "::1")
 
-_MOST_BYTES = 16_384
+_MAX_BYTES = 16_384
 
 
 class Handshake(NamedTuple):
-    """What a running server tells bridges.
+    """The content of the handshake file of a running server.
 
-    `expires_at` is the end of `token`, in seconds of the Unix clock. `key` proves that who answers
-    on the port is who wrote the file. `patience_s` is the longest that a call may be silent.
-    `settings` is the mark of those that the server was started with; empty without any.
+    `expires_at` is the end of `token` in Unix seconds. `key` proves that the server on the port is
+    the one that wrote the file. `patience_s` is the longest time that a call may be silent.
+    `settings` is a digest of the server's settings file; empty without one.
     """
 
     version: int
@@ -49,9 +49,9 @@ class Handshake(NamedTuple):
     settings: str = ""
 
     def proof(self, challenge: str) -> str:
-        """What the server answers to a challenge."""
-        said = f"{challenge}.{self.instance}.{self.host}.{self.port}.{self.pid}"
-        return hmac.new(self.key.encode(), said.encode(), sha256).hexdigest()
+        """The server's answer to a challenge."""
+        message = f"{challenge}.{self.instance}.{self.host}.{self.port}.{self.pid}"
+        return hmac.new(self.key.encode(), message.encode(), sha256).hexdigest()
 
 
 class HandshakeFile:
@@ -63,27 +63,31 @@ class HandshakeFile:
         self.log = self.directory / "server.log"
 
     def prepare(self) -> None:
-        """Make the directory. Raises: TidegateError STATE_FAILED, BRIDGE_UNTRUSTED."""
+        """Create the directory. Raises: TidegateError STATE_FAILED, BRIDGE_UNTRUSTED."""
         try:
             self.directory.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise _failed(f"cannot be made: {error.strerror}", self.directory) from None
+            raise _failed(f"cannot be created: {error.strerror}", self.directory) from None
         self.check()
 
     def check(self) -> None:
-        """Raises: TidegateError BRIDGE_UNTRUSTED if others could have changed what is in there."""
+        """Check that other users cannot write in the directory.
+
+        Raises: TidegateError BRIDGE_UNTRUSTED.
+        """
         try:
             found = self.directory.lstat()
         except FileNotFoundError:
             return
         if not stat.S_ISDIR(found.st_mode):
-            raise check_trust("is not a directory", self.directory)
+            raise untrusted("is not a directory", self.directory)
         _check_owner(found, self.directory)
 
     def lock(self, name: str, *, wait: bool) -> int | None:
-        """Hold a lock until the descriptor is closed; None if another has it and we do not wait.
+        """Take a lock and return its descriptor, whose closing releases it.
 
-        Raises: TidegateError STATE_FAILED.
+        Without `wait`, returns None if another process holds it. Raises: TidegateError
+        STATE_FAILED.
         """
         return self._flock(name, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
@@ -102,20 +106,19 @@ class HandshakeFile:
         return descriptor
 
     def write(self, handshake: Handshake) -> None:
-        """Put the file there, whole, in the place of an older one. Raises: TidegateError
-        STATE_FAILED."""
+        """Replace the file atomically. Raises: TidegateError STATE_FAILED."""
         try:
             replace_file(self.file, json.dumps(handshake._asdict()).encode())
         except OSError as error:
             raise _failed(f"cannot be written: {error.strerror}", self.file) from None
 
     def remove(self) -> None:
-        """Take the file away. Its writer alone does, while it holds the lock."""
+        """Remove the file. Only its writer does so, while it holds the lock."""
         with suppress(OSError):
             self.file.unlink()
 
     def read(self, now: float) -> Handshake | None:
-        """The handshake of the server that runs; None if none does.
+        """The handshake of the running server; None if no server runs. `now` is in Unix seconds.
 
         Raises: TidegateError BRIDGE_UNTRUSTED for a file that cannot be trusted, STATE_FAILED.
         """
@@ -127,14 +130,14 @@ class HandshakeFile:
             return None
         except OSError as error:
             if self.file.is_symlink():
-                raise check_trust("is a symbolic link", self.file) from None
+                raise untrusted("is a symbolic link", self.file) from None
             raise _failed(f"cannot be read: {error.strerror}", self.file) from None
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise check_trust("is not a regular file", self.file)
+                raise untrusted("is not a regular file", self.file)
             _check_owner(found, self.file)
-            text = file.read(_MOST_BYTES)
+            text = file.read(_MAX_BYTES)
         handshake = self._decode(text)
         if not self._is_held():
             return None
@@ -143,30 +146,30 @@ class HandshakeFile:
 
     def _decode(self, text: bytes) -> Handshake:
         try:
-            told: dict[str, Any] = json.loads(text)
-            if told["version"] != VERSION:
-                raise check_trust("is of another version of Tidegate", self.file)
-            if not isinstance(told["paths"], list):
+            fields: dict[str, Any] = json.loads(text)
+            if fields["version"] != VERSION:
+                raise untrusted("is of another version of Tidegate", self.file)
+            if not isinstance(fields["paths"], list):
                 raise TypeError
-            told["paths"] = tuple(cast(list[Any], told["paths"]))
-            handshake = Handshake(**told)
+            fields["paths"] = tuple(cast(list[Any], fields["paths"]))
+            handshake = Handshake(**fields)
             _check_types(handshake)
         except (ValueError, TypeError, KeyError):
-            raise check_trust("does not hold a handshake", self.file) from None
+            raise untrusted("does not hold a handshake", self.file) from None
         if handshake.host not in LOOPBACK:
-            raise check_trust("names a host that is not loopback", self.file)
+            raise untrusted("names a host that is not loopback", self.file)
         if not 0 < handshake.port < 65_536:
-            raise check_trust("names a port that is none", self.file)
+            raise untrusted("names an invalid port", self.file)
         if not handshake.token or not handshake.key or not handshake.instance:
-            raise check_trust("holds no token", self.file)
+            raise untrusted("has no token", self.file)
         words = handshake.token + handshake.key + handshake.instance
         if not (words.isascii() and words.isprintable() and 0 <= handshake.patience_s < 1e9):
-            raise check_trust("does not hold a handshake", self.file)
+            raise untrusted("does not hold a handshake", self.file)
         return handshake
 
     def _is_held(self) -> bool:
-        """Whether a server lives that wrote the file. Who looks shares the lock with others who
-        look, so that none of them takes another for a server."""
+        """Whether a server holds the lock. Readers take a shared lock, so that they do not take
+        each other for a server."""
         descriptor = self._flock("server", fcntl.LOCK_SH | fcntl.LOCK_NB)
         if descriptor is None:
             return True
@@ -175,19 +178,19 @@ class HandshakeFile:
 
     def _check_life(self, handshake: Handshake, now: float) -> None:
         if handshake.pid < 2:
-            raise check_trust("names a process that cannot be a server", self.file)
+            raise untrusted("names a process that cannot be a server", self.file)
         try:
             os.kill(handshake.pid, 0)
         except PermissionError:
-            raise check_trust("names a process of another user", self.file) from None
+            raise untrusted("names a process of another user", self.file) from None
         except (ProcessLookupError, OverflowError):
-            raise check_trust("names a process that has ended", self.file) from None
-        if not now < handshake.expires_at:  # nor if it is no number
-            raise check_trust("has expired", self.file)
+            raise untrusted("names a process that has ended", self.file) from None
+        if not now < handshake.expires_at:  # also false for NaN
+            raise untrusted("has expired", self.file)
 
 
-def check_trust(problem: str, path: Path) -> TidegateError:
-    """Why a handshake is not believed."""
+def untrusted(problem: str, path: Path) -> TidegateError:
+    """The error for a handshake that is not trusted."""
     return TidegateError(
         Code.BRIDGE_UNTRUSTED, f"The handshake `{path}` {problem}", details={"path": str(path)}
     )
@@ -195,27 +198,27 @@ def check_trust(problem: str, path: Path) -> TidegateError:
 
 def _check_owner(found: os.stat_result, path: Path) -> None:
     if found.st_uid != os.geteuid():
-        raise check_trust("belongs to another user", path)
+        raise untrusted("belongs to another user", path)
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise check_trust("is open to other users", path)
+        raise untrusted("is open to other users", path)
 
 
-def _check_types(told: Handshake) -> None:
-    """Raises: TypeError unless every value is of its type: what was read may be anything."""
-    for value in (told.port, told.pid):
+def _check_types(fields: Handshake) -> None:
+    """Check the types of the decoded values. Raises: TypeError."""
+    for value in (fields.port, fields.pid):
         if type(value) is not int:
             raise TypeError
     for value in (
-        told.instance,
-        told.host,
-        told.token,
-        told.key,
-        told.settings,
-        *told.paths,
+        fields.instance,
+        fields.host,
+        fields.token,
+        fields.key,
+        fields.settings,
+        *fields.paths,
     ):
         if type(value) is not str:
             raise TypeError
-    for value in (told.expires_at, told.patience_s):
+    for value in (fields.expires_at, fields.patience_s):
         if type(value) not in (int, float):
             raise TypeError
 

@@ -1,6 +1,6 @@
-"""The server's side of the bridge: keeps the handshake file up to date while the server runs.
+"""The server's side of the bridge: keeps the handshake file current while the server runs.
 
-Bridges find one server of a state directory, the one that holds the lock. Another server waits for
+Bridges use one server of a state directory, the one that holds the lock. Another server waits for
 the lock and takes over when the first one ends.
 """
 
@@ -18,19 +18,21 @@ from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, json_r
 from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import RENEW_S, BridgeTokens
 
-LOOK_S = 0.5
-_MOST_CHALLENGE = 128
+CHECK_S = 0.5
+_MAX_CHALLENGE_CHARS = 128
 
 
 class HandshakeWriter:
-    """Writes the handshake of the server at `host`:`port`, which serves MCP on `paths`, and runs as
-    long as its edge does (`edges.edge.Companion`). `settings` is the digest of the settings that
-    the server was started with; `opened` is called once, when bridges can find the server."""
+    """Writes the handshake of the server at `host`:`port`, which serves MCP on `paths`.
+
+    It runs as long as its edge (`edges.edge.Companion`). `settings` is the digest of the server's
+    settings; `on_opened` is called once, when bridges can find the server.
+    """
 
     def __init__(
         self,
-        place: HandshakeFile,
-        admission: BridgeTokens,
+        files: HandshakeFile,
+        tokens: BridgeTokens,
         host: str,
         port: int,
         paths: tuple[str, ...],
@@ -38,78 +40,78 @@ class HandshakeWriter:
         clock: Callable[[], float] = time.time,
         *,
         settings: str = "",
-        opened: Callable[[], None] | None = None,
+        on_opened: Callable[[], None] | None = None,
     ) -> None:
-        self._opened = opened
-        self._keeping: asyncio.Task[None] | None = None
-        self._place = place
-        self._admission = admission
+        self._on_opened = on_opened
+        self._task: asyncio.Task[None] | None = None
+        self._files = files
+        self._tokens = tokens
         self._clock = clock
         self._lock: int | None = None
-        self._told = Handshake(
+        self._handshake = Handshake(
             VERSION, secrets.token_hex(16), host, port, os.getpid(), 0.0, "",
             secrets.token_hex(32), paths, patience_s, settings,
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Write the file if no other server has, and keep it up to date from now on.
+        """Write the file unless another server has, and keep it current from now on.
 
         Raises: TidegateError STATE_FAILED, BRIDGE_UNTRUSTED, AUDIT_UNAVAILABLE.
         """
         self.open()
-        self._keeping = asyncio.ensure_future(self.keep())
+        self._task = asyncio.ensure_future(self.maintain())
 
     async def stop(self) -> None:
-        """Remove the file, so that no more bridges come. Safe to call twice."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            self._keeping = None
+        """Remove the file, so that no further bridges connect. Safe to call twice."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
         self.close()
 
     def open(self) -> bool:
-        """Write the file; False if another server is the one that bridges find.
+        """Write the file; return False if bridges use another server.
 
         Raises: TidegateError STATE_FAILED, BRIDGE_UNTRUSTED, AUDIT_UNAVAILABLE.
         """
-        self._place.prepare()
+        self._files.prepare()
         if self._lock is None:
-            self._lock = self._place.lock("server", wait=False)
+            self._lock = self._files.lock("server", wait=False)
         if self._lock is None:
             return False
-        if self._clock() >= self._told.expires_at - RENEW_S:
-            token, expires_at = self._admission.renew()
-            self._told = self._told._replace(token=token, expires_at=expires_at)
-            self._place.write(self._told)
+        if self._clock() >= self._handshake.expires_at - RENEW_S:
+            token, expires_at = self._tokens.renew()
+            self._handshake = self._handshake._replace(token=token, expires_at=expires_at)
+            self._files.write(self._handshake)
         return True
 
-    async def keep(self, look_s: float = LOOK_S) -> None:
-        """Take over when the lock is free, and renew the token in time, until cancelled. A
-        failure is tried again."""
+    async def maintain(self, check_s: float = CHECK_S) -> None:
+        """Take over when the lock is free, and renew the token in time, until cancelled. Repeats
+        after a failure."""
         while True:
             try:
                 held = self.open()
             except TidegateError:
                 held = False
-            if held and self._opened is not None:
-                self._opened()
-                self._opened = None
-            await asyncio.sleep(look_s)
+            if held and self._on_opened is not None:
+                self._on_opened()
+                self._on_opened = None
+            await asyncio.sleep(check_s)
 
     def close(self) -> None:
-        """Remove the file and give the lock back. Safe to call twice."""
+        """Remove the file and release the lock. Safe to call twice."""
         if self._lock is not None:
-            self._place.remove()
+            self._files.remove()
             os.close(self._lock)
             self._lock = None
 
     def routes(self) -> Router:
-        """Where a bridge asks for the proof that it has found this server."""
+        """The route on which a bridge asks for the proof that this server wrote the file."""
 
         async def prove(request: HttpRequest) -> HttpResponse:
             challenge = request.headers.get(CHALLENGE.encode(), b"")
-            if not 0 < len(challenge) <= _MOST_CHALLENGE or not challenge.isalnum():
+            if not 0 < len(challenge) <= _MAX_CHALLENGE_CHARS or not challenge.isalnum():
                 raise HttpRefusal(400, f"Send {CHALLENGE}")
-            return json_response(200, {"proof": self._told.proof(challenge.decode())})
+            return json_response(200, {"proof": self._handshake.proof(challenge.decode())})
 
         router = Router()
         router.add("GET", PAGE, prove)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 to the server next door, as much of it as a bridge needs, on asyncio streams.
+"""A small HTTP/1.1 client on asyncio streams, for a server on the loopback interface.
 
-One connection for each request: on loopback it costs little, and a request that fails on it has
-either not been sent or has been, with nothing in between.
+Each request has a connection of its own. On loopback that costs little, and after a failure it is
+known whether the request was sent.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
-_MOST_HEADERS = 100
+_MAX_HEADERS = 100
 
 
 class WireError(Exception):
-    """The connection ended before the answer did, or was silent for too long."""
+    """The connection ended before the response was complete, or the server was silent too long."""
 
 
 class NotSent(WireError):
-    """There was no connection: nothing has been sent."""
+    """The connection could not be opened, so nothing was sent."""
 
 
 class Event(NamedTuple):
-    """One server-sent event. `retry_s` is how long to wait before coming back, if told."""
+    """One server-sent event. `retry_s` is the reconnection time, if the server gave one."""
 
     data: bytes
     id: str | None
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 class Answer:
-    """The answer to one request, whose body is still to come."""
+    """The response to one request, whose body is not read yet."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class Answer:
         return self.headers.get("content-type", "").startswith("text/event-stream")
 
     async def body(self) -> bytes:
-        """All of it. Raises: WireError."""
+        """The whole body. Raises: WireError."""
         return b"".join([part async for part in self._parts()])
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Each event that has data or tells when to come back. Raises: WireError."""
+        """Each event that has data or a reconnection time. Raises: WireError."""
         data: list[bytes] = []
         id: str | None = None
         retry_s: float | None = None
@@ -87,22 +87,22 @@ class Answer:
     async def _parts(self) -> AsyncGenerator[bytes]:
         try:
             if self.headers.get("transfer-encoding", "").lower() == "chunked":
-                while size := int(await self._take(self._reader.readline()), 16):
-                    yield await self._take(self._reader.readexactly(size))
-                    await self._take(self._reader.readexactly(2))
+                while size := int(await self._read(self._reader.readline()), 16):
+                    yield await self._read(self._reader.readexactly(size))
+                    await self._read(self._reader.readexactly(2))
             elif (length := int(self.headers.get("content-length", "0"))) > 0:
-                yield await self._take(self._reader.readexactly(length))
+                yield await self._read(self._reader.readexactly(length))
         except (OSError, ValueError, EOFError) as error:
             raise WireError(str(error)) from None
         finally:
             self.close()
 
-    async def _take(self, reading: asyncio.Future[bytes] | object) -> bytes:
+    async def _read(self, reading: asyncio.Future[bytes] | object) -> bytes:
         async with asyncio.timeout(self._patience_s):
             return await reading  # type: ignore[misc]
 
 
-async def ask(
+async def send_request(
     host: str,
     port: int,
     method: str,
@@ -111,9 +111,9 @@ async def ask(
     body: bytes,
     patience_s: float,
 ) -> Answer:
-    """Send one request and read the head of its answer. Raises: NotSent, WireError.
+    """Send one request and read the head of the response. Raises: NotSent, WireError.
 
-    No read waits for longer than `patience_s`; a server that says anything at all is heard on.
+    No single read waits longer than `patience_s`; the whole response may take longer.
     """
     try:
         reader, writer = await asyncio.open_connection(host, port)
@@ -133,7 +133,7 @@ async def ask(
             while line := (await reader.readline()).rstrip(b"\r\n"):
                 field, _, value = line.decode("latin-1").partition(":")
                 fields[field.strip().lower()] = value.strip()
-                if len(fields) > _MOST_HEADERS:
+                if len(fields) > _MAX_HEADERS:
                     raise ValueError("too many headers")
     except (OSError, ValueError, IndexError, EOFError) as error:
         writer.close()

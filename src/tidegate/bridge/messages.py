@@ -1,6 +1,6 @@
-"""What a bridge must know of a message to carry it: its kind, its id, and what HTTP repeats of it.
+"""The parts of a message that a bridge needs: kind, id, and the values repeated in HTTP headers.
 
-Messages are carried as the bytes they came in. Source: specification, `basic/transports`.
+Messages are forwarded as the bytes that were received. Source: specification, `basic/transports`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,17 @@ REPEATABLE = frozenset(
         "tools/list",
     }
 )
-"""Methods that change nothing a second time. A tool may change something: `tools/call` is not
-here, nor is what we do not know."""
+"""Methods that are safe to send twice. `tools/call` is not one of them, because a tool may change
+data, nor is any unknown method."""
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A message of the host. `id` None is a notification or a response; `ids` has those of a
-    batch's requests. `revision` is named by messages of the stateless era alone."""
+    """A message of the host.
+
+    `id` is None for a notification, `ids` has the ids of the requests in a batch. `revision` is set
+    for messages of the stateless era only. `cancels` is the id of the request that a
+    `notifications/cancelled` is about.
+    """
 
     data: bytes
     id: bytes | None = None
@@ -48,106 +52,106 @@ class Frame(msgspec.Struct, frozen=True):
     name: str | None = None
     revision: str | None = None
     ids: tuple[bytes, ...] | None = None
-    withdraws: bytes | None = None
+    cancels: bytes | None = None
     arguments: dict[str, Any] = {}
 
     @property
-    def is_asking(self) -> bool:
-        """Whether an answer is owed."""
+    def expects_response(self) -> bool:
+        """Whether the host waits for a response."""
         return bool(self.ids) or (self.id is not None and self.method is not None)
 
     @property
     def is_repeatable(self) -> bool:
         return self.ids is None and self.method in REPEATABLE
 
-    def headers(self, marked: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
-        """What a message of the stateless era repeats in headers; `marked` has the arguments of
-        each tool that do."""
+    def headers(self, header_arguments: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+        """The headers of a message of the stateless era. `header_arguments` has, for each tool,
+        the header suffix of each argument that is repeated in a header."""
         if self.revision is None:
             return []
-        told = [("MCP-Protocol-Version", _value(self.revision))]
+        headers = [("MCP-Protocol-Version", _value(self.revision))]
         if self.method is not None:
-            told.append(("Mcp-Method", _value(self.method)))
+            headers.append(("Mcp-Method", _value(self.method)))
         if self.name is not None:
-            told.append(("Mcp-Name", _value(self.name)))
+            headers.append(("Mcp-Name", _value(self.name)))
         if self.method == "tools/call":
-            for argument, suffix in marked.get(self.name or "", {}).items():
+            for argument, suffix in header_arguments.get(self.name or "", {}).items():
                 value = self.arguments.get(argument)
                 if value is not None:
                     text = as_text(value)
-                    told.append((f"Mcp-Param-{suffix}", _value(text)))
-        return told
+                    headers.append((f"Mcp-Param-{suffix}", _value(text)))
+        return headers
 
 
-class _Head(msgspec.Struct):
+class _Envelope(msgspec.Struct):
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Withdrawn(msgspec.Struct):
+class _CancelledParams(msgspec.Struct):
     requestId: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_head = msgspec.json.Decoder(_Head)
-_heads = msgspec.json.Decoder(list[_Head])
+_envelope = msgspec.json.Decoder(_Envelope)
+_envelopes = msgspec.json.Decoder(list[_Envelope])
 
 
 def read(line: bytes) -> Frame | None:
-    """A line of the host; None if it is not JSON. What is JSON and no message is for the server
-    to refuse."""
+    """Parse a line of the host; None if it is not JSON. The server refuses JSON that is not a
+    message."""
     try:
         line.decode()
         if line.startswith(b"["):
             return _read_batch(line)
-        head = _head.decode(line)
+        envelope = _envelope.decode(line)
     except msgspec.ValidationError:
         return Frame(line, ids=())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    method = _text(head.method)
-    params = _object(head.params)
+    method = _text(envelope.method)
+    params = _object(envelope.params)
     meta = params.get("_meta")
     revision = _dict(meta).get(VERSION_KEY)
     name = params.get(NAMED.get(method or "", ""))
-    withdraws = None
-    if method == "notifications/cancelled" and head.params is not msgspec.UNSET:
-        asked = msgspec.json.decode(head.params, type=_Withdrawn).requestId
-        withdraws = None if asked is msgspec.UNSET else bytes(asked)
+    cancels = None
+    if method == "notifications/cancelled" and envelope.params is not msgspec.UNSET:
+        request_id = msgspec.json.decode(envelope.params, type=_CancelledParams).requestId
+        cancels = None if request_id is msgspec.UNSET else bytes(request_id)
     return Frame(
         line,
-        None if head.id is msgspec.UNSET else bytes(head.id),
+        None if envelope.id is msgspec.UNSET else bytes(envelope.id),
         method,
         name if isinstance(name, str) else None,
         revision if isinstance(revision, str) else None,
-        withdraws=withdraws,
+        cancels=cancels,
         arguments=_dict(params.get("arguments")) if revision is not None else {},
     )
 
 
 def _read_batch(line: bytes) -> Frame:
-    heads = _heads.decode(line)
-    asked = [
-        bytes(head.id)
-        for head in heads
-        if head.id is not msgspec.UNSET and head.method is not msgspec.UNSET
+    envelopes = _envelopes.decode(line)
+    request_id = [
+        bytes(envelope.id)
+        for envelope in envelopes
+        if envelope.id is not msgspec.UNSET and envelope.method is not msgspec.UNSET
     ]
-    return Frame(line, ids=tuple(asked))
+    return Frame(line, ids=tuple(request_id))
 
 
 def id_of(message: bytes) -> bytes | None:
-    """The id that a message of the server answers; None if it answers none."""
+    """The id of a response; None if the message is not a response."""
     try:
-        head = _head.decode(message)
+        envelope = _envelope.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if head.method is not msgspec.UNSET or head.id is msgspec.UNSET:
+    if envelope.method is not msgspec.UNSET or envelope.id is msgspec.UNSET:
         return None
-    return bytes(head.id)
+    return bytes(envelope.id)
 
 
 def error_of(body: bytes) -> tuple[int, str, dict[str, Any] | None] | None:
-    """(code, message, data) of an error of the server; None if the body holds none."""
+    """(code, message, data) of an error response; None if the body is another message."""
     try:
         error = msgspec.json.decode(body)["error"]
         return int(error["code"]), str(error["message"]), error.get("data")
@@ -156,7 +160,7 @@ def error_of(body: bytes) -> tuple[int, str, dict[str, Any] | None] | None:
 
 
 def result_of(body: bytes) -> dict[str, Any]:
-    """The result of an answer, empty if there is none."""
+    """The result of a response; empty if there is none."""
     try:
         result = msgspec.json.decode(body)["result"]
     except (msgspec.DecodeError, KeyError, TypeError):
@@ -164,27 +168,27 @@ def result_of(body: bytes) -> dict[str, Any]:
     return _dict(result)
 
 
-def marks_of(body: bytes) -> dict[str, dict[str, str]]:
-    """Of each listed tool the arguments that are repeated in headers."""
+def header_arguments(body: bytes) -> dict[str, dict[str, str]]:
+    """The arguments of each tool in a `tools/list` result that are repeated in headers."""
     if b"x-mcp-header" not in body:
         return {}
-    marks: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for tool in map(_dict, result_of(body).get("tools", [])):
         name, schema = tool.get("name"), _dict(tool.get("inputSchema"))
         if isinstance(name, str):
-            marks[name] = marked_arguments(schema)
-    return marks
+            found[name] = marked_arguments(schema)
+    return found
 
 
 def refusal(id: bytes | None, error: TidegateError) -> bytes:
-    """A coded error as the answer to a request; with id None it answers none in particular."""
+    """An error response to a request; with id None it answers no particular request."""
     text = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
     data = {"code": error.code.value, "hint": error.hint}
     return error_frame(NO_ID if id is None else id, error.fate.rpc, text, data)
 
 
-def flat(message: bytes) -> bytes:
-    """The message on one line: a line break in JSON is between its words."""
+def on_one_line(message: bytes) -> bytes:
+    """The message without line breaks, which JSON allows only between tokens."""
     return message.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in message else message
 
 
@@ -202,7 +206,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> str:
-    """A header's value: as it is, or in base64 where a header cannot hold it."""
+    """A header value: the text, or its base64 form if a header cannot hold the text."""
     plain = text.isascii() and text.isprintable() and text.strip() == text
     if plain and not text.startswith("=?base64?"):
         return text

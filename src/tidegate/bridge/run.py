@@ -1,4 +1,4 @@
-"""Runs a bridge on this process's stdin and stdout, until the input or the process ends."""
+"""Running a bridge on the process's stdin and stdout until the end of the input or a signal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import Share
 
 
-async def serve(finder: Discovery, surface: str | None, share: Share) -> None:
-    """Carry messages until the end of the input. Raises: TidegateError if there is no server at the
-    start; the host is told then, too."""
+async def serve(discovery: Discovery, surface: str | None, share: Share) -> None:
+    """Forward messages until the end of the input.
+
+    Raises: TidegateError if no server can be reached at the start; the host gets the error as well.
+    """
     output = Output(sys.stdout.fileno())
-    line = ServerSession(finder, surface, share)
-    relay = Relay(line, output.write)
+    session = ServerSession(discovery, surface, share)
+    relay = Relay(session, output.write)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):
@@ -30,13 +32,13 @@ async def serve(finder: Discovery, surface: str | None, share: Share) -> None:
     stopped: asyncio.Task[Any] = asyncio.ensure_future(stop.wait())
     transport = await feed(relay, sys.stdin.buffer)
     try:
-        connected = asyncio.ensure_future(line.connect())
+        connected = asyncio.ensure_future(session.connect())
         await asyncio.wait({connected, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not connected.done():
             connected.cancel()
             return
         connected.result()
-        tasks = [asyncio.ensure_future(work) for work in (relay.carry(), relay.keep_awake())]
+        tasks = [asyncio.ensure_future(work) for work in (relay.run(), relay.send_pings())]
         await asyncio.wait({relay.ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
         await _finish(relay, output, stopped)
         for task in tasks:
@@ -51,10 +53,10 @@ async def serve(finder: Discovery, surface: str | None, share: Share) -> None:
 
 
 async def _finish(relay: Relay, output: Output, stopped: asyncio.Task[Any]) -> None:
-    deserted = asyncio.ensure_future(output.deserted())
-    hurry = asyncio.ensure_future(
-        asyncio.wait({stopped, deserted}, return_when=asyncio.FIRST_COMPLETED)
+    reader_closed = asyncio.ensure_future(output.reader_closed())
+    abort = asyncio.ensure_future(
+        asyncio.wait({stopped, reader_closed}, return_when=asyncio.FIRST_COMPLETED)
     )
-    await relay.finish(hurry)
-    hurry.cancel()
-    deserted.cancel()
+    await relay.finish(abort)
+    abort.cancel()
+    reader_closed.cancel()

@@ -22,7 +22,7 @@ def config_path(arguments: argparse.Namespace) -> str | None:
     return arguments.config or os.environ.get("TIDEGATE_CONFIG") or None
 
 
-def mark_of(settings: str | None) -> str:
+def settings_digest(settings: str | None) -> str:
     """What tells these settings from others, in the file or inline; empty for none."""
     if settings is None:
         return ""

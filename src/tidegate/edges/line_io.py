@@ -1,4 +1,4 @@
-"""A pair of pipes with one message a line: lines in, whole writes out."""
+"""Line-based input and output on a pair of pipes, one message in a line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import suppress
 from typing import BinaryIO
 
 LINE_LIMIT = 10 * 1024 * 1024
-LOOK_S = 0.2
+CHECK_S = 0.2
 
 
 class Lines(asyncio.Protocol):
-    """Cuts its input into lines. `take_line` gets each without its end; `refuse_line` is called
-    once for a line that is longer than `line_limit` bytes."""
+    """Splits the input into lines. `on_line` gets each line without its end, `on_oversized_line` is
+    called once for a line of more than `line_limit` bytes."""
 
     def __init__(self, line_limit: int = LINE_LIMIT) -> None:
         self.line_limit = line_limit
@@ -23,12 +23,12 @@ class Lines(asyncio.Protocol):
         self._skipping = False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def take_line(self, line: bytes) -> None:
+    def on_line(self, line: bytes) -> None:
         """One message, stripped and not empty."""
         raise NotImplementedError
 
-    def refuse_line(self) -> None:
-        """A message was too long and is left out."""
+    def on_oversized_line(self) -> None:
+        """A message was too long and is skipped."""
         raise NotImplementedError
 
     def data_received(self, data: bytes) -> None:
@@ -43,7 +43,7 @@ class Lines(asyncio.Protocol):
         if len(self._buffer) > self.line_limit:
             self._buffer.clear()
             if not self._skipping:
-                self.refuse_line()
+                self.on_oversized_line()
             self._skipping = True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -56,7 +56,7 @@ class Lines(asyncio.Protocol):
         self.end()
 
     def end(self) -> None:
-        """No more input comes."""
+        """Take note of the end of the input."""
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -65,26 +65,26 @@ class Lines(asyncio.Protocol):
             self._skipping = False
             return
         if len(line) > self.line_limit:
-            self.refuse_line()
+            self.on_oversized_line()
             return
         frame = line.strip()
         if frame:
-            self.take_line(frame)
+            self.on_line(frame)
 
 
 class Output:
-    """Writes to a file descriptor whole, without ever leaving half a line.
+    """Writes whole messages to a file descriptor.
 
-    A pipe that is full makes the event loop wait: the client has stopped reading, and there is
-    nobody else on this loop to keep waiting.
+    A full pipe blocks the event loop. That is acceptable, because the client has stopped reading
+    and is the only client of this process.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._broken = False
 
-    async def deserted(self) -> None:
-        """Return when the reader has closed its end, as far as the system tells."""
+    async def reader_closed(self) -> None:
+        """Return when the reader has closed its end, if the system reports that."""
         import select
 
         if not hasattr(select, "poll"):
@@ -94,7 +94,7 @@ class Output:
         while not any(  # noqa: ASYNC110 - no event for it
             seen & (select.POLLERR | select.POLLHUP) for _, seen in poll.poll(0)
         ):
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -112,7 +112,7 @@ async def feed(lines: Lines, stdin: BinaryIO) -> asyncio.ReadTransport | None:
     thread."""
     loop = asyncio.get_running_loop()
     mode = os.fstat(stdin.fileno()).st_mode
-    # asyncio takes any character device and then never hears of it that it is at its end.
+    # asyncio accepts any character device, but never reports the end of some.
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stdin.isatty():
         with suppress(ValueError, OSError):
             transport, _ = await loop.connect_read_pipe(lambda: lines, stdin)

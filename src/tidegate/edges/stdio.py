@@ -75,12 +75,12 @@ class StdioClient(Lines):
         self._kernel.close()
         self._session.close()
 
-    def take_line(self, line: bytes) -> None:
+    def on_line(self, line: bytes) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(line))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def refuse_line(self) -> None:
+    def on_oversized_line(self) -> None:
         limit = f"Invalid Request: a message must be at most {self.line_limit} bytes"
         self.send(error_frame(NO_ID, INVALID_REQUEST, limit))
 
@@ -139,7 +139,7 @@ class StdioEdge:
         if self._transport is not None:
             self._transport.close()
         client.end()
-        waiting = [asyncio.ensure_future(self._output.deserted())]
+        waiting = [asyncio.ensure_future(self._output.reader_closed())]
         if hurry is not None:
             waiting.append(asyncio.ensure_future(_until(hurry)))
         hurried = asyncio.ensure_future(_first(waiting))

@@ -1,8 +1,8 @@
-"""The bridge's own token: short-lived, renewed before its end, kept in no store.
+"""The token of bridges: short-lived, renewed before it expires, never stored in the state.
 
-It belongs to one running server and dies with it. The identity behind it stays the same when the
-secret changes, so that a session survives; a token that bears its name has another id. A bridge may
-ask for less than the settings let bridges do, and says so behind the secret.
+It belongs to one running server and ends with it. The actor's id stays the same when the secret
+changes, so that a session survives; a stored token of the same name has another id. A bridge may
+ask for less access than the settings give to bridges, with a suffix to the secret.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tidegate.policy.allowlist import admits
 NAME = "bridge"
 PREFIX = "tg_bridge_"
 SEPARATOR = "~"
-"""Between the secret and what is asked for; RFC 6750 has it in tokens."""
+"""Separates the secret and the requested access; RFC 6750 allows it in tokens."""
 LIFE_S = 3_600.0
 RENEW_S = 900.0
-"""A new secret comes so long before the old one ends."""
+"""The time before the end of a secret at which a new one is created."""
 
 _KEPT = 3
 
@@ -38,10 +38,10 @@ Note = Callable[[str, Mapping[str, str]], None]
 
 
 class BridgeTokens:
-    """The secrets that open the door to bridges, the newest and those not long ended.
+    """Creates and verifies the secrets of bridges.
 
-    `settings` may be replaced and then hold from the next call. `sources` gives those that there
-    are: a bridge may want to see some of those that the settings let it see by their tags.
+    A change of `settings` takes effect on the next call. `sources` returns the configured sources,
+    to combine the tags in the settings with the sources that a bridge asks for.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class BridgeTokens:
         self.settings = settings
 
     def renew(self) -> tuple[str, float]:
-        """A new secret and when it ends; those before it hold until their own end.
+        """Create a secret; return it and its end in Unix seconds. Earlier ones stay valid until
+        their own end.
 
         Raises: TidegateError AUDIT_UNAVAILABLE.
         """
@@ -72,15 +73,15 @@ class BridgeTokens:
         return secret, ends
 
     def verify(self, bearer: str, address: str) -> Actor:
-        """The bridge, if it calls from this machine, with what the settings say now and no more
-        than it asks for. Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED."""
+        """The actor of a bridge that calls from this machine, with the access in the settings,
+        restricted to what it asks for. Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED."""
         secret, _, asked = bearer.partition(SEPARATOR)
         ends = self._ends.get(_digest(secret))
         if ends is None or address not in LOOPBACK:
             raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if self._clock() >= ends:
             raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.")
-        sources = self._sources()  # which looks whether there are other settings
+        sources = self._sources()  # also applies changed settings, so it comes before reading them
         settings = self.settings
         actor = Actor(
             id=NAME,
@@ -95,7 +96,7 @@ class BridgeTokens:
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a bridge asks for, of what the settings let bridges do; None stands for all of it."""
+    """The access that a bridge asks for, within the settings; None means all of it."""
 
     scope: Literal["readOnly", "readWrite", "fullAccess"] | None = None
     sources: tuple[str, ...] | None = None
@@ -103,10 +104,10 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def bearer_for(secret: str, share: Share) -> str:
-    """The token of a bridge that asks for a share: its own secret and, after it, what of it.
+    """The bearer token of a bridge: its secret, followed by the requested access.
 
-    Who holds the secret could leave that out. It keeps the agent at the other end of the bridge
-    within its share, who sees neither.
+    A holder of the secret could leave out the request. It restricts the agent behind the bridge,
+    which sees neither.
     """
     if share == Share():
         return secret
@@ -115,10 +116,10 @@ def bearer_for(secret: str, share: Share) -> str:
 
 
 def restrict(actor: Actor, asked: str, sources: Iterable[Source] = ()) -> Actor:
-    """The actor with no more than what is asked for, as `bearer_for` wrote it; under an id of its
-    own, so that no session or approval of one share serves another.
+    """The actor with the access in `asked`, as written by `bearer_for`, and no more than its own.
 
-    Raises: TidegateError AUTH_INVALID if that cannot be read.
+    It has an id of its own, so that sessions and approvals are not shared between different
+    requests. Raises: TidegateError AUTH_INVALID if `asked` cannot be decoded.
     """
     if not asked:
         return actor

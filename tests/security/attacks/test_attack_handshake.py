@@ -107,8 +107,8 @@ def test_a_file_of_another_user_is_refused(state: Path, server: Serving, which: 
         ({"pid": 2**40}, "has ended"),
         ({"expires_at": 1.0}, "expired"),
         ({"expires_at": float("nan")}, "expired"),
-        ({"instance": "another"}, "not its writer"),
-        ({"key": "another"}, "not its writer"),
+        ({"instance": "another"}, "did not write it"),
+        ({"key": "another"}, "did not write it"),
         ({"paths": "/mcp"}, "does not hold"),
         ({"more": 1}, "does not hold"),
     ],
@@ -123,7 +123,7 @@ def test_a_file_that_says_what_cannot_be_is_refused(
 
 def test_the_pid_of_another_process_is_refused(state: Path, server: Serving) -> None:
     write(state, pid=os.getpid())
-    check_refused(tidegate("bridge", state=state), "not its writer")
+    check_refused(tidegate("bridge", state=state), "did not write it")
 
 
 def test_the_pid_of_a_process_that_has_ended_is_refused(state: Path, server: Serving) -> None:
@@ -143,7 +143,7 @@ def test_who_listens_on_the_port_gets_no_token_without_the_proof(
     with serving(("serve", "--surface", "core", "--http", "127.0.0.1:0"), state) as server:
         server.until("serving")
         write(state, port=thief.handshake.port)
-        check_refused(tidegate("bridge", state=state), "not its writer")
+        check_refused(tidegate("bridge", state=state), "did not write it")
         token = told(state)["token"]
     thief.close()
     assert not any(token in str(asked) for asked in thief.asked)
@@ -160,7 +160,7 @@ def test_a_port_where_nobody_listens_is_refused(state: Path, tmp_path: Path) -> 
     with serving(("serve", "--surface", "core", "--http", "127.0.0.1:0"), state) as server:
         server.until("serving")
         write(state, port=gone.handshake.port)
-        check_refused(tidegate("bridge", state=state), "nobody listens")
+        check_refused(tidegate("bridge", state=state), "a port with no server")
 
 
 def test_the_token_is_worth_nothing_from_another_address(state: Path, server: Serving) -> None:

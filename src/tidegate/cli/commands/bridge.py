@@ -1,23 +1,23 @@
-"""`tidegate bridge`: MCP on stdio by way of the server on HTTP of the same state."""
+"""`tidegate bridge`: MCP on stdio, forwarded to the HTTP server of the same state directory."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from tidegate.cli.settings import config_path, load_for_state, mark_of
+from tidegate.cli.settings import config_path, load_for_state, settings_digest
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import Share
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carry messages until the input ends; returns 0 then."""
+    """Forward messages until the end of the input; returns 0."""
     if os.name != "posix":
         raise TidegateError(
             Code.UNSUPPORTED,
-            "The bridge needs a system with file owners and modes.",
-            hint="Use `tidegate serve` on stdio.",
+            "The bridge needs a system with file owners and modes, such as Linux or macOS.",
+            hint="Use `tidegate serve`, which speaks MCP on stdio.",
         )
     import asyncio
 
@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings = config_path(arguments)
     if settings:
         words += ["--config", settings]
-    finder = Discovery(HandshakeFile(state), words, mark_of(settings))
+    finder = Discovery(HandshakeFile(state), words, settings_digest(settings))
     asyncio.run(serve(finder, arguments.surface, _share(arguments)))
     return 0
 
 
 def _share(arguments: argparse.Namespace) -> Share:
-    """What the bridge asks for. Raises: TidegateError ARGUMENT_INVALID."""
+    """The access that the bridge asks for. Raises: TidegateError ARGUMENT_INVALID."""
     if arguments.table:
         from tidegate.identity.tokens import check_tables
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidegate.app import App
-from tidegate.cli.settings import config_path, load_for_serve, mark_of
+from tidegate.cli.settings import config_path, load_for_serve, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.model import Config
@@ -34,10 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
     def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
         edges = [open_stdio(app)] if config.stdio or config.http is None else []
         if config.http is not None:
-            mark = mark_of(config_path(arguments))
+            digest = settings_digest(config_path(arguments))
             found = _bridge_notifier(arguments.for_bridge)
             host, port = http_address(config.http)
-            edges.append(open_http(app, host, port, shutdown=shutdown, found=found, settings=mark))
+            edges.append(
+                open_http(app, host, port, shutdown=shutdown, on_opened=found, settings=digest)
+            )
         return edges
 
     run_edges(
