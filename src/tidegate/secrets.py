@@ -1,7 +1,8 @@
 """How secrets come in and how they are kept out of records. Decides nothing about who may see them.
 
 In: a URL never holds a secret, only a reference, `${ENV:NAME}` or `${FILE:/path}`; `resolve` puts
-the secret in its place at the moment a connection is opened, and the result is never stored.
+the secret in its place at the moment a connection is opened, and the result is never stored. A
+password that a person has typed, and that is not saved yet, is `${TYPED:NAME}` meanwhile.
 Out: `redact` takes literals that may be secrets out of a statement before it is written down.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,6 +29,84 @@ _PARAMETER = (
     r"\s*=\s*('[^']*'|[^&;\s]*)"
 )
 _MAX_SECRET_BYTES = 65_536
+
+KINDS = ("ENV", "FILE")
+"""Kinds of references that a saved URL may hold."""
+
+UNRESOLVED = "reference"
+"""`details["cause"]` of a reference whose secret is not there now."""
+
+_typed: dict[str, str] = {}
+
+
+def check_references(url: str) -> None:
+    """Refuse a reference that no secret could ever take the place of.
+
+    Raises: TidegateError SOURCE_URL with the reference as it should be written.
+    """
+    for found in re.finditer(r"\$\{([^}]*)(\}?)", url):
+        inside, end = found.groups()
+        kind, colon, name = inside.partition(":")
+        if not end:
+            raise _no_reference("${", "has no `}`.", HINT)  # what follows may be a password
+        if kind == "TYPED" and name in _typed:
+            continue
+        if kind in KINDS and name:
+            continue
+        if kind in KINDS:
+            raise _no_reference(found[0], "names no secret.", HINT)
+        if kind.upper() in KINDS and name:
+            raise _no_reference(
+                found[0], "is not a reference.", f"Did you mean `${{{kind.upper()}:{name}}}`?"
+            )
+        if not colon and re.fullmatch(r"\w+", inside):
+            raise _no_reference(
+                found[0], "is not a reference.", f"Did you mean `${{ENV:{inside}}}`?"
+            )
+        raise _no_reference(found[0], "refers to no known kind of secret.", HINT)
+
+
+def _no_reference(text: str, problem: str, hint: str) -> TidegateError:
+    return TidegateError(Code.SOURCE_URL, f"`{text[:80]}` in the URL {problem}", hint=hint)
+
+
+def variables_of(text: str) -> list[str]:
+    """The names of the environment variables that a URL or an option refers to."""
+    return [name for kind, name in re.findall(_REFERENCE, text) if kind == "ENV"]
+
+
+def files_of(text: str) -> list[str]:
+    """The paths of the files that a URL or an option refers to."""
+    return [name for kind, name in re.findall(_REFERENCE, text) if kind == "FILE"]
+
+
+@contextmanager
+def typed(password: str) -> Generator[str]:
+    """A reference to a password that is not saved, for as long as the block runs."""
+    name = f"{len(_typed) + 1}"
+    _typed[name] = password
+    try:
+        yield f"${{TYPED:{name}}}"
+    finally:
+        del _typed[name]
+
+
+_PASSWORDLESS = r"([A-Za-z][\w+.-]*://[^/?#@:]+):?@"
+
+
+def asks_for_password(url: str) -> bool:
+    """Whether the URL names a user and no password."""
+    return re.match(_PASSWORDLESS, url) is not None
+
+
+def without_password(url: str) -> str:
+    """The URL without the reference to the password of the user that it names."""
+    return re.sub(r"^([A-Za-z][\w+.-]*://[^/?#@:]+):\$\{[^}]*\}@", r"\1@", url)
+
+
+def with_password(url: str, reference: str) -> str:
+    """The URL with a reference to the password of the user that it names, which has none yet."""
+    return re.sub(_PASSWORDLESS, lambda found: f"{found[1]}:{reference}@", url, count=1)
 
 
 def refuse_literal(url: str) -> None:
@@ -86,9 +167,13 @@ def _fetch(kind: str, name: str) -> str:
             raise TidegateError(
                 Code.SOURCE_URL,
                 f"The environment variable `{name}` is not set.",
-                hint=f"Set `{name}` where the server starts.",
+                hint=f"Set `{name}` where the server starts, or keep the password with `tidegate "
+                "source update NAME --ask-password`.",
+                details={"cause": UNRESOLVED},
             )
         return value
+    if kind == "TYPED" and name in _typed:
+        return _typed[name]
     if kind == "FILE":
         try:
             content = Path(name).read_bytes()[: _MAX_SECRET_BYTES + 1]
@@ -97,7 +182,9 @@ def _fetch(kind: str, name: str) -> str:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise TidegateError(
-                Code.SOURCE_URL, f"The secret file `{name}` cannot be read: {reason}."
+                Code.SOURCE_URL,
+                f"The secret file `{name}` cannot be read: {reason}.",
+                details={"path": name, "cause": UNRESOLVED},
             ) from None
         raise TidegateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
     raise TidegateError(

@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.model.sources import Mask, RowFilter, RunAs
-from tidegate.secrets import refuse_literal, refuse_literal_option
+from tidegate.secrets import check_references, refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
 """What stands for the caller in `run_as` and in the `where` of a filter."""
@@ -71,8 +71,10 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_source_name(self.name)
+        check_references(self.url)
         refuse_literal(self.url)
         for name, value in self.options.items():
+            check_references(value)
             refuse_literal_option(name, value)
         check_rules(self.masks, self.filters)
         for tag in self.tags:

@@ -190,11 +190,13 @@ async def open_engine(source: Source) -> Engine:
         if missing.name is not None and missing.name.partition(".")[0] == "tidegate":
             raise
         needs = f"the package `{missing.name}`" if missing.name else "a library that is not there"
-        extra = f"[{entry.extra}]" if entry.extra else ""
+        from tidegate.config.installation import add_command
+
+        hint = f"Run: {add_command(entry.extra)}" if entry.extra else None
         raise TidegateError(
             Code.ENGINE_MISSING,
             f"The engine `{entry.engine}` needs {needs}.",
-            hint=f"Run: pip install 'tidegate{extra}'",
+            hint=hint,
         ) from missing
     engine = cast("type[Engine]", getattr(module, entry.attribute))
     route = _route(entry, source.url)

@@ -46,10 +46,12 @@ class OAuth:
         try:
             import jwt
         except ImportError:
+            from tidegate.config.installation import add_command
+
             raise TidegateError(
                 Code.CONFIG_INVALID,
                 "Tokens of an authorization server need the extra `oauth`.",
-                hint="Install it: pip install 'tidegate[oauth]'.",
+                hint=f"Run: {add_command('oauth')}",
             ) from None
         self._jwt = jwt
         self._settings = settings

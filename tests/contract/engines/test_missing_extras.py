@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from support.eventually import HANG_S
+from tidegate.config.installation import add_command
 from tidegate.errors import Code
 
 OPENING = """
@@ -64,4 +65,4 @@ def test_an_engine_whose_driver_is_missing_names_the_extra(tmp_path, url, absent
     extra = {"postgresql": "postgres"}.get(url.partition(":")[0], url.partition(":")[0])
     assert code == Code.ENGINE_MISSING.value
     assert needed in message
-    assert hint == f"Run: pip install 'tidegate[{extra}]'"
+    assert hint == f"Run: {add_command(extra)}"

@@ -3,6 +3,7 @@
 import apsw
 import pytest
 
+from tidegate.config.installation import add_command
 from tidegate.engines import registry
 from tidegate.engines.common.url import parse_file_url, scheme_of
 from tidegate.engines.registry import Entry, engine_of, open_engine
@@ -78,7 +79,7 @@ async def test_a_missing_driver_names_the_extra(monkeypatch):
     error = await opening("duckdb:///x.db")
     assert error.code is Code.ENGINE_MISSING
     assert "no_such_driver" in error.message
-    assert error.hint == "Run: pip install 'tidegate[duckdb]'"
+    assert error.hint == f"Run: {add_command('duckdb')}"
 
 
 def test_three_slashes_are_relative_and_four_absolute(shop, monkeypatch):

@@ -126,6 +126,25 @@ def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
     )
 
 
+def _password_options(action: argparse.ArgumentParser) -> None:
+    """How a password comes in, and what is done with a source that does not work."""
+    how = action.add_mutually_exclusive_group()
+    how.add_argument(
+        "--ask-password",
+        action="store_true",
+        help="ask for the password on the terminal and keep it in the state directory; a URL with "
+        "a user and no password is asked for anyway if the server wants one",
+    )
+    how.add_argument(
+        "--password-stdin",
+        action="store_true",
+        help="take the password from the first line of standard input and keep it",
+    )
+    action.add_argument(
+        "--anyway", action="store_true", help="save it although it does not work now"
+    )
+
+
 def add_source(commands: Commands) -> None:
     source = commands.add_parser("source", help="add, change, list, remove and test sources")
     actions = source.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
@@ -158,6 +177,8 @@ def add_source(commands: Commands) -> None:
         choices=CLEARABLE,
         help="remove all of these first, then add those that are given; may be repeated",
     )
+    for action in (add, update):
+        _password_options(action)
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="remove a saved source; its data stays as it is")
     remove.add_argument("name", metavar="NAME", help="a saved source")

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,18 @@ from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import load_for_query, load_for_state
+from tidegate.cli.source_check import (
+    Tried,
+    given_password,
+    kept_password,
+    require_success,
+    try_source,
+)
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.replies import ConnectionState
@@ -27,6 +36,8 @@ from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Mask, RowFilter, RunAs, Source
 from tidegate.model.statements import Statement
+from tidegate.secrets import without_password
+from tidegate.store.passwords import Passwords
 
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
@@ -37,25 +48,16 @@ _SLOW_MS = 250.0
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what `arguments.action` says."""
-    actions = {"add": _add, "update": _update, "list": _list, "remove": _remove, "test": _test}
-    action = actions[arguments.action]
-
-    async def work(app: App) -> None:
-        await action(app, arguments)
-
-    with_app(App.open(_settings(arguments)), work)
+    if arguments.action == "add":
+        _add(arguments)
+        return 0
+    if arguments.action == "update":
+        _update(arguments)
+        return 0
+    actions = {"list": _list, "remove": _remove, "test": _test}
+    config = load_for_query(arguments) if arguments.action == "test" else load_for_state(arguments)
+    with_app(App.open(config), partial(actions[arguments.action], arguments=arguments))
     return 0
-
-
-def _settings(arguments: argparse.Namespace) -> Config:
-    """The settings of the action; for `add` they hold the new source alone, and so check it."""
-    if arguments.action == "test":
-        return load_for_query(arguments)
-    config = load_for_state(arguments)
-    if arguments.action != "add":
-        return config
-    source = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
-    return msgspec.structs.replace(config, sources=(source,))
 
 
 def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
@@ -115,7 +117,22 @@ def _pairs(
     return {name: value for name, value in pairs.items() if value}
 
 
-async def _add(app: App, arguments: argparse.Namespace) -> None:
+def _add(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+    settings = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
+    if _saved(config, settings.name) is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is already a source `{settings.name}`.",
+            hint="Use another name, or change it with `tidegate source update`.",
+        )
+    tried = _tried(config, settings, arguments, "source add", "The source was not added.")
+    with kept_password(config, tried) as settings:
+        app = App.open(msgspec.structs.replace(config, sources=(settings,)))
+        with_app(app, partial(_save_added, arguments=arguments))
+
+
+async def _save_added(app: App, arguments: argparse.Namespace) -> None:
     source = _given(app, arguments.name)
     app.note("source.added", _noted(source))
     app.state.sources.add(source)
@@ -123,13 +140,38 @@ async def _add(app: App, arguments: argparse.Namespace) -> None:
     print_status(f"added {source.name} ({source.engine}, {source.access})")
 
 
-async def _update(app: App, arguments: argparse.Namespace) -> None:
-    source = app.state.sources.find(arguments.name)
+def _tried(
+    config: Config, settings: SourceSettings, arguments: argparse.Namespace, tool: str, undone: str
+) -> Tried:
+    """The source as it was reached, or as the operator wants it anyway. Raises: TidegateError."""
+    source_from_settings(settings)
+    password = given_password(
+        settings, from_stdin=arguments.password_stdin, asked=arguments.ask_password
+    )
+    tried = try_source(config, settings, tool, password)
+    require_success(tried, anyway=arguments.anyway, undone=undone)
+    return tried
+
+
+def _saved(config: Config, name: str) -> Source | None:
+    async def find(app: App) -> Source | None:
+        return app.state.sources.find(name)
+
+    return with_app(App.open(config), find)
+
+
+def _update(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+    source = _saved(config, arguments.name)
     if source is None:
-        raise _unknown(app, arguments.name)
+        with_app(App.open(config), partial(_raise_unknown, name=arguments.name))
+        return
     rules = _rules(arguments, source)
+    new_password = arguments.password_stdin or arguments.ask_password
     if arguments.url is not None:
         rules["url"] = _fixed(arguments.url)
+    elif new_password:
+        rules["url"] = without_password(source.url)
     if not rules:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -140,21 +182,35 @@ async def _update(app: App, arguments: argparse.Namespace) -> None:
     kept: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
     kept["options"] = dict(source.options)
     settings = SourceSettings(source.name, **(kept | rules))
-    changed = msgspec.structs.replace(
-        app.declare(settings),
-        id=source.id,
-        ephemeral=False,
-        **({} if "run_as" in rules else {"run_as": source.run_as}),
-    )
-    app.note("source.changed", _noted(changed) | {"settings": " ".join(sorted(rules))})
-    if not app.state.sources.change(changed, source):
+    tried = Tried(settings)
+    if "url" in rules or "options" in rules:
+        tried = _tried(config, settings, arguments, "source update", "Nothing was changed.")
+    with kept_password(config, tried) as settings:
+        changed = msgspec.structs.replace(
+            source_from_settings(settings),
+            id=source.id,
+            ephemeral=False,
+            **({} if "run_as" in rules else {"run_as": source.run_as}),
+        )
+        noted = {"settings": " ".join(sorted(rules))}
+        change = partial(_save_change, was=source, now=changed, noted=noted, arguments=arguments)
+        with_app(App.open(config), change)
+
+
+async def _save_change(
+    app: App, was: Source, now: Source, noted: dict[str, str], arguments: argparse.Namespace
+) -> None:
+    app.note("source.changed", _noted(now) | noted)
+    if not app.state.sources.change(now, was):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"The source {source.name!r} was changed by somebody else just now.",
+            f"The source {was.name!r} was changed by somebody else just now.",
             hint="It is as they left it: look at `tidegate source list --json`, then say it again.",
         )
+    if was.url != now.url:
+        Passwords(app.directory).remove(was.url)
     _warn_of_callers(app, arguments)
-    print_status(f"changed {changed.name} ({changed.engine}, {changed.access})")
+    print_status(f"changed {now.name} ({now.engine}, {now.access})")
 
 
 def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
@@ -211,10 +267,12 @@ def _described(source: msgspec.Struct) -> dict[str, Any]:
 
 async def _remove(app: App, arguments: argparse.Namespace) -> None:
     name: str = arguments.name
-    if app.state.sources.find(name) is None:
+    source = app.state.sources.find(name)
+    if source is None:
         raise _unknown(app, name)
     app.note("source.removed", {"source": name})
     app.state.sources.remove(name)
+    Passwords(app.directory).remove(source.url)
     print_status(f"removed {name}; its data is as it was")
 
 
@@ -226,6 +284,10 @@ def _noted(source: Source) -> dict[str, str]:
         "approval_for": source.approval_for,
         "changes": source.changes,
     }
+
+
+async def _raise_unknown(app: App, name: str) -> None:
+    raise _unknown(app, name)
 
 
 def _unknown(app: App, name: str) -> TidegateError:

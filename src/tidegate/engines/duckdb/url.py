@@ -23,6 +23,7 @@ class DuckUrl:
     def __init__(self, url: str) -> None:
         """Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the path that was tried)."""
         self.file: FileUrl = parse_file_url(url, OPTIONS)
+        _check_kind(self.file.path)
         options = self.file.options
         self.workers = _count(options.get("workers", "4"), "workers")
         self.setup = Setup(
@@ -53,6 +54,39 @@ class DuckUrl:
         except OSError:
             return mark
         return f"{mark}.{log.st_mtime_ns:x}.{log.st_size:x}"
+
+
+_MAGIC = b"DUCK"
+_MAGIC_AT = 8
+_OTHER_KINDS = {
+    b"PAR1": "a Parquet file",
+    b"SQLi": "a SQLite database",
+    b"PK\x03\x04": "a ZIP file",
+}
+
+
+def _check_kind(path: str | None) -> None:
+    """Raises: TidegateError SOURCE_URL for a file that is no database, as one of rows. An empty
+    file, or one that cannot be read, is left to DuckDB."""
+    if path is None:
+        return
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - the name as the URL gave it
+            start = file.read(_MAGIC_AT + len(_MAGIC))
+    except OSError:
+        return
+    if not start or start[_MAGIC_AT:] == _MAGIC:
+        return
+    kind = _OTHER_KINDS.get(start[:4])
+    raise TidegateError(
+        Code.SOURCE_URL,
+        f"{path} is {kind}, not a DuckDB database." if kind else f"{path} is no DuckDB database.",
+        hint="Write sqlite:/// before it."
+        if start.startswith(b"SQLite")
+        else 'Load its rows into a database first: duckdb NEW.duckdb "CREATE TABLE rows AS FROM '
+        "'FILE'\".",
+        details={"path": path},
+    )
 
 
 def _bytes(text: str) -> int:

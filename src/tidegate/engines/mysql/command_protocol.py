@@ -8,6 +8,8 @@ pauses while the caller does not want more, so that the server waits instead of 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import struct
 from typing import Any, cast
 
@@ -73,6 +75,11 @@ def _told(error: MySQLError) -> tuple[str, int]:
     number, *rest = (*error.args, 0)
     if isinstance(number, int) and (1000 <= number < 2000 or number >= 3000):
         return str(rest[0]), number
+    cause = error.__cause__
+    if isinstance(cause, socket.gaierror):
+        return "The server cannot be reached: no address is known for its host.", 0
+    if isinstance(cause, OSError) and cause.errno:
+        return f"The server cannot be reached: {os.strerror(cause.errno)}.", 0
     return "The server cannot be reached.", 0
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from tidegate.engines.common.errors import shortened
+from tidegate.engines.common.errors import ACCOUNT, shortened
 from tidegate.errors import Code, TidegateError
 
 _CODES: dict[int, Code] = {
@@ -73,7 +74,9 @@ def unreachable(message: str, number: int = 0) -> TidegateError:
         hint = "Check the database's name in the source's URL."
     elif number in (1040, 1203, 1226):
         code, hint = Code.SOURCE_BUSY, "The server has no free connection; retry in a moment."
-    details = {"mysql": number} if number else {}
+    details: dict[str, Any] = {"mysql": number} if number else {}
+    if number in (1045, 1698):
+        details["cause"] = ACCOUNT
     return TidegateError(code, clean(message), hint=hint, details=details)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.common.errors import MAX_MESSAGE, lost, stopped
+from tidegate.engines.common.errors import ACCOUNT, MAX_MESSAGE, lost, stopped
 from tidegate.engines.common.roles import role_refused
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity
@@ -94,17 +94,26 @@ def rejected(result: PGresult, identity: Identity | None) -> TidegateError:
 
 def unreachable(message: str) -> TidegateError:
     """The coded error of a connection that could not be made, from libpq's own words."""
-    message = message[-MAX_MESSAGE:]
-    text = clean(message.strip().splitlines()[-1] if message.strip() else "no answer")
+    # libpq adds questions to its reasons, on lines of their own that begin with a tab.
+    lines = [line for line in message[-MAX_MESSAGE:].splitlines() if line.strip()]
+    reasons = [line for line in lines if not line.startswith("\t")] or lines
+    text = clean(reasons[-1].strip() if reasons else "no answer")
     hint = None
+    details: dict[str, Any] = {}
     if "password authentication failed" in text or "no password supplied" in text:
         hint = "Check the user and the password that the source's URL refers to."
+        details["cause"] = ACCOUNT
+    elif text.startswith("invalid "):  # libpq does not take what the URL says, and never will
+        return TidegateError(Code.SOURCE_URL, f"The URL cannot be used: {text}")
     elif "does not exist" in text:
         hint = "Check the database's and the user's name in the source's URL."
     elif "SSL" in text or "certificate" in text:
         hint = "Check sslmode and sslrootcert in the source's URL."
     return TidegateError(
-        Code.SOURCE_UNREACHABLE, f"PostgreSQL cannot be reached: {text}", hint=hint
+        Code.SOURCE_UNREACHABLE,
+        f"PostgreSQL cannot be reached: {text}",
+        hint=hint,
+        details=details,
     )
 
 

@@ -1,0 +1,188 @@
+"""Tries a source before it is saved, and keeps the password that a person gives for it.
+
+What can never work is refused. What does not work now, such as a server that is down, is saved only
+if the operator says so.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.terminal import print_status
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.config.state import state_directory
+from tidegate.engines.common.errors import ACCOUNT
+from tidegate.engines.registry import find
+from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect
+from tidegate.secrets import UNRESOLVED, asks_for_password, typed, with_password
+from tidegate.store.passwords import Passwords
+
+MOST_TRIES = 3
+"""How often a person is asked for a password."""
+
+_PASSING = {
+    Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY, Code.ENGINE_MISSING, Code.LIMIT_TIME,
+}  # fmt: skip
+"""What may be otherwise tomorrow, or where the server runs."""
+
+
+class Tried(NamedTuple):
+    """What came of it. `password` is one that was given and is not saved; `failure` is None if the
+    source was reached, and then `state` says what was found."""
+
+    settings: SourceSettings
+    password: str | None = None
+    state: ConnectionState | None = None
+    failure: TidegateError | None = None
+
+
+def can_ask() -> bool:
+    """Whether a person can be asked: somebody types, and somebody reads."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def given_password(settings: SourceSettings, *, from_stdin: bool, asked: bool) -> str | None:
+    """The password that the options of a command say to take, if any.
+
+    Raises: TidegateError ARGUMENT_INVALID if the URL has no place for one, or none comes.
+    """
+    if not (from_stdin or asked):
+        return None
+    if not asks_for_password(settings.url):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "The URL does not name a user without a password.",
+            hint="Write it like postgresql://user@host/database.",
+        )
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif can_ask():
+        password = ask_password(settings.url)
+    else:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "There is no terminal to ask on.",
+            hint="Use --password-stdin.",
+        )
+    if not password:
+        raise TidegateError(Code.ARGUMENT_INVALID, "No password was given.")
+    return password
+
+
+def ask_password(url: str) -> str:
+    """Ask on the terminal, which shows nothing of it. Empty if none was typed."""
+    user = url.partition("://")[2].partition("@")[0].rstrip(":")
+    try:
+        return getpass.getpass(f"Password of {user} at {place_of(url)}: ")
+    except EOFError:
+        print_status()
+        return ""
+
+
+def try_source(
+    config: Config, settings: SourceSettings, tool: str, password: str | None = None
+) -> Tried:
+    """Open the source through the gate; ask for a password where the server wants one.
+
+    Raises: TidegateError SOURCE_URL, CONFIG_INVALID, ... for a source that can never work.
+    """
+    tries = 0
+    while True:
+        try:
+            return Tried(settings, password, _connect(config, settings, tool, password))
+        except TidegateError as error:
+            failure = error
+        wants = failure.details.get("cause") == ACCOUNT and asks_for_password(settings.url)
+        if not (wants and can_ask() and tries < MOST_TRIES):
+            break
+        if password is not None:
+            print_status(f"{failure.message} {failure.hint}")
+        tries += 1
+        password = ask_password(settings.url) or None
+        if password is None:
+            break
+    if failure.code in _PASSING or failure.details.get("cause") == UNRESOLVED:
+        return Tried(settings, password, None, failure)
+    raise failure
+
+
+def _connect(
+    config: Config, settings: SourceSettings, tool: str, password: str | None
+) -> ConnectionState:
+    with typed(password) if password is not None else nullcontext() as reference:
+        url = settings.url if reference is None else with_password(settings.url, reference)
+        # As the operator alone sees it: what the source admits, and to whom, is another question.
+        tried = SourceSettings(settings.name, url, options=settings.options)
+        app = App.open(msgspec.structs.replace(config, sources=(tried,)))
+        try:
+            return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
+        except TidegateError as error:
+            raise _located(error, settings.url) from None
+
+
+def place_of(url: str) -> str:
+    """Host and port of a server's URL as they are written there, for a person to read."""
+    entry = find(url)
+    if entry.port is None:
+        return url
+    place = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    if not place:
+        return "this machine"
+    return place if place.rpartition(":")[2].isdecimal() else f"{place}:{entry.port}"
+
+
+def _located(error: TidegateError, url: str) -> TidegateError:
+    """The failure with the host and port, which only the operator is told."""
+    if error.code not in (Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY) or find(url).port is None:
+        return error
+    return TidegateError(
+        error.code, f"{place_of(url)}: {error.message}", hint=error.hint, details=error.details
+    )
+
+
+def require_success(tried: Tried, *, anyway: bool, undone: str) -> None:
+    """Go on only with a source that was reached, unless the operator says `anyway`.
+
+    `undone` says what was not done. Raises: TidegateError, the failure.
+    """
+    failure = tried.failure
+    if failure is None:
+        return
+    end = "" if failure.message.endswith(".") else "."
+    hint = failure.hint
+    if failure.details.get("cause") == ACCOUNT and asks_for_password(tried.settings.url):
+        hint = "Give the password with --ask-password or --password-stdin."
+    if not anyway:
+        raise TidegateError(
+            failure.code,
+            f"{failure.message}{end} {undone}",
+            hint=f"{hint} With --anyway it is saved all the same.",
+        )
+    print_status(f"note: saved, though it does not work now: {failure.message}{end} {hint}")
+
+
+@contextmanager
+def kept_password(config: Config, tried: Tried) -> Generator[SourceSettings]:
+    """The settings with a reference to the password, which is kept if the block succeeds."""
+    if tried.password is None:
+        yield tried.settings
+        return
+    passwords = Passwords(state_directory(config.state))
+    reference = passwords.save(tried.settings.name, tried.password)
+    try:
+        url = with_password(tried.settings.url, reference)
+        yield msgspec.structs.replace(tried.settings, url=url)
+    except BaseException:
+        passwords.remove(reference)
+        raise

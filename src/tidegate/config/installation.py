@@ -1,0 +1,143 @@
+"""How this Tidegate was installed: what a person types to add an extra, and what a client starts.
+
+`uvx` and `pipx run` make an environment in a cache, which may be gone tomorrow: there a client must
+start the runner, not the program in the cache.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from tidegate.errors import Code, TidegateError
+
+Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
+
+EXTRAS = {"duckdb": "duckdb", "mysql": "asyncmy", "oauth": "jwt", "postgres": "psycopg"}
+"""The extras of the package, and a module that each brings."""
+
+_UV_CACHE = re.compile(r"(archive|environments|builds)-v\d+")
+
+
+class Installation(NamedTuple):
+    """`prefix` is the environment's directory; `origin` where the package came from, if that was
+    no index: a URL (PEP 610). `extras` are those that are there."""
+
+    kind: Kind
+    prefix: Path
+    origin: str | None = None
+    editable: bool = False
+    extras: tuple[str, ...] = ()
+
+    def requirement(self, extras: Iterable[str] = ()) -> str:
+        """The package with its extras and these, as pip and uv read it."""
+        names = ",".join(sorted({*self.extras, *extras}))
+        name = f"tidegate[{names}]" if names else "tidegate"
+        return f"{name} @ {self.origin}" if self.origin else name
+
+    def add_command(self, extra: str) -> str:
+        """What a person types to have the extra, too."""
+        wanted = shlex.quote(self.requirement([extra]))
+        if self.kind == "uvx":
+            return f"uvx --from {wanted} tidegate"
+        if self.kind == "pipx run":
+            return f"pipx run --spec {wanted} tidegate"
+        if self.kind == "uv tool":
+            return f"uv tool install --force {wanted}"
+        if self.kind == "pipx":
+            return f"pipx install --force {wanted}"
+        python = shlex.quote(str(self.prefix / _PROGRAMS / "python"))
+        if self.editable and self.origin:
+            path = self.origin.removeprefix("file://")
+            wanted = f"-e {shlex.quote(f'{path}[{extra}]')}"
+        if not _has_pip(self.prefix):
+            return f"uv pip install --python {python} {wanted}"
+        return f"{python} -m pip install {wanted}"
+
+
+_PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
+
+
+def installation() -> Installation:
+    """That of this process."""
+    prefix = Path(sys.prefix)
+    origin, editable = _origin()
+    extras = tuple(name for name, module in EXTRAS.items() if _is_there(module))
+    return Installation(kind_of(prefix), prefix, origin, editable, extras)
+
+
+def kind_of(prefix: Path) -> Kind:
+    """How the environment at `prefix` was made."""
+    if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
+        return "uvx"
+    if (prefix / "uv-receipt.toml").is_file():
+        return "uv tool"
+    if "pipx" in prefix.parts or (prefix / "pipx_metadata.json").is_file():
+        return "pipx" if prefix.parent.name == "venvs" else "pipx run"
+    return "pip"
+
+
+def add_command(extra: str) -> str:
+    """What a person types to add an extra to this installation."""
+    return installation().add_command(extra)
+
+
+def client_command() -> list[str]:
+    """The absolute command by which a client starts Tidegate tomorrow, too: from another directory,
+    with a PATH of its own.
+
+    Raises: TidegateError CLIENT_FILE if the program that starts it is not found.
+    """
+    here = installation()
+    if here.kind == "uvx":
+        return [_found("uvx"), "--from", here.requirement(), "tidegate"]
+    if here.kind == "pipx run":
+        return [_found("pipx"), "run", "--spec", here.requirement(), "tidegate"]
+    beside = Path(sys.executable).with_name("tidegate")
+    return [str(beside) if beside.is_file() else _found("tidegate")]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # a package that is broken
+        return False
+
+
+def _found(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise TidegateError(
+            Code.CLIENT_FILE, f"The program `{program}` is not found", hint="Install it first."
+        )
+    return str(Path(found).absolute())
+
+
+def _has_pip(prefix: Path) -> bool:
+    return (
+        any(prefix.glob("lib*/python*/site-packages/pip"))
+        or (prefix / "Lib" / "site-packages" / "pip").is_dir()
+    )
+
+
+def _origin() -> tuple[str | None, bool]:
+    try:
+        text = metadata.distribution("tidegate").read_text("direct_url.json")
+        told = json.loads(text or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return None, False
+    url = told.get("url")
+    if not isinstance(url, str):
+        return None, False
+    vcs = told.get("vcs_info")
+    if vcs:
+        return f"{vcs.get('vcs', 'git')}+{url}", False
+    return url, bool(told.get("dir_info", {}).get("editable"))

@@ -1,0 +1,46 @@
+"""Passwords of sources that a person typed: one file each, for its owner alone, in the state
+directory. A source's URL refers to it as `${FILE:...}`, like to any other file.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tidegate.config.atomic_files import replace_file
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import files_of
+
+
+class Passwords:
+    """Those below a state directory."""
+
+    def __init__(self, state: Path) -> None:
+        self.directory = state.absolute() / "passwords"
+
+    def save(self, source: str, password: str) -> str:
+        """Keep a source's password; returns the reference to it. An older one stays until it is
+        removed: a running server may still open connections with it.
+
+        Raises: TidegateError STATE_FAILED.
+        """
+        path = self.directory / f"{source}.{os.urandom(4).hex()}"
+        try:
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+            self.directory.chmod(0o700)
+            replace_file(path, password.encode())
+        except OSError as error:
+            raise TidegateError(
+                Code.STATE_FAILED,
+                f"The password cannot be kept in `{path}`: {error.strerror}.",
+                details={"path": str(path)},
+            ) from None
+        return f"${{FILE:{path}}}"
+
+    def remove(self, *urls: str) -> None:
+        """Remove the passwords that these URLs refer to, as far as they are kept here."""
+        for path in (Path(name) for url in urls for name in files_of(url)):
+            if path.parent == self.directory:
+                with suppress(OSError):
+                    path.unlink()
