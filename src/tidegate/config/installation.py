@@ -131,13 +131,13 @@ def _has_pip(prefix: Path) -> bool:
 def _origin() -> tuple[str | None, bool]:
     try:
         text = metadata.distribution("tidegate").read_text("direct_url.json")
-        told = json.loads(text or "{}")
+        found = json.loads(text or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         return None, False
-    url = told.get("url")
+    url = found.get("url")
     if not isinstance(url, str):
         return None, False
-    vcs = told.get("vcs_info")
+    vcs = found.get("vcs_info")
     if vcs:
         return f"{vcs.get('vcs', 'git')}+{url}", False
-    return url, bool(told.get("dir_info", {}).get("editable"))
+    return url, bool(found.get("dir_info", {}).get("editable"))
