@@ -65,7 +65,7 @@ def test_the_command_line_saves_changes_and_clears_options(
     (tmp_path / "state").mkdir(mode=0o700)
     monkeypatch.setenv("TIDEGATE_STATE", str(tmp_path / "state"))
     for name in ("P", "Q"):  # a source is tried before it is saved
-        monkeypatch.setenv(name, "x")
+        monkeypatch.setenv(name, "open sesame")
 
     def source(*words: str) -> int:
         return main(["source", *words])
