@@ -461,3 +461,48 @@ inbox        ok      ok      ok      ok      ok      gone    ok      ok      ok 
 masked       ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 unmapped     ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 """)
+
+# An engine whose language hides nothing: who has a list of tables, or to whom something is hidden,
+# gets no answer at all. It has no roles to map callers to.
+
+# Rows, operations that read, and plans.
+OPERATION_READS = grid("""
+             reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
+readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
+never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
+asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
+alert        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+locked       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+denies       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+guarded      ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+unattended   ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+inbox        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+masked       masked  masked  masked  masked  masked  source  masked  masked  masked  masked
+""")
+
+# Statements and operations that add a row.
+OPERATION_WRITES = grid("""
+             reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
+readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
+never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
+asks         scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+alert        scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+denies       scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+guarded      scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+unattended   scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+inbox        scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+masked       scope   masked  masked  masked  masked  source  scope   masked  scope   masked
+""")

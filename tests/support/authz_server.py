@@ -72,7 +72,7 @@ class House:
     def __init__(self, directory: Path, engine: str, setting: str, **more: Any) -> None:
         self.engine = ENGINES[engine]
         self.setting = setting
-        self._actors: dict[str, Actor] = {}
+        self.known_actors: dict[str, Actor] = {}
         place = directory / "shop"
         place.mkdir()
         # What one way of a tool drops is gone for the other.
@@ -110,16 +110,16 @@ class House:
 
     async def peers(self, surface: str, *names: str) -> list[Peer]:
         """Some of the actors at one surface."""
-        if not self._actors:
-            self._actors = await self.actors()
-        found = [Peer(self.app.surface(surface), self._actors[name]) for name in names]
+        if not self.known_actors:
+            self.known_actors = await self.actors()
+        found = [Peer(self.app.surface(surface), self.known_actors[name]) for name in names]
         for peer in found:
             await peer.open()
         return found
 
     async def callers(self) -> dict[tuple[str, str], Caller]:
         """By surface and actor."""
-        actors = await self.actors()
+        actors = self.known_actors = await self.actors()
         found: dict[tuple[str, str], Caller] = {}
         for name in ("core", "workbench"):
             surface = self.app.surface(name)
@@ -209,6 +209,11 @@ def word(reply: dict[str, Any]) -> str:
         code = reply["result"]["content"][0]["text"].partition(": ")[0]
     else:
         return "ok"
+    return word_of(code)
+
+
+def word_of(code: str) -> str:
+    """What an error code means, as a word of `authz_grids`."""
     if code == "policy.table":
         return "masked"
     for known, meant in CODES.items():

@@ -12,7 +12,11 @@ import pytest
 
 from support.authz_calls import CHANGES, LISTINGS, ROWS, SEES
 from support.authz_engines import ENGINES, SETTINGS
-from support.authz_server import ACTORS, House, play
+from support.authz_operations import MEMORY, WAYS, MemoryShop, Way
+from support.authz_server import ACTORS, Caller, House, play, word, word_of
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call
 
 PLACES = [
     (engine, setting)
@@ -74,3 +78,45 @@ async def lists(house: House, peer: object, listing: str) -> bool:
 @pytest.mark.parametrize(("engine", "setting"), PLACES)
 def test_every_cell_is_as_the_grids_say(tmp_path: Path, engine: str, setting: str) -> None:
     assert play(tmp_path, engine, setting, wrongs) == []
+
+
+async def outcome(house: House, caller: Caller | None, actor: Actor, way: Way) -> str:
+    """What came of asking in one way, as a word of `authz_grids`."""
+    if way.request is None:
+        assert caller is not None
+        named = house.source.id if way.source == "connection_id" else house.source.name
+        return word(await caller.peer.call(way.tool, **{way.source: named, **way.arguments}))
+    # As a surface of the engine's own would: its tool that confirms is for who may write.
+    scope = Scope.READ_WRITE if way.confirmed else Scope.READ_ONLY
+    source, sure = house.source.name, way.confirmed
+    call = Call(actor, "operations", "ask", way.request, source, scope, confirmed=sure)
+    try:
+        await house.app.gateway.handle(call)
+    except TidegateError as error:
+        return word_of(error.code.value)
+    return "ok"
+
+
+async def wrong_ways(house: House) -> list[str]:
+    """Every cell of the engine that speaks no SQL that is not as its grids say."""
+    shop, callers, actors = house.shop, await house.callers(), house.known_actors
+    assert isinstance(shop, MemoryShop)
+    found: list[str] = []
+    for way in WAYS:
+        for name in ACTORS:
+            shop.refill()
+            before, expected = shop.digest(), way.grid[house.setting][name]
+            came = await outcome(house, callers.get((way.surface, name)), actors[name], way)
+            changed = shop.digest() != before
+            if came != expected or changed != (way.changes and expected == "ok"):
+                asked = way.request or (way.tool, way.arguments)
+                found.append(f"{asked} {name}: {came}, not {expected}; changed={changed}")
+    return found
+
+
+@pytest.mark.parametrize("setting", [each for each in SETTINGS if each != "unmapped"])
+def test_every_cell_of_an_engine_that_speaks_no_sql_is_as_its_grids_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setitem(ENGINES, "memory", MEMORY)
+    assert play(tmp_path, "memory", setting, wrong_ways) == []
