@@ -51,6 +51,10 @@ class SqliteGate:
         self.calls.append(call)
         return await self._gateway.handle(call)
 
+    def end_session(self, session: str) -> None:
+        assert self._gateway is not None, "open the gate first"
+        self._gateway.end_session(session)
+
     async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         assert self._gateway is not None, "open the gate first"
         await self._gateway.answer_approval(needed, call, allow)
@@ -60,7 +64,7 @@ class SqliteGate:
         state = SqliteState(self._directory / "state.db")
         history = History(state.history)
         audit = AuditLog(self._directory / "audit")
-        connections = Connections(state.sources, open_engine, self._sources)
+        self.connections = connections = Connections(state.sources, open_engine, self._sources)
         self.approvals = Approvals(state.approvals)
         self.workspace = state.windows
         workspace = Workspace(self.workspace)
