@@ -68,11 +68,11 @@ def test_the_last_stage_has_no_stand_in_and_the_first_all() -> None:
 
 
 def test_the_real_parts_are_back_behind_a_stage_that_failed() -> None:
-    real = gateway.classify
+    real = gateway.decide
     with pytest.raises(ZeroDivisionError), layers.swapped(layers.stand_ins("pipeline")):
-        assert gateway.classify is not real
+        assert gateway.decide is not real
         raise ZeroDivisionError
-    assert gateway.classify is real
+    assert gateway.decide is real
 
 
 def test_a_part_that_the_pipeline_no_longer_has_is_an_error() -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.attack_target import make_shop
-from tidegate.engines.sqlite import connection
+from tidegate.engines.sqlite import connection, inline_executor
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.engines.sqlite.inline_executor import InlineExecutor
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
@@ -108,7 +107,7 @@ def test_what_takes_long_to_prepare_is_not_prepared_there(
     shop: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     prepared: list[str] = []
-    monkeypatch.setattr(InlineExecutor, "_study_now", lambda _, text: prepared.append(text))
+    monkeypatch.setattr(inline_executor, "prepare", lambda _, text: prepared.append(text))
     assert not stays(shop, text)
     assert prepared == []
 

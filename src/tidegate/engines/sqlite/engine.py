@@ -7,6 +7,7 @@ thread and is remembered. `docs/explanation/decisions/0003-sqlite-fast-lane.md` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from time import perf_counter
 from typing import ClassVar, TypeVar
@@ -47,12 +48,14 @@ from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql.dml_parser import parse_dml
+from tidegate.sql.fingerprint import fingerprint
 
 READERS = 8
 CACHED_TEXT = 32_768
 QUICK_S = 0.0003
 SLOW_S = 0.002
 WAIT_S = 10.0
+_QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 CHECKED_S = 0.0001
 """How long a look at the file holds, so that the steps of one call share it."""
 
@@ -166,9 +169,9 @@ class SqliteEngine:
             ),
             permit.limits.max_rows + 1,
         )
-        if writes:
+        if plan.changes_schema:
             self._plans.clear()
-        elif cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
+        elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
             plan.inline = plan.tame or plan.steady
         return cursor
 
@@ -262,11 +265,37 @@ class SqliteEngine:
         return answer
 
     async def _plan(self, text: str) -> CachedStatement:
-        """What the text is: from the cache, or by having SQLite prepare it."""
+        """What the text is: from the cache, told by one like it, or by having SQLite prepare it."""
         plan = self._plans.get(text)
-        if plan is not None:
-            return plan
-        plan = self._inline.study(text)
+        if plan is None:
+            short = len(text) <= CACHED_TEXT
+            plan = (await self._plan_alike(text) if short else None) or await self._prepare(text)
+            if short:
+                self._plans.put(text, plan)
+        return plan
+
+    async def _plan_alike(self, text: str) -> CachedStatement | None:
+        """What a query is, told by one that differs in plain values only; None if that is unknown.
+
+        A tame read is what all texts like it are: SQLite checks the text itself when it runs, and
+        the lane's budget holds whatever its values make of it.
+        """
+        # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
+        alike = fingerprint(text) if _QUERY.match(text) else text
+        if alike == text:
+            return None
+        known = self._plans.get(alike)
+        if known is None:
+            try:
+                known = await self._prepare(alike)
+            except TidegateError:
+                return None  # the text itself tells why
+            self._plans.put(alike, known)
+        return known.for_likeness() if known.reads and known.tame else None
+
+    async def _prepare(self, text: str) -> CachedStatement:
+        """Have SQLite prepare a text: on the event loop if that takes little time."""
+        plan = self._inline.prepare(text)
         if plan is None:
             await self._inline.renew(self._readers)
             progress_handler = ProgressHandler(WAIT_S)
@@ -276,8 +305,6 @@ class SqliteEngine:
                     return prepare(session, text)
 
             plan = await self._ask(progress_handler, NEVER, work)
-        if len(text) <= CACHED_TEXT:
-            self._plans.put(text, plan)
         return plan
 
     def _check_open(self) -> None:

@@ -7,8 +7,6 @@ budget of about a millisecond, and says nothing of what does not end well in it.
 
 from __future__ import annotations
 
-import re
-
 import apsw
 
 from tidegate.engines.common.pool import Pool
@@ -20,11 +18,9 @@ from tidegate.engines.sqlite.types import Rows
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
-from tidegate.sql.fingerprint import fingerprint
 
 LANE_TEXT = 2_048
 LANE_TERMS = 10_000
-_QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 RENEW_S = 10.0
 """How long opening it anew may wait for a worker."""
 
@@ -52,26 +48,15 @@ class InlineExecutor:
             self.reopen()
         return done
 
-    def study(self, text: str) -> CachedStatement | None:
-        """What a short text is, told by it or by one like it; None if that did not go well.
-
-        A tame read is what all texts like it are: SQLite checks the text itself when it runs, and
-        the lane's budget holds whatever its values make of it.
-        """
-        if not _is_short(text):
+    def prepare(self, text: str) -> CachedStatement | None:
+        """What a short text is; None for others, and if that did not go well."""
+        if self.session is None or not _is_short(text):
             return None
-        # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
-        alike = fingerprint(text) if _QUERY.match(text) else text
-        if alike == text:
-            return self._study_now(text)
-        known = self._plans.get(alike)
-        if known is None:
-            known = self._study_now(alike)
-            if known is not None:
-                self._plans.put(alike, known)
-        if known is not None and known.reads and known.tame:
-            return known.for_likeness()
-        return self._study_now(text)
+        self.session.allow_inline()
+        try:
+            return prepare(self.session, text)
+        except (apsw.Error, ValueError, TypeError, OverflowError):
+            return None
 
     def schema_version(self, identity: str) -> str | None:
         """The catalog's stamp; None where a worker can wait for it."""
@@ -121,15 +106,6 @@ class InlineExecutor:
         if self.session is not None:
             self.session.close()
             self.session = None
-
-    def _study_now(self, text: str) -> CachedStatement | None:
-        if self.session is None:
-            return None
-        self.session.allow_inline()
-        try:
-            return prepare(self.session, text)
-        except (apsw.Error, ValueError, TypeError, OverflowError):
-            return None
 
 
 def _is_short(text: str) -> bool:

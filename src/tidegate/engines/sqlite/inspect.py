@@ -79,6 +79,9 @@ CHANGES: dict[int, Effect] = {
 }
 """Actions that change the database: prepared under OBSERVE, run under WRITE."""
 
+ROW_CHANGES = frozenset({apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE})
+"""Those of them that change rows. All others may change the schema, or how SQLite reads it."""
+
 TABLE_COMES_SECOND = frozenset(
     {
         apsw.SQLITE_ALTER_TABLE,
@@ -121,6 +124,7 @@ class Authorizer:
         "prepared",
         "reads",
         "refused",
+        "schema",
         "tables",
     )
 
@@ -135,6 +139,7 @@ class Authorizer:
         self.reads = False
         self.pragma = False
         self.changes = False
+        self.schema = False
         self.refused: str | None = None
         self.tables: set[str] = set()
         self.functions: set[str] = set()
@@ -181,6 +186,7 @@ class Authorizer:
             effect, what = REFUSALS.get(action, (Effect.UNKNOWN, "an unknown action"))
             return self._refuse(effect, what)
         self.changes = True
+        self.schema = self.schema or action not in ROW_CHANGES
         if action == apsw.SQLITE_ALTER_TABLE and database is not None:
             effect = Effect.DESTRUCTIVE  # SQLite gives the name of a dropped column here
         elif database == "temp":
@@ -208,6 +214,7 @@ class CachedStatement:
     """
 
     __slots__ = (
+        "changes_schema",
         "columns",
         "explains",
         "inline",
@@ -226,10 +233,12 @@ class CachedStatement:
         parameters: int = 0,
         explains: int = 0,
         program: CostEstimate | None = None,
+        changes_schema: bool = False,
     ) -> None:
         self.judgement = judgement
         self.parameters = parameters
         self.explains = explains
+        self.changes_schema = changes_schema
         self.small = program is None or program.small
         self.tame = program is not None and program.tame
         self.steady = program is not None and program.steady and parameters == 0
@@ -246,6 +255,7 @@ class CachedStatement:
         plan.judgement = self.judgement
         plan.parameters = self.parameters
         plan.explains = self.explains
+        plan.changes_schema = self.changes_schema
         plan.small = self.small
         plan.tame = self.tame
         plan.steady = self.steady
@@ -353,6 +363,7 @@ def _plan(session: Session, text: str, glance: Glance) -> CachedStatement:
         parameters=glance.parameters,
         explains=glance.explains,
         program=program,
+        changes_schema=authorizer.schema and not glance.explains,
     )
 
 
