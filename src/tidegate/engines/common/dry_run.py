@@ -22,10 +22,6 @@ REKEYED = "rows whose key changes are not shown."
 UNREAD = DryRun(reason="the query that its rows come from does more than read.")
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def counting(outline: DmlStatement) -> Part:
     """Counts the rows that the statement is about, but no more than may be touched and one; empty
     for VALUES, of which a text holds few."""

@@ -13,6 +13,10 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
+from tidegate.sql.dialects import find
+
+_quote = find("duckdb").quote
+_literal = find("duckdb").text_literal
 
 Rows = list[tuple[Any, ...]]
 Name = tuple[str, str]
@@ -153,7 +157,8 @@ def counts(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> list[tuple[str,
     counted = cursor.execute(
         "SELECT * FROM ("
         + " UNION ALL ".join(
-            f"SELECT {_literal(schema)}, {_literal(name)}, count(*) FROM {_quoted(schema, name)}"
+            f"SELECT {_literal(schema)}, {_literal(name)}, count(*)"
+            f" FROM {_quote(schema)}.{_quote(name)}"
             for schema, name in names
         )
         + ")"
@@ -234,11 +239,3 @@ def _known(listed: Rows, table: str) -> Name:
     near = difflib.get_close_matches(table.lower(), names, 3)
     hint = f"Did you mean {', '.join(names[name] for name in near)}?" if near else None
     raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{table}`.", hint=hint)
-
-
-def _quoted(*names: str) -> str:
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -13,14 +13,17 @@ from typing import Any
 import duckdb
 
 from tidegate.engines.common import dry_run as shared
-from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, UNREAD, quoted
+from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, UNREAD
 from tidegate.engines.duckdb.connection import Session
 from tidegate.engines.duckdb.inspect import explained, read
 from tidegate.engines.duckdb.messages import Run
 from tidegate.engines.duckdb.transaction import check_effect
 from tidegate.model.statements import DryRun, Effect
+from tidegate.sql.dialects import find
 from tidegate.sql.dialects.duckdb import DIALECT
 from tidegate.sql.dml_parser import DmlStatement, Part, parse_dml
+
+_quote = find("duckdb").quote
 
 Rows = list[tuple[Any, ...]]
 
@@ -102,9 +105,9 @@ def _try(cursor: duckdb.DuckDBPyConnection, run: Run, found: DmlStatement) -> Dr
         return DryRun(reason="it calls functions of users.")
     every = [str(row[0]) for row in _ask(cursor, _COLUMNS, [schema, name])]
     columns = every[:MOST_COLUMNS]
-    shown = [f"left(CAST({quoted(each)} AS VARCHAR), {MOST_CHARS})" for each in columns]
+    shown = [f"left(CAST({_quote(each)} AS VARCHAR), {MOST_CHARS})" for each in columns]
     known = [str(row[0]) for row in _ask(cursor, _KEY, [schema, name])]
-    key = list(map(quoted, known)) or ["rowid"]
+    key = list(map(_quote, known)) or ["rowid"]
     counting = shared.counting(found)
     if counting.text and _ask_part(cursor, counting, run.params)[0][0] > MOST_TOUCHED:
         return shared.TOO_MANY
@@ -120,7 +123,7 @@ def _try(cursor: duckdb.DuckDBPyConnection, run: Run, found: DmlStatement) -> Dr
         return DryRun(affected, reason=shared.REKEYED)
     if before and not known and "rowid" in map(str.lower, every):
         return DryRun(affected, reason="its table has no primary key to find the rows by.")
-    again = f"SELECT {', '.join([*shown, *key])} FROM {quoted(schema)}.{quoted(name)} WHERE "
+    again = f"SELECT {', '.join([*shown, *key])} FROM {_quote(schema)}.{_quote(name)} WHERE "
     again += " AND ".join(f"{each} = ${place}" for place, each in enumerate(key, 1))
     after: Rows = []
     for row in before:

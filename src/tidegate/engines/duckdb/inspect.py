@@ -16,9 +16,12 @@ import msgspec
 from tidegate.engines.duckdb.errors import writes
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.dialects import find
 from tidegate.sql.dialects.duckdb import DIALECT
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import lex
+
+_quote = find("duckdb").quote
 
 EFFECTS = {
     "SELECT": Effect.READ,
@@ -138,7 +141,7 @@ def _pivoted(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
             continue
         if not is_view:
             return _writes(reading.judgement, f"What {name} does in a PIVOT is not known.")
-        place = ".".join('"' + str(part).replace('"', '""') + '"' for part in (schema, name))
+        place = f"{_quote(schema)}.{_quote(name)}"
         try:
             cursor.execute(f"EXPLAIN FROM {place}")
         except duckdb.Error:

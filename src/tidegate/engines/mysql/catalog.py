@@ -26,6 +26,10 @@ from tidegate.model.schema import (
     Index,
     Table,
 )
+from tidegate.sql.dialects import find
+
+_quote = find("mysql").quote
+_literal = find("mysql").text_literal
 
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
@@ -71,21 +75,11 @@ drop_db drop_index drop_sequence drop_table drop_view rename_table
 _COUNTERS = ", ".join(f"'Com_{name}'" for name in _CHANGES.split()) + ", 'Uptime'"
 
 
-def quoted(name: str) -> str:
-    """An identifier."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A text literal; the sessions read backslashes as escapes, which is verified."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
 def _where(schema: str | None, table: str | None, column: str = "TABLE_SCHEMA") -> str:
     if schema is None:
-        return f"{column} NOT IN ({', '.join(literal(name) for name in SYSTEM)})"
-    narrowed = "" if table is None else f" AND TABLE_NAME = {literal(table)}"
-    return f"{column} = {literal(schema)}{narrowed}"
+        return f"{column} NOT IN ({', '.join(_literal(name) for name in SYSTEM)})"
+    narrowed = "" if table is None else f" AND TABLE_NAME = {_literal(table)}"
+    return f"{column} = {_literal(schema)}{narrowed}"
 
 
 def names_query(schema: str | None) -> bytes:
@@ -115,7 +109,7 @@ def views(places: list[tuple[str, str]]) -> bytes:
     """The definitions of those of the named tables that are views."""
     return " UNION ALL ".join(
         "SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS"
-        f" WHERE TABLE_SCHEMA = {literal(schema)} AND TABLE_NAME = {literal(table)}"
+        f" WHERE TABLE_SCHEMA = {_literal(schema)} AND TABLE_NAME = {_literal(table)}"
         for schema, table in places
     ).encode()
 
@@ -272,7 +266,7 @@ def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
 
 
 async def _ddl(session: Session, place: Place) -> Ddl:
-    name = f"{quoted(place[0])}.{quoted(place[1])}"
+    name = f"{_quote(place[0])}.{_quote(place[1])}"
     ((_, text, *_),) = await session.own(f"SHOW CREATE TABLE {name}".encode())
     return Ddl(f"{text};")
 
@@ -285,7 +279,7 @@ async def _counts(session: Session, names: Rows, request: Browse, schema: str | 
         places = [(row[0], row[1]) for row in names if row[2] not in _KINDS]
     counts: dict[Place, int] = {}
     for place in places:
-        name = f"{quoted(place[0])}.{quoted(place[1])}"
+        name = f"{_quote(place[0])}.{_quote(place[1])}"
         try:
             ((count,),) = await session.own(f"SELECT COUNT(*) FROM {name}".encode())
         except ServerError as error:

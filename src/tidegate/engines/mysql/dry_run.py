@@ -16,6 +16,8 @@ from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement
 
+_quote = find("mysql").quote
+
 _WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
 _TABLE = b"""SELECT engine, table_type FROM information_schema.tables
   WHERE table_schema = ? AND table_name = ?"""
@@ -111,7 +113,7 @@ async def _try(
     found = await session.own(_COLUMNS, schema, name)
     columns, shown = _shown(found)
     key = [str(row[0]) for row in found if row[1] == "PRI"]
-    keys = [_quoted(each) for each in key]
+    keys = [_quote(each) for each in key]
     if await _touched(session, outline, params) > MOST_TOUCHED:
         return shared.TOO_MANY
     sampling = shared.sampling(outline, shown, keys, max_rows)
@@ -125,7 +127,7 @@ async def _try(
     if before and shared.rekeys(outline, key):
         return DryRun(affected, reason=shared.REKEYED)
     condition = " AND ".join(f"{each} = ?" for each in keys)
-    again = f"SELECT {', '.join([*shown, *keys])} FROM {_quoted(schema)}.{_quoted(name)}"
+    again = f"SELECT {', '.join([*shown, *keys])} FROM {_quote(schema)}.{_quote(name)}"
     after: Rows = []
     for row in before:
         after += await session.own(f"{again} WHERE {condition}".encode(), *row[len(columns) :])
@@ -163,7 +165,7 @@ def _shown(found: Rows) -> tuple[list[str], list[str]]:
     """The columns that are shown, and the expressions that show them."""
     columns = [str(row[0]) for row in found][:MOST_COLUMNS]
     return columns, [
-        f"LEFT(CONVERT({_quoted(each)} USING utf8mb4), {MOST_CHARS})" for each in columns
+        f"LEFT(CONVERT({_quote(each)} USING utf8mb4), {MOST_CHARS})" for each in columns
     ]
 
 
@@ -176,7 +178,3 @@ def _sees_triggers(grants: list[str], schema: str) -> bool:
             if privileges & {"ALL PRIVILEGES", "TRIGGER"}:
                 return True
     return False
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

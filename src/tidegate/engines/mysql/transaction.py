@@ -19,6 +19,8 @@ from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.scan import scan
 
+_DIALECT = find("mysql")
+_quote = _DIALECT.quote
 _VARIABLE = re.compile(r"[A-Za-z0-9_.$]{1,64}")
 
 
@@ -27,10 +29,10 @@ def assumption(identity: Identity) -> list[bytes]:
     texts: list[bytes] = []
     role = role_of(identity)
     if role is not None:
-        texts.append(f"SET ROLE {_quoted(role)}".encode())
+        texts.append(f"SET ROLE {_quote(role)}".encode())
     if identity.variables:
         values = [
-            f"@{_quoted(name)} = _utf8mb4 X'{value.encode().hex()}'"
+            f"@{_quote(name)} = _utf8mb4 X'{value.encode().hex()}'"
             for name, value in identity.variables
         ]
         texts.append(f"SET {', '.join(values)}".encode())
@@ -41,7 +43,7 @@ def return_home(role: str | None, *, mariadb: bool) -> bytes:
     """The statement that gives a session the role back that it came with."""
     if not mariadb:
         return b"SET ROLE DEFAULT"
-    return b"SET ROLE NONE" if role is None else f"SET ROLE {_quoted(role)}".encode()
+    return b"SET ROLE NONE" if role is None else f"SET ROLE {_quote(role)}".encode()
 
 
 def check_run_as(run_as: RunAs | None) -> None:
@@ -58,7 +60,7 @@ def check_run_as(run_as: RunAs | None) -> None:
 def sets_variables(text: str) -> bool:
     """Whether a change might set a user variable, and so say that somebody else made it."""
     try:
-        tokens = scan(text, find("mysql"))
+        tokens = scan(text, _DIALECT)
     except Refusal:
         return True
     keys = [token.key for token in tokens]
@@ -66,10 +68,6 @@ def sets_variables(text: str) -> bool:
     return ":=" in keys or any(
         key == "INTO" and kind == "param" for key, kind in zip(keys, kinds[1:], strict=False)
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 ARRIVAL = b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE()"

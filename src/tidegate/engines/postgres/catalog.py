@@ -27,6 +27,9 @@ from tidegate.model.schema import (
     Table,
 )
 from tidegate.model.sources import Identity
+from tidegate.sql.dialects import find
+
+_quote = find("postgres").quote
 
 OUR_SCHEMAS = """n.nspname !~ '^pg_(toast|temp)' AND CASE WHEN $1::text IS NULL
   THEN n.nspname NOT IN ('pg_catalog', 'information_schema') ELSE n.nspname = $1 END"""
@@ -483,7 +486,7 @@ async def _counts(
         if relation.kind == "v" and not only:
             continue
         left = round((until - monotonic()) * 1000)
-        query = f"SELECT count(*) FROM {_quoted(relation.schema)}.{_quoted(relation.name)}"
+        query = f"SELECT count(*) FROM {_quote(relation.schema)}.{_quote(relation.name)}"
         try:
             ((count,),) = (
                 await session.ask(query.encode(), timeout_ms=max(1, left), identity=identity)
@@ -496,8 +499,3 @@ async def _counts(
             continue
         counts[relation.schema, relation.name] = count
     return Counts(counts)
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'

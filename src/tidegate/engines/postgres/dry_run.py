@@ -16,7 +16,6 @@ from tidegate.engines.common.dry_run import (
     MOST_CHARS,
     MOST_COLUMNS,
     MOST_TOUCHED,
-    quoted,
 )
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, Session
@@ -25,7 +24,11 @@ from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.model.sources import Identity
 from tidegate.model.statements import DryRun
+from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement, Part
+
+_quote = find("postgres").quote
+_literal = find("postgres").text_literal
 
 _LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
 
@@ -138,8 +141,8 @@ async def _try(
             return DryRun(reason=objection)
     columns: list[str] = json.loads(columns_text or "[]")[:MOST_COLUMNS]
     key: list[str] = json.loads(key_text or "[]")
-    shown = [f"pg_catalog.left({quoted(each)}::text, {MOST_CHARS})" for each in columns]
-    keys = [f"{quoted(each)}::text" for each in key]
+    shown = [f"pg_catalog.left({_quote(each)}::text, {MOST_CHARS})" for each in columns]
+    keys = [f"{_quote(each)}::text" for each in key]
     counting = shared.counting(outline)
     if counting.text:
         (counted,) = await _send(session, _query(counting, params))
@@ -159,7 +162,7 @@ async def _try(
         return DryRun(affected, reason="its table has no primary key to find the rows by.")
     if shared.rekeys(outline, key):
         return DryRun(affected, reason=shared.REKEYED)
-    left = ", ".join(quoted(each) for each in key)
+    left = ", ".join(_quote(each) for each in key)
     values = ", ".join(
         "(" + ", ".join(_literal(value) for value in row[len(columns) :]) + ")" for row in before
     )
@@ -203,7 +206,7 @@ def _query(part: Part, params: list[bytes | None]) -> tuple[bytes, Params]:
 
 def _name(outline: DmlStatement) -> str:
     """The table's name alone, as a statement names it."""
-    return ".".join(quoted(part) if given else part for part, given in outline.name)
+    return ".".join(_quote(part) if given else part for part, given in outline.name)
 
 
 async def _send(session: Session, *queries: tuple[bytes, Params]) -> list[PGresult]:
@@ -224,10 +227,6 @@ async def _send(session: Session, *queries: tuple[bytes, Params]) -> list[PGresu
 
 def _rows(result: PGresult) -> Rows:
     return Reader.of(result).rows(result)
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _element(name: str) -> str:

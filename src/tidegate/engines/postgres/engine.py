@@ -41,7 +41,10 @@ from tidegate.model.requests import Explain, Query
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import parse_dml
+
+_quote = find("postgres").quote
 
 SUPERUSER = (
     "the account is a superuser: no privilege that was not granted stops it, so give this source a"
@@ -265,8 +268,7 @@ class PostgresEngine:
         await self._server.close()
 
     def _path(self, schema: str) -> bytes:
-        quoted = schema.replace('"', '""')
-        return f'"{quoted}", {self._setting.path}'.encode()
+        return f"{_quote(schema)}, {self._setting.path}".encode()
 
     def _explanation(self, text: str, params: list[bytes | None]) -> tuple[str, list[bytes | None]]:
         """EXPLAIN before a statement; placeholders without values are planned for any value."""

@@ -35,6 +35,8 @@ from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token, lex
 
+_quote = find("sqlite").quote
+
 _OPENS, _CLOSES = "([{", ")]}"
 
 
@@ -324,10 +326,9 @@ def _counts(session: Session, table: str | None) -> Counts:
         names = [name for name, kind, _ in _all(session, _TABLES) if kind != "view"]
     counts: dict[tuple[str, str], int] = {}
     for name in names:
-        quoted = '"' + name.replace('"', '""') + '"'
         try:
             found = session.connection.execute(
-                f"SELECT count(*) FROM main.{quoted}",
+                f"SELECT count(*) FROM main.{_quote(name)}",
                 can_cache=False,
             ).fetchall()
         except apsw.InterruptError:

@@ -12,12 +12,15 @@ from contextlib import suppress
 import apsw
 
 from tidegate.engines.common import dry_run as shared
-from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, quoted
+from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
 from tidegate.engines.sqlite.inspect import Mode
 from tidegate.engines.sqlite.types import Rows
 from tidegate.model.statements import DryRun, Statement
+from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement, Part
+
+_quote = find("sqlite").quote
 
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
@@ -109,19 +112,19 @@ def _objection(session: Session, name: str) -> str:
 def _columns(session: Session, name: str) -> tuple[list[str], list[str], list[str]]:
     """The columns that are shown, the names of the key, and the expressions that tell a row: its
     rowid under a name that no column has, since a primary key may hold NULL more than once."""
-    rows = _read(session, f"PRAGMA table_info({quoted(name)})")
+    rows = _read(session, f"PRAGMA table_info({_quote(name)})")
     columns = [str(row[1]) for row in rows]
     key = [str(row[1]) for row in sorted(rows, key=lambda row: row[5]) if row[5]]
-    listed = _read(session, f"PRAGMA table_list({quoted(name)})")
+    listed = _read(session, f"PRAGMA table_list({_quote(name)})")
     if any(row[0] == "main" and row[4] for row in listed):  # WITHOUT ROWID
-        return columns[:MOST_COLUMNS], key, [quoted(each) for each in key]
+        return columns[:MOST_COLUMNS], key, [_quote(each) for each in key]
     taken = {column.lower() for column in columns}
     free = [alias for alias in _ROWIDS if alias not in taken]
     return columns[:MOST_COLUMNS], [*key, *free], free[:1]
 
 
 def _expression(column: str) -> str:
-    name = quoted(column)
+    name = _quote(column)
     return (
         f"CASE typeof({name}) WHEN 'blob' THEN 'x' || hex(substr({name}, 1, {MOST_CHARS // 4}))"
         f" ELSE substr({name}, 1, {MOST_CHARS}) END"
@@ -132,7 +135,7 @@ def _again(session: Session, name: str, shown: list[str], keys: list[str], befor
     """The same rows by their keys."""
     found: Rows = []
     condition = " AND ".join(f"{key} IS ?" for key in keys)
-    text = f"SELECT {', '.join([*shown, *keys])} FROM {quoted(name)} WHERE {condition}"
+    text = f"SELECT {', '.join([*shown, *keys])} FROM {_quote(name)} WHERE {condition}"
     for row in before:
         found += _read(session, text, tuple(row[len(shown) :]))
     return found
