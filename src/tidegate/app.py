@@ -38,6 +38,9 @@ from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
 from tidegate.model.requests import OpenTemporary, SearchHistory
 from tidegate.model.sources import Source
+from tidegate.protocol.kernel import Kernel
+from tidegate.protocol.model import Server, Settings
+from tidegate.protocol.request_state import RequestState
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
@@ -70,6 +73,7 @@ class App:
             note=self.server_audit.record,
             note_done=self.server_audit.record_done,
             tell=self.server_audit.record_anonymous,
+            shared=self.state.shared,
         )
         self.connections = Connections(self.state.sources, open_engine, *load_sources(config))
         self.bridge_tokens = BridgeTokens(
@@ -116,6 +120,7 @@ class App:
             self.server_audit.record_anonymous,
             verifier=self._oauth_verifier(),
             bridge=self.bridge_tokens,
+            shared=self.state.shared,
         )
 
     @cached_property
@@ -201,6 +206,13 @@ class App:
     def surface(self, name: str) -> Surface:
         """A surface by name, imported now."""
         return open_surface(name, self.gateway, self.config, self.server_audit.record_rejected)
+
+    def kernel(self, server: Server, settings: Settings, name: str) -> Kernel:
+        """A kernel that serves `server`. Where several processes on one state serve it under the
+        same name, a client may answer to one of them what another one asked, once."""
+        shared, kind = self.state.shared, f"request state of {name}"
+        seal = RequestState(partial(shared.secret, kind), partial(shared.use_once, kind))
+        return Kernel(server, settings, seal)
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
         """Record what is about to be done. Raises: TidegateError AUDIT_UNAVAILABLE."""

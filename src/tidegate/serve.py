@@ -176,9 +176,12 @@ def open_stdio(app: App) -> Edge:
     from tidegate.identity.builtin_actors import stdio
     from tidegate.surfaces.combined import CombinedServer
 
-    surfaces = [app.surface(name) for name in app.config.surfaces or ("core",)]
+    names = app.config.surfaces or ("core",)
+    surfaces = [app.surface(name) for name in names]
     server = surfaces[0] if len(surfaces) == 1 else CombinedServer(surfaces)
-    return StdioEdge(Kernel(server, server.settings), stdio(app.config.allow_writes))
+    return StdioEdge(
+        app.kernel(server, server.settings, " ".join(names)), stdio(app.config.allow_writes)
+    )
 
 
 def open_http(
@@ -235,7 +238,7 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
     @cache
     def kernel(name: str) -> Kernel:
         surface = app.surface(name)
-        return Kernel(surface, surface.settings)
+        return app.kernel(surface, surface.settings, name)
 
     for path, name in paths.items():
         realm, oauth = SURFACES[name].realm, config.oauth

@@ -29,6 +29,8 @@ MAX_KEPT_ROWS = 5_000
 MAX_KEPT_BYTES = 8_388_608
 MAX_CACHE_BYTES = 67_108_864
 CHUNK_ROWS = 128
+_HANDLE_CHARS = 24
+"""8 of this cache's own and 16 of the result."""
 
 _decode = msgspec.json.Decoder(list[list[Any]]).decode
 
@@ -124,6 +126,7 @@ class ResultCache:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._id = urlsafe_b64encode(os.urandom(6)).decode()
         self._results: OrderedDict[str, CachedResult] = OrderedDict()
         self._size = 0
 
@@ -136,7 +139,7 @@ class ResultCache:
                 break
             self._remove(handle)
         cached.expires_at = now + LIFETIME_S
-        handle = urlsafe_b64encode(os.urandom(12)).decode()
+        handle = self._id + urlsafe_b64encode(os.urandom(12)).decode()
         self._results[handle] = cached
         self._size += cached.size
         return handle
@@ -147,6 +150,11 @@ class ResultCache:
         Raises: TidegateError RESULT_GONE, also if the source's settings have changed since.
         """
         cached = self._results.get(handle)
+        if len(handle) == _HANDLE_CHARS and not handle.startswith(self._id):
+            raise TidegateError(
+                Code.RESULT_GONE,
+                f"The result {handle!r} was read by another server, or before this one started",
+            )
         if cached is None or (cached.actor_id, cached.source) != (actor_id, source):
             raise TidegateError(Code.RESULT_GONE, f"There is no result {handle[:80]!r}")
         self._remove(handle)

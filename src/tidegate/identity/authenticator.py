@@ -16,6 +16,7 @@ from tidegate.identity.bridge_tokens import BridgeTokens
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.tokens import PREFIX, Tokens
 from tidegate.model.actors import Actor
+from tidegate.store.api import SharedStore
 
 Tell = Callable[[str, Mapping[str, str]], None]
 """Puts on record what callers without a token can cause: (name, details). Never raises."""
@@ -45,6 +46,7 @@ class Authenticator:
         *,
         verifier: Verifier | None = None,
         bridge: BridgeTokens | None = None,
+        shared: SharedStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tokens = tokens
@@ -52,7 +54,7 @@ class Authenticator:
         self._verifier = verifier
         self._bridge = bridge
         self._clock = clock
-        self._lockout = Lockout()
+        self._lockout = Lockout(shared=shared, kind="login")
 
     def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
         """The actor behind a bearer token; awaitable if keys must be fetched for it first.

@@ -2,19 +2,24 @@
 
 Counts by address, never by token, because a guesser sends another token each time. A success
 forgives nothing: failures only age, otherwise the holder of one token could go on guessing others.
-Pure: the caller gives the time.
+The caller gives the time.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeVar
 
 from tidegate.errors import Code, TidegateError
+from tidegate.store.api import SharedStore
 
 FAILURES = 5
 WINDOW_S = 60.0
 LOCK_S = 300.0
 ADDRESSES = 10_000
+_FORGET_EVERY = 100
+_KEPT_S = 3_600.0
+"""How long a failure is kept in the state: longer than any window."""
 
 Value = TypeVar("Value")
 
@@ -22,12 +27,23 @@ Value = TypeVar("Value")
 class Lockout:
     """Failures by address: `failures` of them within `window_s` lock it for `lock_s` seconds.
 
-    Keeps `ADDRESSES` at most; the longest quiet is forgotten first.
+    Keeps `ADDRESSES` at most; the longest quiet is forgotten first. With `shared` the servers on
+    one state count together, under the name `kind`: five attempts are five, however many servers
+    they are spread over. While the state cannot be read or written, this process counts by itself.
     """
 
     def __init__(
-        self, failures: int = FAILURES, window_s: float = WINDOW_S, lock_s: float = LOCK_S
+        self,
+        failures: int = FAILURES,
+        window_s: float = WINDOW_S,
+        lock_s: float = LOCK_S,
+        *,
+        shared: SharedStore | None = None,
+        kind: str = "login",
     ) -> None:
+        self._shared = shared
+        self._kind = kind
+        self._until_forgotten = 0
         self._most = failures
         self._window_s = window_s
         self._lock_s = lock_s
@@ -36,14 +52,15 @@ class Lockout:
 
     def check(self, address: str, now: float) -> None:
         """Raises: TidegateError AUTH_LOCKED_OUT while the address is locked out."""
-        if not self._locked_until:
-            return
         key = origin(address)
         until = self._locked_until.get(key)
-        if until is None:
-            return
-        if now >= until:
+        if until is not None and now >= until:
             del self._locked_until[key]
+            until = None
+        if until is None and self._shared is not None:
+            with suppress(TidegateError):
+                until = self._shared.locked_until(f"{self._kind} {key}", now)
+        if until is None:
             return
         raise TidegateError(
             Code.AUTH_LOCKED_OUT,
@@ -57,12 +74,28 @@ class Lockout:
         # Taken out and put back, so that the dict's order is that of the last failure.
         recent = [at for at in self._failures.pop(key, ()) if now - at < self._window_s]
         recent.append(now)
-        if len(recent) < self._most:
+        locked = self._failed_anywhere(f"{self._kind} {key}", now)
+        if not locked and len(recent) < self._most:
             _put(self._failures, key, recent)
             return False
         self._locked_until.pop(key, None)
         _put(self._locked_until, key, now + self._lock_s)
         return True
+
+    def _failed_anywhere(self, key: str, now: float) -> bool:
+        """Count the attempt for all servers on this state; True if it locks the address."""
+        if self._shared is None:
+            return False
+        with suppress(TidegateError):
+            if self._until_forgotten == 0:
+                self._shared.forget(now, _KEPT_S)
+                self._until_forgotten = _FORGET_EVERY
+            self._until_forgotten -= 1
+            most, window_s = self._most, self._window_s
+            if self._shared.add_failure(key, now, most=most, window_s=window_s):
+                self._shared.lock(key, now + self._lock_s)
+                return True
+        return False
 
 
 def _put(table: dict[str, Value], key: str, value: Value) -> None:

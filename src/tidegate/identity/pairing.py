@@ -21,7 +21,7 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
-from tidegate.store.api import Pairing, PairingStore, Rights
+from tidegate.store.api import Pairing, PairingStore, Rights, SharedStore
 
 CODE_S = 300.0
 MOST = 50
@@ -66,6 +66,7 @@ class PairingService:
         note: Note,
         note_done: Note | None = None,
         tell: Callable[[str, Mapping[str, str]], None],
+        shared: SharedStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pairings = pairings
@@ -74,7 +75,7 @@ class PairingService:
         self._note_done = note_done or note
         self._tell = tell
         self._clock = clock
-        self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S)
+        self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S, shared=shared, kind="pairing")
 
     # For clients, who have no token yet
 

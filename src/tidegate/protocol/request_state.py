@@ -12,6 +12,7 @@ import os
 import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,17 +30,26 @@ class State(msgspec.Struct, frozen=True):
     answers: dict[str, Any]
 
 
+UseOnce = Callable[[str, float, float], bool]
+"""Uses up a nonce, which is remembered until a time, now; False if it was used before. Both times
+are in Unix seconds."""
+
+
 class RequestState:
-    """Seals and opens states. Keep one for a server; states of another are refused."""
+    """Seals and opens states. Keep one for a server; states of another are refused, unless both get
+    the same `key` (32 bytes, asked for once) and the same `use_once`."""
 
     def __init__(
         self,
-        key: bytes | None = None,
+        key: Callable[[], bytes] | None = None,
+        use_once: UseOnce | None = None,
         *,
         lifetime_s: float = 600.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._key = key or os.urandom(32)
+        self._make_key = key or partial(os.urandom, 32)
+        self._key: bytes | None = None
+        self._use_once = use_once or self._use_once_here
         self._lifetime_s = lifetime_s
         self._clock = clock
         self._used: dict[str, float] = {}
@@ -62,9 +72,10 @@ class RequestState:
     def open(self, text: str, binding: bytes) -> State:
         """Open a state, once. Raises: RpcError INVALID_PARAMS if it is not ours, for another
         call or caller, expired, or opened before."""
+        cipher = self._cipher()
         try:
             sealed = b64decode(text, b"-_", validate=True)
-            state = self._decoder.decode(self._cipher().decrypt(sealed[:12], sealed[12:], None))
+            state = self._decoder.decode(cipher.decrypt(sealed[:12], sealed[12:], None))
         except Exception:  # noqa: BLE001  any failure to open means one thing: not ours
             raise RpcError(INVALID_PARAMS, "requestState is not valid") from None
         now = self._clock()
@@ -72,16 +83,23 @@ class RequestState:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
         if now >= state.expires_at:
             raise RpcError(INVALID_PARAMS, "requestState has expired; send the call again")
-        if state.nonce in self._used:
+        if not self._use_once(state.nonce, state.expires_at, now):
             raise RpcError(INVALID_PARAMS, "requestState was used before; send the call again")
-        self._used = {nonce: at for nonce, at in self._used.items() if at > now}
-        self._used[state.nonce] = state.expires_at
         return state
+
+    def _use_once_here(self, nonce: str, expires_at: float, now: float) -> bool:
+        if nonce in self._used:
+            return False
+        self._used = {nonce: at for nonce, at in self._used.items() if at > now}
+        self._used[nonce] = expires_at
+        return True
 
     def _cipher(self) -> Any:
         # Imported here: 37 ms that a server which never asks does not pay.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+        if self._key is None:
+            self._key = self._make_key()
         return AESGCM(self._key)
 
 

@@ -1,0 +1,188 @@
+"""Two servers on one state: what one of them keeps for a caller works at the other, or the other
+says truly why it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.http_application import Answer, ask
+from tidegate.app import App
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.edges.http.application import HttpApplication
+from tidegate.errors import TidegateError
+from tidegate.identity.lockout import FAILURES
+from tidegate.model.actors import Scope
+from tidegate.serve import http_endpoints
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+}
+INSERT = "INSERT INTO items VALUES (501)"
+
+
+class Server:
+    """One server on the state: an application over an `App` of its own."""
+
+    def __init__(self, config: Config) -> None:
+        self.app = App.open(config, "server")
+        self.application = HttpApplication(http_endpoints(self.app), self.app.authenticate)
+
+    async def call(self, token: str, tool: str, more: Mapping[str, Any] = {}, **given: Any) -> Any:
+        params = {"name": tool, "arguments": given, "_meta": META, **more}
+        headers = {
+            "authorization": f"Bearer {token}", "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool,
+        }  # fmt: skip
+        answer = await self.post("tools/call", params, headers)
+        return answer.json
+
+    async def post(self, method: str, params: Any, headers: Mapping[str, str]) -> Answer:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return await ask(self.application, "POST", "/mcp", message, headers)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE items (id INTEGER)")
+        connection.executemany("INSERT INTO items VALUES (?)", [(n,) for n in range(500)])
+    connection.close()
+    return path
+
+
+def rows(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    (count,) = connection.execute("SELECT count(*) FROM items").fetchone()
+    connection.close()
+    return count
+
+
+@asynccontextmanager
+async def two(tmp_path: Path, database: Path) -> AsyncIterator[tuple[Server, Server, str]]:
+    """Two servers, and a token that may write where a person must approve it."""
+    source = SourceSettings("shop", f"sqlite:///{database}", access="write", approval_for="writes")
+    config = Config(state=str(tmp_path / "state"), sources=(source,))
+    servers = Server(config), Server(config)
+    token, _ = servers[0].app.tokens.create("writer", scope=Scope.READ_WRITE)
+    try:
+        yield *servers, token
+    finally:
+        for server in servers:
+            server.application.close()
+            await server.app.close()
+
+
+def answered(result: dict[str, Any], decision: str) -> dict[str, Any]:
+    """The retry's fields: the question's answer, and the state that came with it."""
+    assert result["resultType"] == "input_required", result
+    answer = {"action": "accept", "content": {"decision": decision}}
+    keys = result["inputRequests"]
+    return {"requestState": result["requestState"], "inputResponses": dict.fromkeys(keys, answer)}
+
+
+async def test_what_one_server_asked_may_be_answered_at_the_other_once(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        asked = (await first.call(token, "query", sql=INSERT))["result"]
+        assert rows(database) == 500
+        retry = answered(asked, "allow once")
+        done = await second.call(token, "query", retry, sql=INSERT)
+        assert not done["result"].get("isError"), done
+        assert rows(database) == 501
+        for server in (first, second):
+            again = await server.call(token, "query", retry, sql=INSERT)
+            assert "used before" in again["error"]["message"]
+        assert rows(database) == 501
+
+
+async def test_two_servers_that_get_one_answer_at_once_take_it_once(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        retry = answered((await first.call(token, "query", sql=INSERT))["result"], "allow once")
+        replies = await asyncio.gather(
+            *(server.call(token, "query", retry, sql=INSERT) for server in (second, first) * 3)
+        )
+        assert sum("error" in reply for reply in replies) == 5
+        assert rows(database) == 501
+
+
+async def test_an_answer_for_another_call_or_caller_is_refused_at_both(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        other, _ = first.app.tokens.create("other", scope=Scope.READ_WRITE)
+        retry = answered((await first.call(token, "query", sql=INSERT))["result"], "allow once")
+        for server in (first, second):
+            for caller, text in ((other, INSERT), (token, f"{INSERT}, (502)")):
+                refused = await server.call(caller, "query", retry, sql=text)
+                assert "another call" in refused["error"]["message"]
+        assert rows(database) == 500
+
+
+async def test_the_rest_of_a_result_is_at_the_server_that_read_it_and_the_other_says_so(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        shown = await first.call(token, "query", sql="SELECT id FROM items", max_rows=1)
+        text = shown["result"]["content"][0]["text"]
+        handle = text.partition('"more":"')[2].partition('"')[0]
+        elsewhere = (await second.call(token, "more", handle=handle))["result"]
+        assert elsewhere["isError"]
+        said = elsewhere["content"][0]["text"]
+        assert said.startswith("result.gone") and "another server" in said
+        assert "Run the query again" in said
+        assert not (await first.call(token, "more", handle=handle))["result"].get("isError")
+
+
+async def test_a_session_of_the_other_server_is_unknown_and_the_client_told_to_begin_anew(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        headers = {
+            "authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"
+        }  # fmt: skip
+        info = {"name": "test", "version": "1"}
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        opened = await first.post("initialize", params, headers)
+        headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        headers["mcp-protocol-version"] = "2025-06-18"
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await ask(first.application, "POST", "/mcp", ready, headers)
+        assert (await first.post("tools/list", {}, headers)).status == 200
+        # 404 is what tells a client to initialize again.
+        assert (await second.post("tools/list", {}, headers)).status == 404
+
+
+async def test_failed_logins_at_two_servers_count_together(tmp_path: Path, database: Path) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+
+        def attempt(server: Server, bearer: str, address: str) -> str:
+            try:
+                server.app.authenticator.authenticate(bearer, address)
+            except TidegateError as error:
+                return error.code.value
+            return "ok"
+
+        wrong = [f"tg_{number:043}" for number in range(FAILURES)]
+        codes = [
+            attempt(server, bearer, "203.0.113.7")
+            for server, bearer in zip((first, second) * FAILURES, wrong, strict=False)
+        ]
+        assert codes == ["auth.invalid"] * FAILURES
+        for server in (first, second):
+            assert attempt(server, wrong[0], "203.0.113.7") == "auth.locked_out"
+            assert attempt(server, wrong[0], "203.0.113.8") == "auth.invalid"
+            assert attempt(server, token, "203.0.113.7") == "ok"
