@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.app import App, surface_paths
 from tidegate.edges.edge import Edge
+from tidegate.identity.builtin_actors import cli
 from tidegate.identity.revocation import RevocationWatcher
+from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
+from tidegate.secrets import variables_of
 from tidegate.surfaces.registry import SURFACES
 
 if TYPE_CHECKING:
@@ -274,7 +277,40 @@ def _handshake_writer(
         config.limits.max_timeout_s + config.approvals.wait_s,
         settings=settings,
         on_opened=on_opened,
+        variables=_variables_of(app),
+        status=partial(_status, app),
     )
+
+
+def _variables_of(app: App) -> Callable[[], tuple[str, ...]]:
+    """The environment variables that the sources name, read again when the sources change."""
+    seen: tuple[Source, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    def read() -> tuple[str, ...]:
+        nonlocal seen, names
+        sources = app.connections.sources()
+        if sources is not seen:
+            texts = [text for each in sources for text in (each.url, *dict(each.options).values())]
+            names = tuple(sorted({name for text in texts for name in variables_of(text)}))
+            seen = sources
+        return names
+
+    return read
+
+
+def _status(app: App) -> dict[str, Any]:
+    """What `tidegate status` shows of this server: its sources, and what fails."""
+    sources = [
+        {
+            "name": entry.source.name,
+            "engine": entry.source.engine,
+            "status": entry.state.status,
+            "error": entry.state.error,
+        }
+        for entry in app.connections.list_for(cli())
+    ]
+    return {"sources": sources, "failing": dict(app.readiness())}
 
 
 class LogFormatter(logging.Formatter):

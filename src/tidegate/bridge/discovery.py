@@ -10,19 +10,27 @@ import asyncio
 import hmac
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from tidegate import __version__
 from tidegate.bridge.handshake import CHALLENGE, PAGE, Handshake, HandshakeFile, untrusted
 from tidegate.bridge.http_client import NotSent, WireError, send_request
 from tidegate.errors import Code, TidegateError
 
 START_S = 30.0
 PROOF_S = 10.0
+POLL_S = 0.05
 _LOG_TAIL_CHARS = 2_000
+
+
+def _ignore(note: str) -> None:
+    return None
 
 
 class Discovery:
@@ -32,10 +40,18 @@ class Discovery:
     it may apply fewer masks and filters than the requested settings.
     """
 
-    def __init__(self, files: HandshakeFile, arguments: Sequence[str], settings: str = "") -> None:
+    def __init__(
+        self,
+        files: HandshakeFile,
+        arguments: Sequence[str],
+        settings: str = "",
+        note: Callable[[str], None] = _ignore,
+    ) -> None:
         self.files = files
         self._settings = settings
         self._arguments = arguments
+        self._may_replace = True
+        self._note = note
 
     def read(self) -> Handshake | None:
         """The handshake in the file, if a server runs. Raises: TidegateError BRIDGE_UNTRUSTED."""
@@ -44,25 +60,62 @@ class Discovery:
     async def find(self) -> Handshake:
         """The authenticated server, which is started if none runs.
 
+        The first time, a server that a bridge started ends if it has another version, or other
+        values of the variables that sources name. Later it stays, as a bridge that started after
+        this one may have wanted it so.
         Raises: TidegateError BRIDGE_UNTRUSTED, BRIDGE_NO_SERVER, STATE_FAILED.
         """
-        found = await self._look()
-        if found is not None:
+        found = await self.look()
+        if found is not None and not self._is_outdated(found):
+            self._may_replace = False
             return found
         self.files.prepare()
         start_lock = await self._wait_for_start_lock()
         try:
-            found = await self._look()
+            found = await self.look()
+            if found is not None and self._is_outdated(found):
+                await self.end(found)
+                found = await self.look()
+            self._may_replace = False
             if found is None:
                 await self._start()
-                found = await self._look()
+                found = await self.look()
         finally:
             os.close(start_lock)
         if found is None:
             raise _no_server("The started server cannot be found.")
         return found
 
-    async def _look(self) -> Handshake | None:
+    def _is_outdated(self, found: Handshake) -> bool:
+        if not self._may_replace or found.is_of(__version__, os.environ):
+            return False
+        if not found.by_bridge:
+            self._note(
+                f"note: the server (process {found.pid}) has another version or other values of "
+                "the variables that sources name; `tidegate stop` ends it"
+            )
+            self._may_replace = False
+        return found.by_bridge
+
+    async def end(self, found: Handshake, patience_s: float = START_S) -> None:
+        """Ask an authenticated server to stop, and wait until bridges no longer find it.
+
+        Raises: TidegateError BRIDGE_NO_SERVER if it does not end.
+        """
+        with suppress(ProcessLookupError):
+            os.kill(found.pid, signal.SIGTERM)
+        loop = asyncio.get_running_loop()
+        late = loop.time() + patience_s
+        while (now := self.read()) is not None and now.instance == found.instance:
+            if loop.time() > late:
+                raise _no_server(f"The server (process {found.pid}) does not end.")
+            await asyncio.sleep(POLL_S)
+
+    async def look(self) -> Handshake | None:
+        """The authenticated server, None if none runs.
+
+        Raises: TidegateError BRIDGE_UNTRUSTED, BRIDGE_NO_SERVER.
+        """
         found = self.read()
         if found is None:
             return None

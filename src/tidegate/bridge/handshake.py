@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,8 @@ from tidegate.errors import Code, TidegateError
 
 VERSION = 1
 PAGE = "/v1/bridge"
+STATUS_PAGE = "/v1/bridge/status"
+PROOF = "tidegate-proof"
 CHALLENGE = "tidegate-challenge"
 LOOPBACK = ("127.0.0.1", "::1")
 
@@ -33,7 +36,10 @@ class Handshake(NamedTuple):
 
     `expires_at` is the end of `token` in Unix seconds. `key` proves that the server on the port is
     the one that wrote the file. `patience_s` is the longest time that a call may be silent.
-    `settings` is a digest of the server's settings file; empty without one.
+    `settings` is a digest of the server's settings file; empty without one. `release` is the
+    server's version, `started_at` a Unix time, `by_bridge` whether a bridge started it.
+    `variables` are the environment variables that its sources name, each with the digest of the
+    value that the server has; empty if it has none.
     """
 
     version: int
@@ -47,11 +53,32 @@ class Handshake(NamedTuple):
     paths: tuple[str, ...]
     patience_s: float
     settings: str = ""
+    release: str = ""
+    started_at: float = 0.0
+    by_bridge: bool = False
+    variables: Mapping[str, str] = {}
+
+    def is_of(self, release: str, environment: Mapping[str, str]) -> bool:
+        """Whether the server has this version, and the values that `environment` has of the
+        variables which its sources name."""
+        return self.release == release and all(
+            value == digest(self.key, name, environment.get(name))
+            for name, value in self.variables.items()
+            if name in environment
+        )
 
     def proof(self, challenge: str) -> str:
         """The server's answer to a challenge."""
         message = f"{challenge}.{self.instance}.{self.host}.{self.port}.{self.pid}"
         return hmac.new(self.key.encode(), message.encode(), sha256).hexdigest()
+
+
+def digest(key: str, name: str, value: str | None) -> str:
+    """A variable's value, for whoever has the key of the handshake; empty if it is not set."""
+    if value is None:
+        return ""
+    text = f"{name}\0{value}".encode(errors="surrogateescape")
+    return hmac.new(key.encode(), text, sha256).hexdigest()
 
 
 class HandshakeFile:
@@ -152,7 +179,8 @@ class HandshakeFile:
             if not isinstance(fields["paths"], list):
                 raise TypeError
             fields["paths"] = tuple(cast(list[Any], fields["paths"]))
-            handshake = Handshake(**fields)
+            known = {name: fields[name] for name in Handshake._fields if name in fields}
+            handshake = Handshake(**known)  # a later version may have written more
             _check_types(handshake)
         except (ValueError, TypeError, KeyError):
             raise untrusted("does not hold a handshake", self.file) from None
@@ -205,6 +233,9 @@ def _check_owner(found: os.stat_result, path: Path) -> None:
 
 def _check_types(fields: Handshake) -> None:
     """Check the types of the decoded values. Raises: TypeError."""
+    variables: Any = fields.variables
+    if not isinstance(variables, dict):
+        raise TypeError
     for value in (fields.port, fields.pid):
         if type(value) is not int:
             raise TypeError
@@ -214,11 +245,16 @@ def _check_types(fields: Handshake) -> None:
         fields.token,
         fields.key,
         fields.settings,
+        fields.release,
         *fields.paths,
+        *cast(dict[Any, Any], variables),
+        *cast(dict[Any, Any], variables).values(),
     ):
         if type(value) is not str:
             raise TypeError
-    for value in (fields.expires_at, fields.patience_s):
+    if type(fields.by_bridge) is not bool:
+        raise TypeError
+    for value in (fields.expires_at, fields.patience_s, fields.started_at):
         if type(value) not in (int, float):
             raise TypeError
 

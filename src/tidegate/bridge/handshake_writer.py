@@ -7,12 +7,24 @@ the lock and takes over when the first one ends.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
-from tidegate.bridge.handshake import CHALLENGE, PAGE, VERSION, Handshake, HandshakeFile
+from tidegate import __version__
+from tidegate.bridge.handshake import (
+    CHALLENGE,
+    PAGE,
+    PROOF,
+    STATUS_PAGE,
+    VERSION,
+    Handshake,
+    HandshakeFile,
+    digest,
+)
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, json_response
 from tidegate.errors import TidegateError
@@ -26,7 +38,9 @@ class HandshakeWriter:
     """Writes the handshake of the server at `host`:`port`, which serves MCP on `paths`.
 
     It runs as long as its edge (`edges.edge.Companion`). `settings` is the digest of the server's
-    settings; `on_opened` is called once, when bridges can find the server.
+    settings; `on_opened` is called once, when bridges can find the server, and only a bridge that
+    started it gives one. `variables` returns the environment variables that sources name, and
+    `status` what `tidegate status` shows.
     """
 
     def __init__(
@@ -41,16 +55,22 @@ class HandshakeWriter:
         *,
         settings: str = "",
         on_opened: Callable[[], None] | None = None,
+        variables: Callable[[], Collection[str]] = tuple,
+        status: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        self._variables = variables
+        self._status = status
         self._on_opened = on_opened
         self._task: asyncio.Task[None] | None = None
         self._files = files
         self._tokens = tokens
         self._clock = clock
         self._lock: int | None = None
+        self._names: Collection[str] | None = None
         self._handshake = Handshake(
             VERSION, secrets.token_hex(16), host, port, os.getpid(), 0.0, "",
             secrets.token_hex(32), paths, patience_s, settings,
+            __version__, clock(), on_opened is not None,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -78,10 +98,18 @@ class HandshakeWriter:
             self._lock = self._files.lock("server", wait=False)
         if self._lock is None:
             return False
-        if self._clock() >= self._handshake.expires_at - RENEW_S:
+        fresh = self._handshake
+        if self._clock() >= fresh.expires_at - RENEW_S:
             token, expires_at = self._tokens.renew()
-            self._handshake = self._handshake._replace(token=token, expires_at=expires_at)
-            self._files.write(self._handshake)
+            fresh = fresh._replace(token=token, expires_at=expires_at)
+        names = self._variables()
+        if names != self._names:
+            self._names = names
+            digests = {name: digest(fresh.key, name, os.environ.get(name)) for name in names}
+            fresh = fresh._replace(variables=digests)
+        if fresh is not self._handshake:
+            self._files.write(fresh)
+            self._handshake = fresh
         return True
 
     async def maintain(self, check_s: float = CHECK_S) -> None:
@@ -113,6 +141,14 @@ class HandshakeWriter:
                 raise HttpRefusal(400, f"Send {CHALLENGE}")
             return json_response(200, {"proof": self._handshake.proof(challenge.decode())})
 
+        async def status(request: HttpRequest) -> HttpResponse:
+            # A proof of the key: only who may read the handshake file can ask.
+            given = request.headers.get(PROOF.encode(), b"")
+            if not hmac.compare_digest(given, self._handshake.proof("status").encode()):
+                raise HttpRefusal(403, f"Send {PROOF}")
+            return json_response(200, self._status())
+
         router = Router()
         router.add("GET", PAGE, prove)
+        router.add("GET", STATUS_PAGE, status)
         return router

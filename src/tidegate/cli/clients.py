@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,9 +58,13 @@ def settings_file(client: Client, scope: str) -> Path:
     return place
 
 
-def local_entry(client: Client, command: list[str]) -> dict[str, Any]:
-    """An entry for a server that the client starts."""
+def local_entry(
+    client: Client, command: list[str], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """An entry for a server that the client starts, with these variables."""
     entry: dict[str, Any] = {"command": command[0], "args": command[1:]}
+    if environment:
+        entry["env"] = dict(environment)
     return entry if client.name == "claude-desktop" else {"type": "stdio", **entry}
 
 

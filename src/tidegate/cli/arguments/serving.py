@@ -10,6 +10,8 @@ from tidegate.cli.arguments.options import (
     ahead_option,
     config_option,
     filled,
+    home_options,
+    json_option,
     state_option,
 )
 
@@ -155,6 +157,14 @@ def add_install(commands: Commands) -> None:
         help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
     )
     install.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a variable that sources name: a user's entry gets its value, a project's entry a "
+        "reference to it; may be repeated",
+    )
+    install.add_argument(
         "--surface", type=filled, metavar="NAME", help="the set of tools to use (default: core)"
     )
     config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
@@ -167,6 +177,26 @@ def add_install(commands: Commands) -> None:
     install.add_argument("--remove", action="store_true", help="remove the entry")
     install.add_argument("--force", action="store_true", help="replace another entry of that name")
     state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
+
+
+def add_status(commands: Commands) -> None:
+    status = commands.add_parser(
+        "status",
+        help="show the server of this state",
+        description="Show the server on HTTP that bridges of this state directory use: its "
+        "process, version, address, surfaces, sources, and whether its record can be written.",
+    )
+    status.set_defaults(module="status")
+    json_option(status)
+    home_options(status)
+    stop = commands.add_parser(
+        "stop",
+        help="end the server of this state",
+        description="Ask the server on HTTP that bridges of this state directory use to stop. "
+        "Running calls get `stop_grace_s` seconds to finish.",
+    )
+    stop.set_defaults(module="stop")
+    home_options(stop)
 
 
 def add_demo(commands: Commands) -> None:

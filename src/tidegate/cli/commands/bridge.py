@@ -6,6 +6,7 @@ import argparse
 import os
 
 from tidegate.cli.settings import config_path, load_for_state, settings_digest
+from tidegate.cli.terminal import print_status
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import Share
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = config_path(arguments)
     if settings:
         words += ["--config", settings]
-    finder = Discovery(HandshakeFile(state), words, settings_digest(settings))
+    finder = Discovery(HandshakeFile(state), words, settings_digest(settings), print_status)
     asyncio.run(serve(finder, arguments.surface, _share(arguments)))
     return 0
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-import shutil
-import sys
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
 from tidegate.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
 from tidegate.cli.jsonc import Text, Unreadable, put, take
@@ -19,7 +19,9 @@ from tidegate.cli.settings import chosen_state, config_path, load_for_query
 from tidegate.cli.settings_file import SettingsFile
 from tidegate.cli.terminal import print_status, show
 from tidegate.config.addresses import check_issuer_url
+from tidegate.config.installation import client_command
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets import variables_of
 from tidegate.surfaces.registry import check_surface
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -47,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
         return 0
     _write(SettingsFile(path), client, arguments.name, entry, arguments.force)
+    if not arguments.http:
+        _note_variables(arguments)
     if arguments.http:
         print_status(
             f"tidegate: the client takes the token from its variable {arguments.token_env}"
@@ -56,8 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_unknown(arguments: argparse.Namespace) -> None:
     """Raises: TidegateError if the bridge would ask for what is not there."""
-    from tidegate.app import App
-
     listed = given(arguments)
     with_app(
         App.open(load_for_query(arguments)), lambda app: refuse_unknown(app, "install", listed)
@@ -84,7 +86,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
                 hint="Put the token into the variable, not here.",
             )
         return http_entry(client, arguments.http, arguments.token_env)
-    words = [_program(), "serve" if arguments.stdio else "bridge"]
+    words = [*client_command(), "serve" if arguments.stdio else "bridge"]
     if arguments.surface:
         words += ["--surface", arguments.surface]
     if arguments.bridge_scope:
@@ -96,7 +98,58 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         if path:
             inline = path.lstrip().startswith("{")
             words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
-    return local_entry(client, words)
+    return local_entry(client, words, _environment(client, arguments))
+
+
+def _environment(client: Client, arguments: argparse.Namespace) -> dict[str, str]:
+    """The variables of `--env`, as the entry gives them to the program.
+
+    A file of one user gets the values, because a client that is started from the desktop has none
+    of them; a file of a project, which others read, gets references.
+    Raises: TidegateError ARGUMENT_INVALID.
+    """
+    given: dict[str, str] = {}
+    shared = (arguments.scope or client.scope) == "project" and client.variable is not None
+    for name in arguments.env:
+        if not _VARIABLE.fullmatch(name):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--env takes the name of a variable.",
+                hint="Its value is taken from the environment of this command.",
+            )
+        value = os.environ.get(name)
+        if value is None and not shared:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The variable `{name}` is not set.",
+                hint="Set it for this command: its value goes into the entry.",
+            )
+        given[name] = client.variable % name if shared and client.variable else value or ""
+    return given
+
+
+def _note_variables(arguments: argparse.Namespace) -> None:
+    """Name the variables that sources take passwords from and that the entry does not pass."""
+    try:
+        app = App.open(load_for_query(arguments))
+    except TidegateError:
+        return  # what the entry starts reports it
+
+    async def names(app: App) -> dict[str, str]:
+        return {
+            name: source.name
+            for source in app.connections.sources()
+            for text in (source.url, *dict(source.options).values())
+            for name in variables_of(text)
+        }
+
+    for name, source in sorted(with_app(app, names).items()):
+        if name not in arguments.env:
+            print_status(
+                f"note: the source {source} needs the variable {name}, which a client that is "
+                f"started from the desktop does not have: add --env {name}, or keep the password "
+                f"with `tidegate source update {source} --ask-password`"
+            )
 
 
 def _check_address(url: str, surface: str | None) -> None:
@@ -120,17 +173,6 @@ def _check_address(url: str, surface: str | None) -> None:
     named = re.search(r"/mcp/([^/]+)$", path)
     if named:
         check_surface(named[1])
-
-
-def _program() -> str:
-    """`tidegate` as an absolute path: a client's PATH is not that of a shell."""
-    beside = Path(sys.executable).with_name("tidegate")
-    found = str(beside) if beside.is_file() else shutil.which("tidegate")
-    if found is None:
-        raise TidegateError(
-            Code.CLIENT_FILE, "The program `tidegate` is not found", hint="Install it first."
-        )
-    return found
 
 
 def _write(

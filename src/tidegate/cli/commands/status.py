@@ -1,0 +1,64 @@
+"""`tidegate status`: which server runs for this state, and how it is."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.bridge.handshake import Handshake
+from tidegate.cli.running_server import running_server, status_of
+from tidegate.cli.terminal import show, show_json
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the server; raises TidegateError BRIDGE_NO_SERVER if none runs."""
+
+    async def look() -> tuple[Handshake, dict[str, Any]]:
+        _, found = await running_server(arguments)
+        return found, await status_of(found)
+
+    found, status = asyncio.run(look())
+    report = _report(found, status)
+    if arguments.json:
+        show_json(report)
+        return 0
+    failing = report["failing"]
+    sources = [
+        f"{source['name']} ({source['engine']}): {source['error'] or source['status']}"
+        for source in report["sources"]
+    ]
+    rows = [
+        ("server", f"process {report['pid']}"),
+        ("version", report["version"] or "an older one"),
+        ("since", report["since"] or "not known"),
+        ("address", report["address"]),
+        ("surfaces", ", ".join(report["surfaces"])),
+        ("started by", report["started_by"]),
+        ("variables", ", ".join(report["variables"]) or "none"),
+        ("record", failing.get("audit", "is written")),
+        ("state", failing.get("state", "can be read")),
+        *(("source", text) for text in sources),
+    ]
+    for name, text in rows:
+        show(f"{name:<12}{text}")
+    return 0
+
+
+def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
+    host = f"[{found.host}]" if ":" in found.host else found.host
+    since = datetime.fromtimestamp(found.started_at, UTC).isoformat(timespec="seconds")
+    return {
+        "pid": found.pid,
+        "version": found.release,
+        "since": since if found.started_at else "",
+        "address": f"http://{host}:{found.port}",
+        "surfaces": found.paths,
+        "started_by": "a bridge" if found.by_bridge else "an operator",
+        "variables": {
+            name: "is set" if value else "is not set" for name, value in found.variables.items()
+        },
+        "sources": status.get("sources", []),
+        "failing": status.get("failing", {}),
+    }
