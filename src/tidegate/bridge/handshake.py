@@ -74,7 +74,7 @@ class Handshake(NamedTuple):
 
 
 def digest(key: str, name: str, value: str | None) -> str:
-    """A variable's value, for any process that has the key of the handshake; empty if it is not set."""
+    """A variable's value, for a process that has the handshake's key; empty if it is not set."""
     if value is None:
         return ""
     text = f"{name}\0{value}".encode(errors="surrogateescape")

@@ -143,7 +143,7 @@ def place_of(url: str) -> str:
 
 
 def _located(error: TidegateError, url: str) -> TidegateError:
-    """The failure with the host and port, which only the operator is told."""
+    """The failure with the host and port, which only the operator may see."""
     if error.code not in (Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY) or find(url).port is None:
         return error
     return TidegateError(
