@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.attack_target import make_shop
-from tidegate.engines.sqlite import connection, inline_executor
+from tidegate.engines.sqlite import connection, inline_executor, inspect
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import TidegateError
@@ -71,8 +71,14 @@ def test_a_quick_statement_stays(shop: Path, monkeypatch: pytest.MonkeyPatch, te
         "SELECT count(a.id) FROM texts a, texts b WHERE a.body = b.body COLLATE NOCASE",
         "SELECT id FROM texts WHERE id < 110 ORDER BY body COLLATE NOCASE",
         "SELECT body FROM texts",
+        "SELECT count(*) FROM texts WHERE body LIKE '%a%b%c%d%e%f%'",
+        "SELECT instr(body, body || 'x') FROM texts",
+        "SELECT id FROM texts WHERE " + " || ".join(["body"] * 90) + " = 'x'",
     ],
-    ids=["formats", "copies", "calls", "compared", "sorted", "read"],
+    ids=[
+        *("formats", "copies", "calls", "compared", "sorted", "read"),
+        *("patterns", "searched", "joined"),
+    ],
 )
 def test_costly_values_leave_the_event_loop(shop: Path, text: str) -> None:
     assert not stays(shop, text)
@@ -112,5 +118,30 @@ def test_what_takes_long_to_prepare_is_not_prepared_there(
     assert prepared == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM items WHERE name LIKE '%a%b%c%d%e%f%g%'",
+        "SELECT instr(name, 'x'), name || name FROM items WHERE id < 4000",
+        "SELECT name LIKE 'a%', name LIKE '%b', name GLOB '*c*d*' FROM items",
+    ],
+)
+def test_a_statement_that_searches_values_is_looked_at_more_often(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """One search takes much longer than another step: so fewer may lie between two looks."""
+    paces: set[int] = set()
+    tick = connection.Session._lane_tick
+
+    def noted(session: connection.Session) -> bool:
+        paces.add(session._pace)
+        return tick(session)
+
+    monkeypatch.setattr(connection.Session, "_lane_tick", noted)
+    stays(shop, text)
+    assert inspect.SLOW_PACE in paces
+
+
 def test_little_can_be_touched_between_two_looks_at_the_clock() -> None:
     assert connection.LANE_TICK_OPCODES * connection.LANE_VALUE_BYTES <= 2_000_000
+    assert inspect.SLOW_PACE * connection.LANE_SEARCH_BYTES <= 20_480

@@ -22,7 +22,7 @@ from tidegate.engines.common.errors import stopped
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.sqlite.errors import translate
-from tidegate.engines.sqlite.inspect import Authorizer, CachedStatement, Mode
+from tidegate.engines.sqlite.inspect import PACE, Authorizer, CachedStatement, Mode
 from tidegate.engines.sqlite.types import Connection, Cursor, Rows, connect
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
@@ -90,13 +90,16 @@ class ProgressHandler:
 LANE_VALUE_BYTES = 16 * 1024
 """The largest value on the event loop, so that one opcode there costs microseconds."""
 
+LANE_SEARCH_BYTES = 2 * 1024
+"""The same where steps search values: a pattern of 64 bytes takes ten milliseconds on 16 kB."""
+
 LANE_PATTERN_BYTES = 64
 LANE_PROGRAM_OPCODES = 4_000
-LANE_TICK_OPCODES = 100
-LANE_TICKS = 120
+LANE_TICK_OPCODES = PACE
+LANE_OPCODES = 12_000
 LANE_SECONDS = 0.001
 """The clock is looked at every `LANE_TICK_OPCODES`: a hundred opcodes on values of the largest size
-take a few milliseconds, a thousand would take fifty."""
+take a few milliseconds, a thousand would take fifty. Where a step searches a value, every tenth."""
 
 WORKER_TICK_OPCODES = 50_000
 """How often a worker looks at the clock; an interrupt is felt at once, without this."""
@@ -145,7 +148,8 @@ class Session:
         self.max_value_bytes = MAX_VALUE_BYTES
         self._progress_handler: ProgressHandler | None = None
         self._busy_s = float(file.options.get("timeout", "5")) if in_thread else 0.0
-        self._ticks = 0
+        self._opcodes = 0
+        self._pace = LANE_TICK_OPCODES
         self._until = 0.0
         self.open_statement: OpenStatement | None = None
         """What runs on this connection and has not come to its end."""
@@ -203,10 +207,17 @@ class Session:
     def _set_brakes(self, inline: bool) -> None:
         connection = self.connection
         if inline:
-            connection.set_progress_handler(self._lane_tick, LANE_TICK_OPCODES)
+            self._set_pace(LANE_TICK_OPCODES)
             connection.set_busy_timeout(0)  # in place of the handler
         else:
             connection.set_progress_handler(self._worker_tick, WORKER_TICK_OPCODES)
+
+    def _set_pace(self, pace: int) -> None:
+        """Bound what can run on the event loop between two looks at the clock."""
+        self._pace = pace
+        self.connection.set_progress_handler(self._lane_tick, pace)
+        largest = LANE_VALUE_BYTES if pace == LANE_TICK_OPCODES else LANE_SEARCH_BYTES
+        self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, largest)
 
     def is_current(self) -> bool:
         """Whether the schema that was loaded at opening is still the file's. Loads nothing."""
@@ -220,8 +231,8 @@ class Session:
         return self.connection.execute("PRAGMA schema_version").fetchall()[0][0]
 
     def _lane_tick(self) -> bool:
-        self._ticks += 1
-        return self._ticks > LANE_TICKS or perf_counter() > self._until
+        self._opcodes += self._pace
+        return self._opcodes > LANE_OPCODES or perf_counter() > self._until
 
     def _worker_tick(self) -> bool:
         return self._progress_handler is not None and self._progress_handler.felt()
@@ -243,6 +254,8 @@ class Session:
         """
         authorizer = self.authorizer
         authorizer.prepared = False
+        if plan.pace != self._pace:
+            self._set_pace(plan.pace)
         started = self.allow_inline()
         try:
             cursor = self.connection.execute(statement.text, statement.params)
@@ -253,14 +266,14 @@ class Session:
             seconds = perf_counter() - started
             self.release_lock()
             if self.closed:
-                plan.inline = False
+                plan.allow_inline(False)
             return columns, rows, seconds
         except (apsw.Error, ValueError, TypeError, OverflowError):
             return None
 
     def allow_inline(self) -> float:
         """Give the next statement on the lane a new budget. Returns the time."""
-        self._ticks = 0
+        self._opcodes = 0
         now = perf_counter()
         self._until = now + LANE_SECONDS
         return now

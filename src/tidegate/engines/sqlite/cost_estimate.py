@@ -95,6 +95,11 @@ TAME_OPCODES = _words(
 Not here: Count and IntegrityCk (one step walks a whole tree), V* (a virtual table may do anything),
 Concat (doubles what it is given)."""
 
+BOUNDED_OPCODES = TAME_OPCODES | {"ClrSubtype", "Concat"}
+BOUNDED_FUNCTIONS = TAME_FUNCTIONS | {"instr", "like", "glob"}
+"""What masks and ordinary searches are made of. With a short literal a step takes about half a
+millisecond on the largest value that the event loop's connection takes."""
+
 MAX_TAME_SIZE = 400
 MAX_SMALL_SIZE = 1_000
 """Opcodes of a program that is kept: each connection keeps hundreds, and a large one takes a MB."""
@@ -117,22 +122,26 @@ class CostEstimate:
     """What the opcodes tell.
 
     `tame`: every step is cheap, and the progress handler sees how many there are.
+    `bounded`: the same, but for steps that search one value for a short literal or join two values.
     `steady`: it costs the same again on the same data.
     `max_value_bytes`: what a value may take at most, so that no pass can hold a thread for long.
     `small`: it takes little memory while it is kept for the next time.
     """
 
-    __slots__ = ("max_value_bytes", "small", "steady", "tame")
+    __slots__ = ("bounded", "max_value_bytes", "small", "steady", "tame")
 
     def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
         calls = [row for row in rows if row[1] in _CALLS]
         names = {str(row[5]).partition("(")[0] for row in calls}
         self.steady = VOLATILE_FUNCTIONS.isdisjoint(names)
-        self.tame = (
-            len(rows) <= MAX_TAME_SIZE
-            and len(calls) <= MAX_TAME_CALLS
-            and names <= TAME_FUNCTIONS
-            and TAME_OPCODES.issuperset([row[1] for row in rows])
+        size_fits = len(rows) <= MAX_TAME_SIZE and len(calls) <= MAX_TAME_CALLS
+        opcodes = {row[1] for row in rows}
+        self.tame = size_fits and names <= TAME_FUNCTIONS and opcodes <= TAME_OPCODES
+        self.bounded = (
+            size_fits
+            and names <= BOUNDED_FUNCTIONS
+            and opcodes <= BOUNDED_OPCODES
+            and _searches_for_short_literals(rows, calls)
         )
         self.small = len(rows) <= MAX_SMALL_SIZE
         columns = max([row[3] for row in rows if row[1] == "ResultRow"], default=1)
@@ -166,6 +175,19 @@ def _value_limit(rows: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...
     if weights:
         limit = min(limit, isqrt(int(SEARCH_SQUARE / weights)))
     return limit
+
+
+def _searches_for_short_literals(
+    rows: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]
+) -> bool:
+    """Whether each call that searches a value has a short literal to search for."""
+    searches = [row for row in calls if row[5] in SEARCHES]
+    needles = _short_literals(rows) if searches else set[int]()
+    for row in searches:
+        place = SEARCHES[row[5]][1]
+        if not (row[2] >> place & 1 and row[3] + place in needles):
+            return False
+    return True
 
 
 def _short_literals(rows: Sequence[tuple[Any, ...]]) -> set[int]:

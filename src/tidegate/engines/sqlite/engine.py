@@ -141,9 +141,9 @@ class SqliteEngine:
             if done is not None:
                 columns, rows, seconds = done
                 if seconds > SLOW_S:
-                    plan.inline = False
+                    plan.allow_inline(False)
                 return ReadyCursor(columns, rows)
-            plan.inline = False
+            plan.allow_inline(False)
             await self._inline.renew(self._readers)
         return await self._run_in_worker(permit, plan, statement, cancellation, explain)
 
@@ -172,7 +172,7 @@ class SqliteEngine:
         if plan.changes_schema:
             self._plans.clear()
         elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
-            plan.inline = plan.tame or plan.steady
+            plan.allow_inline(plan.fits_inline or plan.steady)
         return cursor
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
@@ -277,8 +277,8 @@ class SqliteEngine:
     async def _plan_alike(self, text: str) -> CachedStatement | None:
         """What a query is, told by one that differs in plain values only; None if that is unknown.
 
-        A tame read is what all texts like it are: SQLite checks the text itself when it runs, and
-        the lane's budget holds whatever its values make of it.
+        A read of cheap or bounded steps is what all texts like it are: SQLite checks the text
+        itself when it runs, and the lane's budget holds whatever its values make of it.
         """
         # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
         alike = fingerprint(text) if _QUERY.match(text) else text
@@ -291,7 +291,7 @@ class SqliteEngine:
             except TidegateError:
                 return None  # the text itself tells why
             self._plans.put(alike, known)
-        return known.for_likeness() if known.reads and known.tame else None
+        return known.for_likeness() if known.reads and known.fits_inline else None
 
     async def _prepare(self, text: str) -> CachedStatement:
         """Have SQLite prepare a text: on the event loop if that takes little time."""

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from tidegate.engines.sqlite.connection import Glance, Session
 
 
+PACE = 100
+SLOW_PACE = 10
+"""Opcodes between two looks at the clock, for a program of cheap steps and for a bounded one."""
+
+
 class Mode(Enum):
     """READ runs reads. OBSERVE lets a change be prepared, to see what it would do. WRITE runs it.
     OWN is for our own statements: BEGIN, COMMIT and ROLLBACK."""
@@ -210,20 +215,24 @@ class CachedStatement:
     """What is known of a text. `inline` and `columns` change: whether the event loop may run it,
     and its columns as the event loop's connection saw them last.
 
-    `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
+    `pace` is how many opcodes may run on the event loop between two looks at the clock. `like` is
+    what told about this text (`for_likeness`). `parameters` counts placeholders. `explains` is 0,
+    or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
     """
 
     __slots__ = (
         "changes_schema",
         "columns",
         "explains",
+        "fits_inline",
         "inline",
         "judgement",
+        "like",
         "max_value_bytes",
+        "pace",
         "parameters",
         "small",
         "steady",
-        "tame",
     )
 
     def __init__(
@@ -240,10 +249,13 @@ class CachedStatement:
         self.explains = explains
         self.changes_schema = changes_schema
         self.small = program is None or program.small
-        self.tame = program is not None and program.tame
+        tame = program is not None and program.tame
+        self.fits_inline = tame or (program is not None and program.bounded)
         self.steady = program is not None and program.steady and parameters == 0
         self.max_value_bytes = MAX_VALUE_BYTES if program is None else program.max_value_bytes
-        self.inline = self.tame
+        self.pace = SLOW_PACE if self.fits_inline and not tame else PACE
+        self.inline = self.fits_inline
+        self.like: CachedStatement | None = None
         self.columns: tuple[Column, ...] | None = None
 
     def for_likeness(self) -> CachedStatement:
@@ -257,12 +269,20 @@ class CachedStatement:
         plan.explains = self.explains
         plan.changes_schema = self.changes_schema
         plan.small = self.small
-        plan.tame = self.tame
+        plan.fits_inline = self.fits_inline
         plan.steady = self.steady
         plan.max_value_bytes = self.max_value_bytes
         plan.inline = self.inline
+        plan.pace = self.pace
+        plan.like = self
         plan.columns = None
         return plan
+
+    def allow_inline(self, allowed: bool) -> None:
+        """Note whether the event loop may run the text, and those like it that come later."""
+        self.inline = allowed
+        if self.like is not None:
+            self.like.inline = allowed
 
     @property
     def reads(self) -> bool:
