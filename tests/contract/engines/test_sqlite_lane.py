@@ -6,15 +6,13 @@ from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.model.cancellation import Cancellation
 
 
-class Watched(Cancellation):
+class Watched(Cancellation, kw_only=True):
     """Notes that somebody listens."""
 
-    def __init__(self, seen: list[object]) -> None:
-        super().__init__()
-        self._seen = seen
+    seen: list[object]
 
     def watch(self) -> None:
-        self._seen.append(self)
+        self.seen.append(self)
 
 
 async def inline_of(case, engine, text, params=None, **options):
@@ -106,8 +104,8 @@ async def test_a_large_value_leaves_the_event_loop(shop, change):
 async def test_a_cancellation_is_watched_only_by_what_leaves_the_event_loop(shop):
     watched = []
     async with shop.opened() as engine:
-        await shop.ask(engine, POINT, cancellation=Watched(watched))
+        await shop.ask(engine, POINT, cancellation=Watched(seen=watched))
         assert watched == []
         text = "SELECT count(*) FROM items"
-        await shop.ask(engine, text, cancellation=Watched(watched))
+        await shop.ask(engine, text, cancellation=Watched(seen=watched))
         assert len(watched) == 1

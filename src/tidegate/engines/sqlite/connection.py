@@ -266,7 +266,7 @@ class Session:
             seconds = perf_counter() - started
             self.release_lock()
             if self.closed:
-                plan.allow_inline(False)
+                plan.was_slow()
             return columns, rows, seconds
         except (apsw.Error, ValueError, TypeError, OverflowError):
             return None

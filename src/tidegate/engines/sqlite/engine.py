@@ -141,9 +141,9 @@ class SqliteEngine:
             if done is not None:
                 columns, rows, seconds = done
                 if seconds > SLOW_S:
-                    plan.allow_inline(False)
+                    plan.was_slow()
                 return ReadyCursor(columns, rows)
-            plan.allow_inline(False)
+            plan.was_slow()
             await self._inline.renew(self._readers)
         return await self._run_in_worker(permit, plan, statement, cancellation, explain)
 
@@ -172,7 +172,7 @@ class SqliteEngine:
         if plan.changes_schema:
             self._plans.clear()
         elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
-            plan.allow_inline(plan.fits_inline or plan.steady)
+            plan.was_quick()
         return cursor
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:

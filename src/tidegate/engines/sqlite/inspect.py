@@ -27,6 +27,10 @@ SLOW_PACE = 10
 """Opcodes between two looks at the clock, for a program of cheap steps and for a bounded one."""
 
 
+MAX_PAUSE = 16
+"""Texts of one likeness that a worker runs, at most, before the event loop tries one again."""
+
+
 class Mode(Enum):
     """READ runs reads. OBSERVE lets a change be prepared, to see what it would do. WRITE runs it.
     OWN is for our own statements: BEGIN, COMMIT and ROLLBACK."""
@@ -216,13 +220,14 @@ class CachedStatement:
     and its columns as the event loop's connection saw them last.
 
     `pace` is how many opcodes may run on the event loop between two looks at the clock. `like` is
-    what told about this text (`for_likeness`). `parameters` counts placeholders. `explains` is 0,
-    or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
+    what told about this text (`for_likeness`); `due` of those like it are left to a worker.
+    `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
     """
 
     __slots__ = (
         "changes_schema",
         "columns",
+        "due",
         "explains",
         "fits_inline",
         "inline",
@@ -231,6 +236,7 @@ class CachedStatement:
         "max_value_bytes",
         "pace",
         "parameters",
+        "pause",
         "small",
         "steady",
     )
@@ -254,7 +260,8 @@ class CachedStatement:
         self.steady = program is not None and program.steady and parameters == 0
         self.max_value_bytes = MAX_VALUE_BYTES if program is None else program.max_value_bytes
         self.pace = SLOW_PACE if self.fits_inline and not tame else PACE
-        self.inline = self.fits_inline
+        self.inline = tame
+        self.pause = self.due = 1
         self.like: CachedStatement | None = None
         self.columns: tuple[Column, ...] | None = None
 
@@ -273,16 +280,29 @@ class CachedStatement:
         plan.steady = self.steady
         plan.max_value_bytes = self.max_value_bytes
         plan.inline = self.inline
+        plan.pause = plan.due = 1
         plan.pace = self.pace
         plan.like = self
         plan.columns = None
         return plan
 
-    def allow_inline(self, allowed: bool) -> None:
-        """Note whether the event loop may run the text, and those like it that come later."""
-        self.inline = allowed
-        if self.like is not None:
-            self.like.inline = allowed
+    def was_quick(self) -> None:
+        """A worker ran it in little time: the event loop may run it, and texts like it."""
+        if self.steady:
+            self.pace = PACE  # the same again costs the same
+        self.inline = self.fits_inline or self.steady
+        like = self.like
+        if like is not None and not like.inline:
+            like.due -= 1
+            like.inline = self.fits_inline and like.due <= 0
+
+    def was_slow(self) -> None:
+        """It did not end well on the event loop: each time, more texts like it go to a worker."""
+        self.inline = False
+        like = self.like
+        if like is not None and like.pace == SLOW_PACE:
+            like.inline = False
+            like.pause = like.due = min(2 * like.pause, MAX_PAUSE)
 
     @property
     def reads(self) -> bool:
