@@ -39,7 +39,7 @@ async def main(directory, url, engine, dialect, text, one):
         return Call(ACTOR, "core", "query", request, "shop")
     async with gate.opened():
         channel = RowChannel()
-        query = Query(Statement(text), limits, sink=channel)
+        query = Query(Statement(text), limits=limits, sink=channel)
         task = asyncio.ensure_future(gate.handle(call(query)))
         task.add_done_callback(lambda _: channel.end())
         read, chunks, before = 0, 0, None

@@ -26,7 +26,7 @@ def peak(who):
 async def main(url, name, dialect, text):
     source = Source("s", "s", url, name, dialect)
     engine = await open_engine(source)
-    query = Query(Statement(text), Limits(max_rows=10**9, max_bytes=10**12, timeout_s=300))
+    query = Query(Statement(text), limits=Limits(max_rows=10**9, max_bytes=10**12, timeout_s=300))
     permit = Permit("c", Actor("a", "a", Scope.READ_ONLY), source, query, Effect.READ, query.limits)
     before, read = None, 0
     cursor = await engine.run(permit, NEVER)

@@ -30,7 +30,7 @@ async def main(url, text):
     source = Source("s", "s", url, "postgres", "postgres")
     engine = await open_engine(source)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    query = Query(Statement(text), Limits(timeout_s=300))
+    query = Query(Statement(text), limits=Limits(timeout_s=300))
     actor = Actor("a", "a", Scope.READ_ONLY)
     code = None
     try:

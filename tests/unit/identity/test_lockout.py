@@ -1,9 +1,13 @@
 """Lockout: by address, for five minutes, and a success forgives nothing."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.lockout import ADDRESSES, Lockout
+from tidegate.identity.lockout import ADDRESSES, FAILURES, Lockout
+from tidegate.store.sqlite.state import SqliteState
 
 
 def locked_for(lockout, address, now):
@@ -77,3 +81,40 @@ def test_memory_is_bounded_and_the_longest_quiet_is_forgotten_first():
     for _ in range(4):
         lockout.failed(f"10.{ADDRESSES - 1}", 2)
     locked_for(lockout, f"10.{ADDRESSES - 1}", 2)
+
+
+def test_while_the_state_fails_a_server_counts_by_itself(tmp_path):
+    state = SqliteState(tmp_path / "state.db")
+    lockout = Lockout(shared=state.shared)
+    assert not any(lockout.failed("203.0.113.7", 100.0 + n) for n in range(FAILURES - 1))
+    (tmp_path / "state.db").rename(tmp_path / "gone.db")
+    state.close()
+    (tmp_path / "state.db").mkdir()
+    assert lockout.failed("203.0.113.7", 105.0)
+    with pytest.raises(TidegateError) as caught:
+        lockout.check("203.0.113.7", 106.0)
+    assert caught.value.code is Code.AUTH_LOCKED_OUT
+    lockout.check("203.0.113.8", 106.0)
+
+
+def test_two_kinds_of_failures_are_counted_apart(tmp_path):
+    state = SqliteState(tmp_path / "state.db")
+    logins, pairings = Lockout(shared=state.shared), Lockout(shared=state.shared, kind="pairing")
+    assert not any(logins.failed("203.0.113.7", 100.0) for _ in range(FAILURES - 1))
+    assert not any(pairings.failed("203.0.113.7", 100.0) for _ in range(FAILURES - 1))
+    assert Lockout(shared=state.shared).failed("203.0.113.7", 101.0)
+    Lockout(shared=state.shared, kind="pairing").check("203.0.113.7", 102.0)
+    with pytest.raises(TidegateError):
+        Lockout(shared=state.shared).check("203.0.113.7", 102.0)
+    state.close()
+
+
+def test_old_failures_do_not_fill_the_state(tmp_path):
+    state = SqliteState(tmp_path / "state.db")
+    lockout = Lockout(shared=state.shared)
+    for number in range(300):
+        lockout.failed(f"198.51.100.{number % 250}", 100_000.0 * number)
+    with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
+        (kept,) = connection.execute("SELECT count(*) FROM failures").fetchone()
+    assert kept <= 100
+    state.close()
