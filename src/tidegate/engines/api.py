@@ -5,7 +5,8 @@ its kind is first opened (`registry.py`). It runs nothing without a `Permit`, ne
 policy, and enforces the permit's read-only effect and time limit in the database itself.
 
 Methods beyond `Engine` are optional: `PreparingEngine` and `SessionEngine` name them, and a
-capability says whether an open engine has them. An engine that lacks one does not mention it.
+capability says whether an open engine has them. An engine that lacks one does not mention it; an
+engine around another one (`ssh/tunnel.py`) passes them on and has the other's capabilities.
 """
 
 from __future__ import annotations

@@ -15,7 +15,13 @@ from typing import NamedTuple, cast
 from msgspec import structs
 
 from tidegate.engines.api import Engine
-from tidegate.engines.common.url import scheme_of
+from tidegate.engines.common.url import (
+    UNREADABLE,
+    Location,
+    locate_file,
+    locate_server,
+    scheme_of,
+)
 from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
@@ -126,6 +132,16 @@ def engine_of(url: str) -> tuple[str, str]:
     entry = find(url)
     _route(entry, url)
     return entry.engine, entry.dialect_of(url)
+
+
+def locate(url: str) -> Location:
+    """Host, port, database and user of a source, for listings. Opens nothing, resolves no secret
+    and never raises: a URL that cannot be read gives `UNREADABLE`."""
+    try:
+        entry = find(url)
+    except TidegateError:
+        return UNREADABLE
+    return locate_file(url) if entry.port is None else locate_server(url, entry.port)
 
 
 def check_run_as(url: str, run_as: RunAs | None) -> None:

@@ -14,7 +14,7 @@ import uuid
 from urllib.parse import parse_qsl
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
-from tidegate.engines.common.url import parse_file_url
+from tidegate.engines.common.url import parse_file_url, parse_server_url
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -27,10 +27,7 @@ RULE = "source.temporary"
 HARMLESS_OPTIONS = frozenset({"sslmode", "connect_timeout"})
 """Options of a server's URL that cannot lead to another server or read a file of ours."""
 
-_HOST = re.compile(
-    r"[a-z][\w+.-]*://(?:[^/?#@\[\]\s]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(?:[/?]|\Z)",
-    re.IGNORECASE,
-)
+_HOST = re.compile(r"[0-9a-f:.]+|[\w.-]+", re.IGNORECASE)
 
 
 class TemporarySources:
@@ -80,14 +77,16 @@ def check_allowed(url: str, settings: TemporarySourceSettings) -> None:
         if "?" in url or path is None or not _is_within(path, settings.directories):
             raise _denied("The file is in no directory that the operator has listed.")
         return
-    found = _HOST.match(url)
-    if found is None:
+    server = parse_server_url(url)
+    place = server.places[0]
+    if len(server.places) > 1 or _HOST.fullmatch(place.host) is None:
         raise _denied("The URL names no host that could be checked.")
-    options = parse_qsl(url.partition("?")[2], keep_blank_values=True)
+    options = parse_qsl(server.query, keep_blank_values=True)
     unfit = [option for option, _ in options if option not in HARMLESS_OPTIONS]
     if unfit:
         raise _denied(f"The URL has the option {unfit[0][:80]!r}, which could lead elsewhere.")
-    host, port = found[1].lower(), found[2] or str(entry.port or "")
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    host, port = host.lower(), place.port or entry.port or ""
     if not {host, f"{host}:{port}"} & {allowed.lower() for allowed in settings.hosts}:
         raise _denied(f"The host {host[:80]!r} is not on the operator's list.")
 

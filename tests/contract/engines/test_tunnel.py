@@ -20,13 +20,17 @@ import support.postgres_server as postgres_server
 import support.ssh_server as ssh_server
 from support.engine_cases import CASES
 from support.eventually import PATIENCE_S, until
+from support.memory_engine.engine import MemoryEngine
+from tidegate.engines.api import StatementDescription, can_prepare, has_sessions
 from tidegate.engines.registry import engine_of
 from tidegate.engines.ssh.port_forwarder import PortForwarder, is_ours
-from tidegate.engines.ssh.tunnel import Tunnel
+from tidegate.engines.ssh.tunnel import Tunnel, TunnelledEngine
 from tidegate.engines.ssh.url import parse_route
 from tidegate.errors import Code, TidegateError
-from tidegate.model.cancellation import Cancellation
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Query
 from tidegate.model.results import Limits
+from tidegate.model.statements import Statement
 
 pytestmark = pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
 
@@ -276,7 +280,7 @@ async def test_a_key_that_is_not_there_is_named(sshd, case):
 _GATE = """
 import asyncio, sys
 from tidegate.engines.ssh.url import parse_route
-from tidegate.engines.ssh.tunnel import Tunnel
+from tidegate.engines.ssh.tunnel import Tunnel, TunnelledEngine
 async def main():
     tunnel = await Tunnel.open(parse_route(sys.argv[1], 1))
     print(tunnel._process.pid, tunnel._directory, flush=True)
@@ -401,3 +405,69 @@ def test_the_way_is_read_in_all_its_parts():
 @pytest.mark.parametrize("url", ["postgresql://ssh@ssh/ssh", "mysql://u@h/d?tls=off", "mysql://"])
 def test_a_url_without_the_option_names_no_tunnel(url):
     assert parse_route(url, 1) is None
+
+
+class Pinned:
+    """A session of `TalkingEngine`: its statements run as without one."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self.in_transaction = False
+
+    async def begin(self, *, writes=False):
+        self.in_transaction = True
+
+    async def run(self, permit, cancellation):
+        return await self._engine.run(permit, cancellation)
+
+    async def commit(self):
+        self.in_transaction = False
+
+    async def rollback(self):
+        self.in_transaction = False
+
+    async def close(self):
+        await self.rollback()
+
+
+class TalkingEngine(MemoryEngine):
+    """The engine of the tests, with what `PreparingEngine` and `SessionEngine` add."""
+
+    capabilities = structs.replace(MemoryEngine.capabilities, prepares=True, sessions=True)
+
+    async def prepare(self, permit, cancellation):
+        cursor = await self.run(permit, cancellation)
+        await cursor.close()
+        return StatementDescription(cursor.columns)
+
+    async def session(self, actor):
+        return Pinned(self)
+
+
+async def test_an_engine_behind_a_tunnel_keeps_what_it_can_do(sshd, tmp_path):
+    case = CASES["memory"].prepare(tmp_path)
+    permit = case.permit(Query(Statement(case.spelling.one)))
+    server = postgres_server.shared("wheel")
+    route = parse_route(f"postgresql://u@127.0.0.1:{server.port}/x?{sshd.options()}", 5432)
+    for kind, able in ((TalkingEngine, True), (MemoryEngine, False)):
+        tunnel = await Tunnel.open(route)
+        engine = TunnelledEngine(await kind.open(case.source), tunnel)
+        try:
+            assert (can_prepare(engine), has_sessions(engine)) == (able, able)
+            if able:
+                described = await engine.prepare(permit, NEVER)
+                assert described.columns
+                session = await engine.session(permit.actor)
+                await session.begin()
+                assert session.in_transaction
+                cursor = await session.run(permit, NEVER)
+                assert await cursor.fetch(10)
+                await cursor.close()
+                await session.close()
+                continue
+            for asked in (engine.prepare(permit, NEVER), engine.session(permit.actor)):
+                with pytest.raises(TidegateError) as caught:
+                    await asked
+                assert caught.value.code is Code.UNSUPPORTED
+        finally:
+            await engine.close()

@@ -1,4 +1,9 @@
-"""Decides what a source's URL names: scheme, file, options. Opens nothing, except to see a file.
+"""The reader of sources' URLs: scheme, hosts, ports, file, options. Opens nothing, except to see a
+file.
+
+It is the only one: engines, tunnels, temporary sources and listings read a URL here, so that what
+one of them checks or shows is what another connects to. References to secrets (`${FILE:/path}`) may
+stand in a URL; whatever they hold is one piece.
 
 File URLs are read as SQLAlchemy reads them: `sqlite:///relative.db`, `sqlite:////absolute.db`,
 `sqlite://` and `sqlite:///:memory:` for a database in memory.
@@ -8,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
@@ -27,6 +33,129 @@ class FileUrl(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """What the database is called: the file's stem, `main` in memory."""
         return Path(self.path).stem if self.path else "main"
+
+
+_PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"
+_AUTHORITY = re.compile(_PIECE % "/?" + "*")
+_PATH = re.compile(_PIECE % "?" + "*")
+_LOGIN = re.compile(f"(?:({_PIECE % ':@'}*)(?::({_PIECE % '@'}*))?@)?({_PIECE % '@'}*)")
+_HOST = r"\[[^\]]*\]|" + _PIECE % r":\[\]" + "*"
+_PLACE = re.compile(f"({_HOST})" + r"(?::(\d{0,5}|\$\{[^}]*\}))?")
+_COMMA = re.compile(r",(?![^{]*\})")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where one server listens. `host` has no brackets or percent escapes and is empty if none is
+    named; `port` is None if none is named, or if it is a reference to a secret."""
+
+    host: str
+    port: int | None = None
+
+
+class ServerUrl(msgspec.Struct, frozen=True):
+    """A server's URL, taken apart. It may hold a password: never write it anywhere.
+
+    `user`, `password` and `database` are decoded; `login` is the text before the first host, `path`
+    and `query` are as they are written.
+    """
+
+    login: str
+    user: str
+    password: str
+    places: tuple[Place, ...]
+    path: str
+    query: str
+
+    @property
+    def database(self) -> str:
+        """The database that the path names; empty if it names none."""
+        return unquote(self.path.removeprefix("/"))
+
+
+def parse_server_url(url: str) -> ServerUrl:
+    """Take `scheme://user:password@host:port,host:port/database?options` apart.
+
+    Raises: TidegateError SOURCE_URL; the message holds no part of the URL.
+    """
+    scheme, separator, rest = url.partition("://")
+    authority = _match(_AUTHORITY, rest)
+    path = _match(_PATH, rest[len(authority) :])
+    query = rest[len(authority) + len(path) :]
+    login = _LOGIN.fullmatch(authority)
+    if not separator or login is None or path[:1] not in ("", "/") or query[:1] not in ("", "?"):
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The URL cannot be read before its path.",
+            hint="Write SCHEME://user@host:port/database; percent-encode `@` in a name.",
+        )
+    user, password, places = login.groups(default="")
+    return ServerUrl(
+        login=f"{scheme}://{authority[: len(authority) - len(places)]}",
+        user=unquote(user),
+        password=unquote(password),
+        places=tuple([_place(each) for each in _COMMA.split(places)]),
+        path=path,
+        query=query[1:],
+    )
+
+
+def _place(text: str) -> Place:
+    found = _PLACE.fullmatch(text)
+    port = None if found is None else found[2]
+    if found is None or (port and port.isdecimal() and not 1 <= int(port) <= 65_535):
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The URL's host and port cannot be read.",
+            hint="Write host:port, [::1]:port for IPv6; a port is a number from 1 to 65535.",
+        )
+    number = int(port) if port and port.isdecimal() else None
+    return Place(unquote(found[1]).removeprefix("[").removesuffix("]"), number)
+
+
+def _match(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.match(text)
+    return found[0] if found else ""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """What a listing shows of a URL. `host` is empty and `port` 0 for a database in a file; several
+    hosts have commas between them, and `port` is the first one's."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+
+
+UNREADABLE = Location("(unreadable URL)", 0, "", "")
+"""What a listing shows of a URL that cannot be read."""
+
+
+def locate_file(url: str) -> Location:
+    """The name of the file, never its path or whether it is there."""
+    name = unquote(url.partition("://")[2].partition("?")[0]).rpartition("/")[2]
+    return Location("", 0, name.rpartition(".")[0] or name, "")
+
+
+def locate_server(url: str, default_port: int) -> Location:
+    """Hosts, port, database and user, each where a client of the database would look for it: an
+    option such as `host` counts before the authority. Nothing is looked up, no secret is read.
+
+    Returns `UNREADABLE` for a URL that cannot be read.
+    """
+    try:
+        server = parse_server_url(url)
+    except TidegateError:
+        return UNREADABLE
+    options = dict(parse_qsl(server.query, keep_blank_values=True))
+    hosts = ",".join([place.host for place in server.places])
+    port = options.get("port", "").partition(",")[0]
+    return Location(
+        options.get("socket") or options.get("host") or hosts,
+        int(port) if port.isdecimal() and len(port) <= 5 else server.places[0].port or default_port,
+        options.get("dbname") or server.database,
+        options.get("user") or server.user,
+    )
 
 
 def scheme_of(url: str) -> str:

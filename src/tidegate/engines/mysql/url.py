@@ -12,13 +12,13 @@ authority and name the host), `off`; `tls_ca`, `tls_cert`, `tls_key`: files.
 from __future__ import annotations
 
 import difflib
-import re
 import ssl
 from typing import Any, Literal
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import msgspec
 
+from tidegate.engines.common.url import parse_server_url
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import resolve
 
@@ -32,7 +32,6 @@ _OPTIONS = (
     *("connect_timeout", "hostaddr", "pool", "socket"),
     *("tls", "tls_ca", "tls_cert", "tls_key"),
 )
-_AUTHORITY = re.compile(r"(?:([^:@]*)(?::([^@]*))?@)?(\[[^\]]*\]|[^:@\[\]]*)(?::(\d*))?")
 
 
 class Conninfo(msgspec.Struct, frozen=True):
@@ -85,26 +84,21 @@ class Conninfo(msgspec.Struct, frozen=True):
 
 def parse_conninfo(url: str) -> Conninfo:
     """Read a source's URL and put its secrets in their places. Raises: TidegateError SOURCE_URL."""
-    rest = resolve(url).partition("://")[2]
-    rest, _, query = rest.partition("?")
-    authority, _, path = rest.partition("/")
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            "The URL cannot be read before its path.",
-            hint="Write mysql://user@host:port/database; percent-encode `@` in a name.",
-        )
-    options = _read_options(query)
-    user, password, host, port = (unquote(part or "") for part in found.groups())
-    if any("\0" in part for part in (user, password, host, path, *options.values())):
+    server = parse_server_url(resolve(url))
+    if len(server.places) != 1:
+        raise TidegateError(Code.SOURCE_URL, "The URL names several hosts, and one is possible.")
+    options = _read_options(server.query)
+    user, password, (place,) = server.user, server.password, server.places
+    if any(
+        "\0" in part for part in (user, password, place.host, server.database, *options.values())
+    ):
         raise TidegateError(Code.SOURCE_URL, "The URL holds a NUL character.")
     return Conninfo(
-        host=host.strip("[]") or "127.0.0.1",
-        port=_number(port or str(PORT), "port", 65535),
+        host=place.host or "127.0.0.1",
+        port=place.port or PORT,
         user=user or "root",
         password=password,
-        database=unquote(path) or None,
+        database=server.database or None,
         socket=options.get("socket"),
         tls=_tls(options),
         files={

@@ -10,11 +10,11 @@ The options are libpq's own, by the names of its documentation, and `pool`: the 
 from __future__ import annotations
 
 import difflib
-import re
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import msgspec
 
+from tidegate.engines.common.url import ServerUrl, parse_server_url
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import resolve
 
@@ -31,9 +31,6 @@ _OPTIONS = frozenset(
     """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
 )
 _OWN_OPTIONS = frozenset({"pool"})
-
-_AUTHORITY = re.compile(r"(?:([^:@]*)(?::([^@]*))?@)?([^@]*)")
-_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?")
 
 
 class Conninfo(msgspec.Struct, frozen=True):
@@ -60,14 +57,12 @@ class Conninfo(msgspec.Struct, frozen=True):
 
 def parse_conninfo(url: str) -> Conninfo:
     """Read a source's URL and put its secrets in their places. Raises: TidegateError SOURCE_URL."""
-    rest = resolve(url).partition("://")[2]
-    rest, _, query = rest.partition("?")
-    authority, _, database = rest.partition("/")
-    parameters = _read_authority(authority)
-    if database:
-        parameters["dbname"] = unquote(database)
+    server = parse_server_url(resolve(url))
+    parameters = _login(server)
+    if server.database:
+        parameters["dbname"] = server.database
     own: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in parse_qsl(server.query, keep_blank_values=True):
         if name not in _OPTIONS | _OWN_OPTIONS:
             raise _unknown(name)
         kept = own if name in _OWN_OPTIONS else parameters
@@ -85,33 +80,17 @@ def parse_conninfo(url: str) -> Conninfo:
     )
 
 
-def _read_authority(authority: str) -> dict[str, str]:
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            "The URL cannot be read before its path.",
-            hint="Write postgresql://user@host:port/database; percent-encode `@` in a name.",
-        )
-    user, password, places = found.groups()
-    parameters: dict[str, str] = {}
-    if user:
-        parameters["user"] = unquote(user)
-    if password:
-        parameters["password"] = unquote(password)
-    hosts: list[str] = []
-    ports: list[str] = []
-    for place in places.split(",") if places else ():
-        split = _HOST.fullmatch(place)
-        if split is None:
-            raise TidegateError(Code.SOURCE_URL, "The URL's host and port cannot be read.")
-        hosts.append(unquote(split[1]).strip("[]"))
-        ports.append(split[2] or "")
-    if any(hosts):
-        parameters["host"] = ",".join(hosts)
-    if any(ports):
-        parameters["port"] = ",".join(ports)
-    return parameters
+def _login(server: ServerUrl) -> dict[str, str]:
+    """libpq's parameters of what stands before the path."""
+    hosts = [place.host for place in server.places]
+    ports = ["" if place.port is None else str(place.port) for place in server.places]
+    parameters = {
+        "user": server.user,
+        "password": server.password,
+        "host": ",".join(hosts) if any(hosts) else "",
+        "port": ",".join(ports) if any(ports) else "",
+    }
+    return {name: value for name, value in parameters.items() if value}
 
 
 def _unknown(name: str) -> TidegateError:

@@ -14,12 +14,21 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tidegate.engines.api import Capabilities, Cursor, Engine
+from tidegate.engines.api import (
+    Capabilities,
+    Cursor,
+    Engine,
+    EngineSession,
+    StatementDescription,
+    can_prepare,
+    has_sessions,
+)
 from tidegate.engines.common.errors import closed
 from tidegate.engines.ssh.client import command_to, environment, forwarding_failure, login_failure
 from tidegate.engines.ssh.port_forwarder import CHUNK_BYTES, PortForwarder, Streams
 from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Document
@@ -213,6 +222,21 @@ class TunnelledEngine:
         await self._mend()
         return await self._engine.schema_version()
 
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        """As `PreparingEngine.prepare`, if the engine behind the tunnel has it."""
+        if not can_prepare(self._engine):
+            raise _lacks("describes no statement before it runs")
+        await self._mend()
+        return await self._engine.prepare(permit, cancellation)
+
+    async def session(self, actor: Actor) -> EngineSession:
+        """As `SessionEngine.session`, if the engine behind the tunnel has it. When the tunnel
+        breaks, its sessions are lost."""
+        if not has_sessions(self._engine):
+            raise _lacks("has no sessions")
+        await self._mend()
+        return await self._engine.session(actor)
+
     async def close(self) -> None:
         try:
             await self._engine.close()
@@ -222,6 +246,10 @@ class TunnelledEngine:
     async def _mend(self) -> None:
         if not self._tunnel.stands:
             await self._tunnel.mend()
+
+
+def _lacks(what: str) -> TidegateError:
+    return TidegateError(Code.UNSUPPORTED, f"The engine behind the tunnel {what}.")
 
 
 def _no_room() -> TidegateError:

@@ -17,17 +17,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from tidegate.engines.common.url import read_options
+from tidegate.engines.common.url import parse_server_url, read_options
 from tidegate.errors import Code, TidegateError
 
 FILES = ("ssh_config", "ssh_key", "ssh_known_hosts")
 CONNECT_S = 10.0
 
-_PLACE = re.compile(
-    r"([A-Za-z][\w+.-]*://(?:(?:\$\{[^}]*\}|(?!\$\{)[^@/?])*@)?)"
-    r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][\w.-]*)(?::(\d{1,5}))?(?=[/?]|\Z)"
-)
-"""A URL up to its host, the host, the port. A reference to a secret may hold any character."""
+_HOST = re.compile(r"[0-9A-Fa-f:.]+|[A-Za-z0-9_][\w.-]*")
 
 _SERVER = re.compile(
     r"(?:([A-Za-z0-9_][\w.+-]*)@)?(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_][\w.-]*))(?::(\d{1,5}))?"
@@ -65,8 +61,11 @@ def parse_route(url: str, default_port: int) -> SshRoute | None:
 
     Raises: TidegateError SOURCE_URL; the message holds no secret.
     """
-    place = _PLACE.match(url)
-    path, _, query = (url[place.end() :] if place else url).partition("?")
+    try:
+        server_url = parse_server_url(url)
+    except TidegateError:
+        server_url = None
+    query = url.partition("?")[2] if server_url is None else server_url.query
     kept: list[str] = []
     ours: list[str] = []
     for part in query.split("&"):
@@ -85,7 +84,13 @@ def parse_route(url: str, default_port: int) -> SshRoute | None:
             hint="Write ssh=USER@HOST:PORT or a name from your ssh configuration; no password.",
         )
     others = read_names(kept)
-    if place is None or not _is_port(place[3]) or _SAYS_WHERE & others.keys():
+    places = () if server_url is None else server_url.places
+    if (
+        server_url is None
+        or len(places) != 1
+        or _HOST.fullmatch(places[0].host) is None
+        or _SAYS_WHERE & others.keys()
+    ):
         raise TidegateError(
             Code.SOURCE_URL,
             "A tunnel leads to one host and port of the database, and to no socket.",
@@ -97,11 +102,11 @@ def parse_route(url: str, default_port: int) -> SshRoute | None:
         user=server[1],
         server_port=int(server[4]) if server[4] else None,
         files={name: _path(name, options[name]) for name in FILES if name in options},
-        host=place[2],
-        port=int(place[3] or default_port),
+        host=f"[{places[0].host}]" if ":" in places[0].host else places[0].host,
+        port=places[0].port or default_port,
         connect_s=float(wait) if re.fullmatch(r"[1-9]\d{0,2}", wait) else CONNECT_S,
-        head=place[1],
-        tail=path + ("?" + "&".join(kept) if kept else ""),
+        head=server_url.login,
+        tail=server_url.path + ("?" + "&".join(kept) if kept else ""),
     )
 
 

@@ -7,6 +7,7 @@ import time
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tidegate.engines.registry import locate
 from tidegate.model.actors import Scope
 from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Connect, Disconnect, ShowStatus
@@ -25,7 +26,8 @@ class Nothing(msgspec.Struct, frozen=True):
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """A saved connection. A database that is a file has no host, port or user: empty, 0, empty."""
+    """A saved connection. A database that is a file has no host, port or user: empty, 0, empty.
+    The host of a URL that cannot be read is `(unreadable URL)`."""
 
     id: str
     name: str
@@ -82,30 +84,19 @@ def _type(source: Source) -> str:
 
 def _connection(entry: SourceEntry) -> Connection:
     source, state = entry.source, entry.state
-    host, port, database, username = _address(source)
+    place = locate(source.url)
     return Connection(
         id=source.id,
         name=source.name,
         type=_type(source),
-        host=host,
-        port=port,
-        database=state.current.database if state.current else database,
-        username=username,
+        host=place.host,
+        port=place.port,
+        database=state.current.database if state.current else place.database,
+        username=place.user,
         is_connected=state.status == "connected",
         ai_policy=ai_policy(source),
         safe_mode=safe_mode(source),
     )
-
-
-def _address(source: Source) -> tuple[str, int, str, str]:
-    """(host, port, database, username); of a file only its name is shown, never its path."""
-    from urllib.parse import unquote, urlsplit  # only listings need it
-
-    parts = urlsplit(source.url)
-    name = unquote(parts.path).rpartition("/")[2]
-    if not parts.hostname:
-        return "", 0, name.rpartition(".")[0] or name, ""
-    return parts.hostname, parts.port or 0, name, unquote(parts.username or "")
 
 
 async def _list_connections(context: ToolContext, args: Nothing) -> ToolResult:
