@@ -99,6 +99,17 @@ def asks_for_password(url: str) -> bool:
     return re.match(_PASSWORDLESS, url) is not None
 
 
+def split_password(url: str) -> tuple[str, str | None]:
+    """The URL without the password that stands in it, and that password; None if there is none,
+    or a reference in its place."""
+    found = re.fullmatch(r"(?s)([A-Za-z][\w+.-]*://[^/?#@:]+):([^/?#]+)(@[^@]*)", url)
+    if found is None or found[2].startswith("${"):
+        return url, None
+    from urllib.parse import unquote
+
+    return f"{found[1]}{found[3]}", unquote(found[2])
+
+
 def without_password(url: str) -> str:
     """The URL without the reference to the password of the user that it names."""
     return re.sub(r"^([A-Za-z][\w+.-]*://[^/?#@:]+):\$\{[^}]*\}@", r"\1@", url)

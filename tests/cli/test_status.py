@@ -15,6 +15,7 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.command_line import Ended, environment, serving, tidegate
+from support.desktop import as_a_desktop_starts_it
 from support.eventually import HANG_S
 from tidegate import __version__
 
@@ -118,29 +119,6 @@ def test_a_server_that_an_operator_started_stays(run: Run, state: Path) -> None:
         said = bridge(state)
         assert said.status == 0 and "tidegate stop" in said.err
         assert status(run)["pid"] == server.process.pid
-
-
-def as_a_desktop_starts_it(entry: dict[str, Any], home: Path) -> Any:
-    """The answer of a query by the written entry, with nothing in the environment but what such a
-    client gives, in the root directory."""
-    kept = {"HOME": str(home), "PATH": "/usr/bin:/bin", **entry.get("env", {})}
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    call = {
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {
-            "name": "query", "_meta": meta,
-            "arguments": {"sql": "SELECT count(*) AS n FROM towns"},
-        },
-    }  # fmt: skip
-    done = subprocess.run(
-        [entry["command"], *entry["args"]], input=json.dumps(call) + "\n", env=kept, cwd="/",
-        capture_output=True, text=True, timeout=HANG_S, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])["result"]
 
 
 @pytest.mark.parametrize("how", ["--bridge", "--stdio"])

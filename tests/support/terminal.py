@@ -40,6 +40,10 @@ class Terminal:
         """Type a line. A program that reads a password sees it, and the terminal does not."""
         os.write(self._master, text.encode() + b"\n")
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        os.write(self._master, b"\x03")
+
     def end(self) -> int:
         """Wait for its end; returns the exit status."""
         deadline = time.monotonic() + HANG_S

@@ -15,7 +15,14 @@ from typing import Any, NoReturn
 
 from tidegate import __version__
 from tidegate.cli.arguments.access import add_approvals, add_audit, add_pair, add_token
-from tidegate.cli.arguments.serving import add_bridge, add_demo, add_install, add_serve, add_status
+from tidegate.cli.arguments.serving import (
+    add_bridge,
+    add_demo,
+    add_install,
+    add_serve,
+    add_setup,
+    add_status,
+)
 from tidegate.cli.arguments.sources import add_explain, add_judge, add_query, add_source
 from tidegate.errors import Code, TidegateError
 
@@ -96,6 +103,7 @@ def build() -> Parser:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
+    add_setup(commands)
     add_serve(commands)
     add_bridge(commands)
     add_install(commands)

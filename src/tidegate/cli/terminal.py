@@ -10,6 +10,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from tidegate.errors import Code, TidegateError
+
 _WIDEST = 48
 
 
@@ -27,6 +29,22 @@ def color(text: str, code: str, stream: TextIO | None = None) -> str:
 def print_status(text: str = "") -> None:
     """One line for the person, on stderr, so that stdout holds answers alone."""
     print(text, file=sys.stderr, flush=True)
+
+
+def ask_line(question: str, proposed: str = "") -> str:
+    """What a person types on a line, `proposed` if that is nothing.
+
+    Raises: TidegateError ARGUMENT_INVALID at the end of the input.
+    """
+    shown = f" [{proposed}]" if proposed else ""
+    print(f"{question}{shown}: ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        print_status()
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "The input ended.", hint="Start the command again."
+        )
+    return line.strip() or proposed
 
 
 def show(text: str = "") -> None:

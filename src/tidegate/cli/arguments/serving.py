@@ -179,6 +179,32 @@ def add_install(commands: Commands) -> None:
     state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
 
 
+def add_setup(commands: Commands) -> None:
+    setup = commands.add_parser(
+        "setup",
+        help="add a database and write a client's entry, in one go",
+        description="Ask for a database's URL and its password, try them, save them, and write the "
+        "entry into a client's settings. What the options say is not asked for; without a terminal "
+        "nothing is. Nothing is saved before everything works.",
+    )
+    setup.set_defaults(module="setup")
+    setup.add_argument("--url", type=filled, metavar="URL", help="the database, or its file")
+    setup.add_argument("--name", type=filled, metavar="NAME", help="the name that callers use")
+    setup.add_argument(
+        "--password-stdin",
+        action="store_true",
+        help="take the password from the first line of standard input",
+    )
+    setup.add_argument(
+        "--client",
+        choices=(*CLIENTS, "none"),
+        metavar="CLIENT",
+        help=f"whose settings get the entry: {', '.join(CLIENTS)}, none",
+    )
+    setup.add_argument("--force", action="store_true", help="replace another entry `tidegate`")
+    home_options(setup)
+
+
 def add_status(commands: Commands) -> None:
     status = commands.add_parser(
         "status",

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(f"tidegate: for {path}")
         show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
         return 0
-    _write(SettingsFile(path), client, arguments.name, entry, arguments.force)
+    write_entry(SettingsFile(path), client, arguments.name, entry, arguments.force)
     if not arguments.http:
         _note_variables(arguments)
     if arguments.http:
@@ -175,10 +175,12 @@ def _check_address(url: str, surface: str | None) -> None:
         check_surface(named[1])
 
 
-def _write(
+def write_entry(
     file: SettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
 ) -> None:
-    there = _find(file, client, name)
+    """Write the entry to the file. Raises: TidegateError ARGUMENT_INVALID if another one is there,
+    CLIENT_FILE; then nothing was changed."""
+    there = find_entry(file, client, name)
     if there == entry:
         show(f"{client.name}: the entry {name} is in {file.path} already")
         return
@@ -202,7 +204,7 @@ def _write(
 
 
 def _remove(file: SettingsFile, client: Client, name: str) -> None:
-    if _find(file, client, name) is None:
+    if find_entry(file, client, name) is None:
         show(f"{client.name}: no entry {name} is in {file.path}")
         return
     try:
@@ -213,7 +215,7 @@ def _remove(file: SettingsFile, client: Client, name: str) -> None:
     show(f'{client.name}: removed entry "{name}" from {file.path}')
 
 
-def _find(file: SettingsFile, client: Client, name: str) -> Any:
+def find_entry(file: SettingsFile, client: Client, name: str) -> Any:
     """The entry of that name, None if there is none. Raises: TidegateError CLIENT_FILE."""
     if not file.text.strip():
         return None

@@ -119,7 +119,7 @@ def _pairs(
 
 def _add(arguments: argparse.Namespace) -> None:
     config = load_for_state(arguments)
-    settings = SourceSettings(arguments.name, _fixed(arguments.url), **_rules(arguments))
+    settings = SourceSettings(arguments.name, absolute_file_url(arguments.url), **_rules(arguments))
     if _saved(config, settings.name) is not None:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -132,12 +132,19 @@ def _add(arguments: argparse.Namespace) -> None:
         with_app(app, partial(_save_added, arguments=arguments))
 
 
-async def _save_added(app: App, arguments: argparse.Namespace) -> None:
-    source = _given(app, arguments.name)
+def save_new(app: App, name: str) -> Source:
+    """Record and save a source that the settings name. Raises: TidegateError ARGUMENT_INVALID if
+    one of its name is saved."""
+    source = _given(app, name)
     app.note("source.added", _noted(source))
     app.state.sources.add(source)
-    _warn_of_callers(app, arguments)
     print_status(f"added {source.name} ({source.engine}, {source.access})")
+    return source
+
+
+async def _save_added(app: App, arguments: argparse.Namespace) -> None:
+    save_new(app, arguments.name)
+    _warn_of_callers(app, arguments)
 
 
 def _tried(
@@ -169,7 +176,7 @@ def _update(arguments: argparse.Namespace) -> None:
     rules = _rules(arguments, source)
     new_password = arguments.password_stdin or arguments.ask_password
     if arguments.url is not None:
-        rules["url"] = _fixed(arguments.url)
+        rules["url"] = absolute_file_url(arguments.url)
     elif new_password:
         rules["url"] = without_password(source.url)
     if not rules:
@@ -238,7 +245,7 @@ def _given(app: App, name: str) -> Source:
     return msgspec.structs.replace(source, ephemeral=False)
 
 
-def _fixed(url: str) -> str:
+def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
     for scheme in _FILE_SCHEMES:
         path, mark, options = url.removeprefix(scheme).partition("?")

@@ -1,0 +1,256 @@
+"""`tidegate setup`: from a database's URL to a client that can ask it, in one command.
+
+Everything is asked and tried first, and saved at the end: who stops on the way has changed nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.clients import CLIENTS, Client, local_entry, settings_file
+from tidegate.cli.commands.install import find_entry, write_entry
+from tidegate.cli.commands.source import absolute_file_url, save_new
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import chosen_state, config_path, load_for_state
+from tidegate.cli.settings_file import SettingsFile
+from tidegate.cli.source_check import (
+    Tried,
+    can_ask,
+    given_password,
+    kept_password,
+    require_success,
+    try_source,
+)
+from tidegate.cli.terminal import ask_line, print_status, show
+from tidegate.config.installation import client_command
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings, check_source_name
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.model.sources import Source
+from tidegate.secrets import split_password
+
+ENTRY = "tidegate"
+NO_CLIENT = "none"
+_FILES = {".duckdb": "duckdb", ".ddb": "duckdb", ".db": "sqlite", ".sqlite": "sqlite"}
+_FILES[".sqlite3"] = "sqlite"
+_NEXT = {
+    "claude-code": "Start `claude` again",
+    "claude-desktop": "Quit Claude Desktop and start it again",
+    "cursor": "Start Cursor again, or switch `tidegate` on under Settings, Tools & MCP",
+    "vscode": "In VS Code run `MCP: List Servers` and start `tidegate`",
+}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask for what the options do not say, try it, save it."""
+    config = load_for_state(arguments)
+    taken = with_app(App.open(config), _names)
+    if arguments.name is not None:
+        _check_name(arguments.name, taken)
+    tried = _reached(config, arguments, taken)
+    _describe(tried)
+    name = arguments.name or _ask_name(tried.settings.name, taken)
+    tried = tried._replace(settings=msgspec.structs.replace(tried.settings, name=name))
+    client = _client(arguments)
+    if client is None:
+        _save(config, tried)
+        show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
+        return 0
+    file = SettingsFile(settings_file(client, "user"))
+    entry = local_entry(client, _command(arguments), {})
+    force = arguments.force or _may_replace(file, client, entry)
+    _save(config, tried, partial(write_entry, file, client, ENTRY, entry, force))
+    show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
+    return 0
+
+
+async def _names(app: App) -> frozenset[str]:
+    return frozenset(source.name for source in app.state.sources.list())
+
+
+def _check_name(name: str, taken: frozenset[str]) -> None:
+    check_source_name(name)
+    if name in taken:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is already a source `{name}`.",
+            hint="Use another --name, or write a client's entry with `tidegate install`.",
+        )
+
+
+def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str]) -> Tried:
+    """The source, once it was reached. On a terminal each mistake is asked about again.
+
+    Raises: TidegateError where nobody can be asked, or for a mistake in an option.
+    """
+    while True:
+        url, password = _address(arguments)
+        try:
+            settings = SourceSettings(arguments.name or _free_name(url, taken), url)
+            source_from_settings(settings)
+            if password is None:
+                password = given_password(
+                    settings, from_stdin=arguments.password_stdin, asked=False
+                )
+            tried = try_source(config, settings, "setup", password)
+            require_success(tried, anyway=False, undone="Nothing was saved.")
+            return tried
+        except TidegateError as error:
+            if arguments.url is not None:
+                hint = error.hint.replace(" With --anyway it is saved all the same.", "")
+                raise TidegateError(
+                    error.code, error.message, hint=hint, details=error.details
+                ) from None
+            message = error.message.removesuffix(" Nothing was saved.")
+            hint = error.hint.replace(" With --anyway it is saved all the same.", "")
+            print_status(f"{message}{'' if message.endswith('.') else '.'} {hint}")
+
+
+def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
+    """The URL, and the password that a person typed in it or that its variable holds."""
+    if arguments.url is not None:
+        return absolute_file_url(_as_url(arguments.url)), None
+    if not can_ask():
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "There is no terminal to ask on.", hint="Use --url and --client."
+        )
+    found = list(_found())
+    print_status("Which database? A URL such as postgresql://user@host/database, or a file.")
+    for number, (text, _) in enumerate(found, 1):
+        print_status(f"  {number}  {text}")
+    answer = ask_line("Database", "1" if found else "")
+    if answer.isdecimal() and 1 <= int(answer) <= len(found):
+        answer = found[int(answer) - 1][1]
+    url, password = split_password(_as_url(answer))
+    return absolute_file_url(url), password
+
+
+def _found() -> Iterator[tuple[str, str]]:
+    """Databases that are near: how each is shown, and its URL."""
+    given = os.environ.get("DATABASE_URL", "")
+    if "://" in given:
+        yield f"{split_password(given)[0]} (from DATABASE_URL)", given
+    for path in sorted(Path.cwd().iterdir()):
+        if path.suffix in _FILES and path.is_file():
+            yield path.name, f"{_FILES[path.suffix]}:///{path}"
+
+
+def _as_url(text: str) -> str:
+    """The URL of a file that is named by its path, or the text as it is."""
+    path = Path(text).expanduser()
+    if "://" in text or not path.is_file():
+        return text
+    with path.open("rb") as file:
+        kind = "duckdb" if file.read(12)[8:] == b"DUCK" else "sqlite"
+    return f"{kind}:///{path.absolute()}"
+
+
+def _free_name(url: str, taken: frozenset[str]) -> str:
+    """A name for the source, after its database."""
+    last = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(last).stem).strip("-_")[:40] or "database"
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}-{number}", number + 1
+    return name
+
+
+def _ask_name(proposed: str, taken: frozenset[str]) -> str:
+    while can_ask():
+        name = ask_line("Name of the source", proposed)
+        try:
+            _check_name(name, taken)
+        except TidegateError as error:
+            print_status(f"{error.message} {error.hint}")
+            continue
+        return name
+    return proposed
+
+
+def _describe(tried: Tried) -> None:
+    """Say what was reached, and what its account could do if the gate were not there."""
+    status = tried.state.current if tried.state else None
+    if status is None:
+        return
+    print_status(f"connected: {status.server_version}, database {status.database}")
+    for warning in status.warnings:
+        print_status(f"note: without the gate this account could do more: {warning}")
+    print_status("it is for reading; `tidegate source update NAME --access write` admits changes")
+
+
+def _client(arguments: argparse.Namespace) -> Client | None:
+    """The client whose settings get the entry."""
+    if arguments.client is not None:
+        return CLIENTS.get(arguments.client)
+    if not can_ask():
+        return None
+    there = [client for client in CLIENTS.values() if settings_file(client, "user").parent.is_dir()]
+    # Claude Code's file lies in the home directory, which is always there.
+    likely = [client for client in there if client.name != "claude-code"]
+    known = ", ".join([*CLIENTS, NO_CLIENT])
+    while True:
+        answer = ask_line(f"Client ({known})", (likely or there)[0].name)
+        if answer == NO_CLIENT:
+            return None
+        if answer in CLIENTS:
+            return CLIENTS[answer]
+        print_status(f"There is no client {answer[:40]!r}. Choose from {known}.")
+
+
+def _command(arguments: argparse.Namespace) -> list[str]:
+    words = [*client_command(), "bridge"]
+    for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
+        if path:
+            inline = path.lstrip().startswith("{")
+            words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
+    return words
+
+
+def _may_replace(file: SettingsFile, client: Client, entry: dict[str, object]) -> bool:
+    """Whether a person says to replace another entry of that name. Raises: TidegateError
+    ARGUMENT_INVALID if they do not, CLIENT_FILE."""
+    there = find_entry(file, client, ENTRY)
+    if there is None or there == entry:
+        return False
+    if can_ask():
+        answer = ask_line(f"{file.path} has another entry `{ENTRY}`. Replace it? (y/n)", "n")
+        if answer.lower() in ("y", "yes"):
+            return True
+    raise TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"Another entry `{ENTRY}` is in `{file.path}`; nothing was saved.",
+        hint="Use --force to replace it.",
+    )
+
+
+def _save(config: Config, tried: Tried, write: partial[None] | None = None) -> None:
+    """Save the password and the source, and write the entry; all of it or nothing."""
+    with kept_password(config, tried) as settings:
+        given = msgspec.structs.replace(config, sources=(settings,))
+
+        async def save(app: App) -> Source:
+            return save_new(app, settings.name)
+
+        source = with_app(App.open(given), save)
+        if write is None:
+            return
+        try:
+            write()
+        except BaseException:
+            with_app(App.open(config), partial(_remove, source=source))
+            raise
+
+
+async def _remove(app: App, source: Source) -> None:
+    app.note("source.removed", {"source": source.name})
+    app.state.sources.remove(source.name)
+    print_status("the source was removed again")
