@@ -24,8 +24,8 @@ class Language(Protocol):
         """What the request would do, as far as its text tells.
 
         Called for requests that have no judgement of their own. Raises nothing: a request that
-        cannot be read has the effect UNKNOWN, which is refused. What it says of a `Query` depends on the
-        statement's text and the source alone: the gate keeps decisions by these.
+        cannot be read has the effect UNKNOWN, which is refused. What it says of a `Query` depends
+        on the statement's text and the source alone: the gate keeps decisions by these.
         """
         ...
 
