@@ -220,7 +220,10 @@ _SHAPES = (
     "sk-", "sk_", "-----BEGIN", "github_pat_", "npm_", "AIza",
 )  # fmt: skip
 _SHAPED = (
-    r"(?s)(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
+    # Behind the host of a web address stands a port, unless an @ follows or the path is long.
+    r"(?s)(?P<scheme>(?<![\w+.-])(?!https?://(?:\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}"
+    r"(?:[/?#][^\s@'\"]{0,200})?(?:[\s'\"]|\Z))"
+    r"[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
     r"|(?P<signed>[?&](?i:[\w-]*(?:sig|signature|auth|key)=))[^\s&'\"]*"
     r"|\bgithub_pat_\w{16,}|\bnpm_\w{16,}|\bAIza[\w-]{16,}"
     r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from tidegate import __version__
 from tidegate.cli.arguments.access import add_approvals, add_audit, add_pair, add_token
@@ -46,6 +46,8 @@ class Parser(argparse.ArgumentParser):
                 f"There is no option {option}. Did you mean {near[0]}?"
                 if near
                 else f"The option {option} belongs behind the command"
+                if self._is_known_below(option)
+                else f"There is no option {option}"
             )
         parsed, rest = super().parse_known_args(words, namespace)
         if rest:
@@ -56,6 +58,16 @@ class Parser(argparse.ArgumentParser):
             meant = f". Did you mean {near[0]}?" if near else ""
             self.error(f"There is no option {option}{meant}")
         return parsed, rest
+
+    def _is_known_below(self, option: str) -> bool:
+        """Whether a command, or an action of one, has the option."""
+        for action in self._actions:
+            choices: Any = action.choices
+            if isinstance(choices, dict):
+                for parser in cast("dict[str, Parser]", choices).values():
+                    if option in parser._option_string_actions or parser._is_known_below(option):
+                        return True
+        return False
 
     def error(self, message: str) -> NoReturn:
         raise TidegateError(
@@ -75,13 +87,17 @@ class _Help(argparse.HelpFormatter):
             self._action_max_length = max(self._action_max_length, length)
 
 
+_TAKES_AWAY = {"remove", "revoke"}
+
+
 def _plain(message: str) -> str:
     """argparse's message as one sentence, with the nearest word where one was mistyped."""
     choice = re.match(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if choice:
         name, given, offered = choice.groups()
         words = re.findall(r"[\w-]+", offered)
-        near = get_close_matches(given, words, 1)
+        # What takes something away is no guess: `rename` is not a slip of `remove`.
+        near = get_close_matches(given, words, 1, 0.9 if _TAKES_AWAY & {*words} else 0.6)
         meant = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
         return f"There is no {name.lstrip('-').lower()} {given!r}. {meant}"
     required = message.partition("the following arguments are required: ")[2]

@@ -199,6 +199,13 @@ def add_query(commands: Commands) -> None:
     query.add_argument(
         "--rows", type=int, default=500, metavar="N", help="show at most N rows (default 500)"
     )
+    query.add_argument(
+        "--timeout",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="end the statement after S seconds (default 30)",
+    )
     json_option(query)
     home_options(query)
 
@@ -253,6 +260,17 @@ def add_judge(commands: Commands) -> None:
         "--scope", choices=SCOPES, default="readOnly", help="of the caller (default: readOnly)"
     )
     home_options(judge)
+
+
+def seconds(text: str) -> float:
+    """A time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds")
+    return value
 
 
 def mask(text: str) -> tuple[str, Show]:

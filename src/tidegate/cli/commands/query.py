@@ -13,8 +13,9 @@ from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Query
+from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 
 
@@ -23,12 +24,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rows < 1:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--rows {arguments.rows} is not 1 or more.")
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-    request = Query(Statement(text), limits=Limits(max_rows=arguments.rows))
+    request = Query(Statement(text), limits=Limits(arguments.rows, timeout_s=arguments.timeout))
 
     async def work(app: App) -> Page:
         try:
             return await ask(app, "query", request, arguments.source, Page)
         except TidegateError as error:
+            if error.code is Code.LIMIT_TIME:
+                hint = "Narrow the statement, or give it more time with --timeout."
+                raise TidegateError(error.code, error.message, hint=hint) from None
+            if error.hint.startswith("Search or list the tables"):
+                hint = await _tables_hint(app, arguments.source)
+                raise TidegateError(error.code, error.message, hint=hint) from None
             if error.code is not Code.POLICY_SCOPE:
                 raise
             hint = "Let a client make the change whose token may write."
@@ -40,6 +47,22 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(page)
     return 0
+
+
+async def _tables_hint(app: App, source: str) -> str:
+    """The tables of the source, for a person who named one that is not there."""
+    try:
+        catalog = await ask(app, "query", Browse("catalog"), source, Catalog)
+    except TidegateError:
+        return f"`tidegate source test {source}` shows what the source is."
+    names = sorted(table.name for table in catalog.tables)
+    if not names:
+        return "There is no table in the source."
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"Tables there: {', '.join(names[:_MOST_NAMED])}{more}."
+
+
+_MOST_NAMED = 20
 
 
 def _as_json(page: Page) -> dict[str, Any]:

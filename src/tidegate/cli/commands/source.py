@@ -7,6 +7,7 @@ import difflib
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.local_actor import ask, with_app
-from tidegate.cli.settings import load_for_query, load_for_state
+from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import (
     Tried,
     given_password,
@@ -26,6 +27,7 @@ from tidegate.cli.source_check import (
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
@@ -171,6 +173,12 @@ def _update(arguments: argparse.Namespace) -> None:
     config = load_for_state(arguments)
     source = _saved(config, arguments.name)
     if source is None:
+        if arguments.name in {each.name for each in load_for_query(arguments).sources}:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The source {arguments.name!r} is in the settings and not saved.",
+                hint=f"Change it in {config_path(arguments)}.",
+            )
         with_app(App.open(config), partial(_raise_unknown, name=arguments.name))
         return
     rules = _rules(arguments, source)
@@ -255,15 +263,26 @@ def absolute_file_url(url: str) -> str:
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
-    sources = app.state.sources.list()
+    named = {source.name: source for source in load_for_query(arguments).sources}
+    # One that the settings name stands for a saved one of its name, as in a server.
+    entries = [
+        _described(source) | {"from": "state"}
+        for source in app.state.sources.list()
+        if source.name not in named
+    ]
+    for settings in named.values():
+        engine, dialect = engine_of(settings.url)
+        fields = msgspec.to_builtins(settings) | {"engine": engine, "dialect": dialect}
+        entries.append({**fields, "from": "settings"})
+    entries.sort(key=itemgetter("name"))
     if arguments.json:
-        show_json({"sources": [_described(source) for source in sources]})
+        show_json({"sources": entries})
         return
-    if not sources:
-        print_status("no source is saved; `tidegate source add NAME URL` saves one")
+    if not entries:
+        print_status("there is no source; `tidegate source add NAME URL` saves one")
         return
-    columns = ("name", "engine", "access", "url")
-    show_table(columns, [[_described(source)[name] for name in columns] for source in sources])
+    columns = ("name", "engine", "access", "url", *(("from",) if named else ()))
+    show_table(columns, [[entry[name] for name in columns] for entry in entries])
 
 
 def _described(source: msgspec.Struct) -> dict[str, Any]:
