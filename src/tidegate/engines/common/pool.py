@@ -238,10 +238,11 @@ class Pool(Generic[ConnectionT]):
                 raise
         else:
             self._reserved -= 1
-            self._all.add(connection)
-            if self._closed:
-                self.drop(connection)
+            if self._closed:  # who closed the pool did not wait for this one
+                connection.close()
+                await connection.closed()
                 raise closed()
+            self._all.add(connection)
             return connection
         raise TidegateError(
             Code.SOURCE_UNREACHABLE,
