@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
 def shown(server: Serving) -> str:
     """All that a demo shows until it stays up."""
     lines: list[str] = []
-    while not lines or "Still serving" not in lines[-1]:
+    while not lines or "Press Ctrl-C" not in lines[-1]:
         lines.append(server.line())
         assert lines[-1], server.ended().err
     return "".join(lines)
@@ -42,7 +42,7 @@ def shown(server: Serving) -> str:
 def test_once_makes_converses_and_ends(made: tuple[Path, Ended]) -> None:
     state, ended = made
     assert ended.status == 0, ended.err
-    assert "Making the sample shop: done" in ended.err
+    assert "Creating the sample shop: done" in ended.err
     for request in ("tools/list", "sources", "search", "describe", "query SELECT", "query DELETE"):
         assert f"→ {request}" in ended.out
     assert "policy." in ended.out
@@ -64,7 +64,7 @@ def test_a_second_run_reuses_the_sample_and_the_token(made: tuple[Path, Ended]) 
     before = (state / "shop.db").stat().st_mtime_ns
     again = tidegate(*ONCE, "--state", str(state))
     assert again.status == 0, again.err
-    assert "Making the sample" not in again.err
+    assert "Creating the sample" not in again.err
     assert (state / "shop.db").stat().st_mtime_ns == before
     (token,) = tidegate("token", "list", "--json", state=state).json["tokens"]
     assert (token["name"], token["scope"], token["sources"]) == ("demo", "readOnly", ["shop"])
@@ -96,7 +96,7 @@ def test_it_stays_up_with_entries_for_every_client(made: tuple[Path, Ended]) -> 
             answer = local.ask("tools/call", {"name": "sources", "arguments": {}})
         assert "shop" in json.dumps(answer)
         assert f"claude mcp add --transport http shop {url[1]}/mcp/core" in text
-        curl = text[text.index("curl -s") : text.index("\nStill serving")]
+        curl = text[text.index("curl -s") : text.index("\nServing on", text.index("curl -s"))]
         asked = subprocess.run(
             ["bash", "-c", curl], env=environment(), capture_output=True, text=True, check=False
         )

@@ -222,11 +222,11 @@ def test_over_http_the_token_is_a_reference(install: Install, client: str, refer
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["claude-desktop", "--http", "http://127.0.0.1:1/mcp"], "over HTTP"),
-        (["claude-desktop", "--scope", "project"], "one project"),
+        (["claude-desktop", "--http", "http://127.0.0.1:1/mcp"], "cannot use a server on HTTP"),
+        (["claude-desktop", "--scope", "project"], "no settings per project"),
         (["cursor", "--http", "http://example.com/mcp"], "trusted"),
         (["cursor", "--http", "http://127.0.0.1:1/mcp", "--token-env", "tg_a b"], "variable"),
-        (["cursor", "--name", "a b"], "cannot name"),
+        (["cursor", "--name", "a b"], "is not a valid name"),
     ],
 )
 def test_what_a_client_cannot_have_is_refused(
@@ -327,8 +327,8 @@ def test_an_entry_for_what_is_not_there_is_not_written(
         (["--surface", "cor"], 78, "'cor'. Did you mean core? Choose from core, workbench."),
         (["--stdio", "--surface", "nothing"], 78, "'nothing'. Choose from core, workbench."),
         (["--http", "http://127.0.0.1:8765/mcp/cor"], 78, "Did you mean core?"),
-        (["--http", "localhost:8765"], 2, "Write it whole, like http://127.0.0.1:8765/mcp."),
-        (["--http", "http://127.0.0.1:1/mcp", "--surface", "core"], 2, "it ends in /mcp/core"),
+        (["--http", "localhost:8765"], 2, "Use a form such as http://127.0.0.1:8765/mcp."),
+        (["--http", "http://127.0.0.1:1/mcp", "--surface", "core"], 2, "let it end in /mcp/core"),
     ],
 )
 def test_an_entry_that_would_lead_nowhere_is_not_written(
@@ -344,4 +344,4 @@ def test_an_entry_that_would_lead_nowhere_is_not_written(
 def test_an_address_without_a_path_is_noted(install: Install) -> None:
     ended = install("cursor", "--http", "https://gate.example.com", "--print")
     assert ended.status == 0 and json.loads(ended.out)
-    assert "note: a server answers at https://gate.example.com/mcp" in ended.err
+    assert "note: the path of a server is https://gate.example.com/mcp" in ended.err

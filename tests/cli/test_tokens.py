@@ -137,7 +137,7 @@ def test_tables_of_a_source_that_cannot_be_looked_at_are_admitted_with_a_word(
     run("source", "update", "towns", "--access", "none")
     ended = run("token", "create", "laptop", "--scope", "readOnly", "--table", "visits")
     assert ended.status == 0
-    assert "nobody knows whether there is a table visits (towns: " in ended.err
+    assert "cannot check that table visits exists (towns: " in ended.err
 
 
 def test_sources_of_the_settings_count(run: Run, towns: Path, tmp_path: Path) -> None:

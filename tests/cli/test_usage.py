@@ -97,9 +97,9 @@ def test_every_listing_has_json(listing: str) -> None:
         (["serve", "--surf", "core"], "There is no option --surf. Did you mean --surface?"),
         (["serve", "--htp=x"], "There is no option --htp. Did you mean --http?"),
         (["--verison"], "Did you mean --version?"),
-        (["--config", "x.toml", "query", "a", "b"], "--config belongs behind the command"),
-        (["source", "--json", "list"], "--json belongs behind the command"),
-        (["query", "shop", "SELECT", "1"], "Too many words: 1. Put quotes"),
+        (["--config", "x.toml", "query", "a", "b"], "Write the option --config after the command"),
+        (["source", "--json", "list"], "Write the option --json after the command"),
+        (["query", "shop", "SELECT", "1"], "Too many arguments: 1. Quote a value"),
         (["query", "shop"], "SQL is missing. `tidegate query --help`"),
         (["query", "shop", "SELECT 1", "--rows", "0"], "--rows 0"),
     ],
@@ -180,7 +180,7 @@ def test_what_cannot_be_meant_is_one_line_and_does_nothing(
     ended = tidegate(*words, state=tmp_path / "state")
     assert (ended.status, ended.out) == (status, ""), ended.err
     assert ended.err.startswith("tidegate: ") and ended.err.count("\n") == 1
-    assert "fault of Tidegate" not in ended.err
+    assert "Internal error" not in ended.err
     assert tidegate("token", "list", "--json", state=tmp_path / "state").json == {"tokens": []}
 
 

@@ -40,7 +40,7 @@ def reader(tmp_path: Path) -> Iterator[dict[str, str]]:
     state = tmp_path / "demo"
     with serving(["demo", "--port", "0", "--state", str(state)], state) as server:
         shown = ""
-        while "Still serving" not in shown:
+        while "Press Ctrl-C" not in shown:
             line = server.line()
             assert line, server.ended().err
             shown += line

@@ -1,8 +1,8 @@
-"""Checks the names of an allowlist. A misspelt one would grant nothing, and say so to nobody.
+"""Checks the names in an allowlist, because a misspelt name would grant nothing without a message.
 
-Sources and tags are looked for among the saved sources and those of the settings, tables through
-the gate in the catalogues of the sources that the list admits. What cannot be looked at (a source
-that does not answer, or admits nobody) is said and admitted: it grants nothing that is not there.
+Sources and tags are compared with the saved and configured sources, tables with the catalogues of
+the sources in the list. If a source cannot be opened, a note says so and the name is accepted: a
+name that does not exist grants nothing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tidegate.app import App
 
 MOST_OPENED = 20
-"""Sources that are opened in search of tables: a token for all of a thousand asks no thousand."""
-_AHEAD = "With --allow-unknown it may name what is not there yet."
+"""The number of sources that are opened to find a table, as a token may be for a thousand."""
+_AHEAD = "--allow-unknown accepts names that do not exist yet."
 
 
 class Allowlist(NamedTuple):
-    """Sources, tags and tables, as a token has them: None stands for every one."""
+    """The sources, tags and tables of a token; None means all of them."""
 
     sources: frozenset[str] | None
     tags: frozenset[str] | None
@@ -61,8 +61,8 @@ def given(arguments: argparse.Namespace) -> Allowlist:
 
 
 async def refuse_unknown(app: App, tool: str, listed: Allowlist) -> None:
-    """Raises: TidegateError SOURCE_UNKNOWN, TABLE_UNKNOWN or ARGUMENT_INVALID with the nearest name
-    for the first that means nothing."""
+    """Raises: TidegateError SOURCE_UNKNOWN, TABLE_UNKNOWN or ARGUMENT_INVALID for the first unknown
+    name, with the nearest known name."""
     sources = app.connections.sources()
     named = {source.name: source for source in sources}
     for name in sorted(listed.sources or ()):
@@ -84,7 +84,7 @@ async def refuse_unknown(app: App, tool: str, listed: Allowlist) -> None:
         elif named[where] not in seen:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
-                f"`{entry}` is on a source that the list does not admit.",
+                f"`{entry}` is on a source that is not in the list.",
                 hint=f"Add --source {where}, or leave the table out.",
             )
         else:
@@ -99,7 +99,7 @@ async def _find(app: App, tool: str, tables: Collection[str], sources: Iterable[
         if not missing:
             return
         if number >= MOST_OPENED:
-            closed.append(f"no more than {MOST_OPENED} sources are opened for it")
+            closed.append(f"only {MOST_OPENED} sources were searched")
             break
         try:
             catalog = await ask(app, tool, Browse("catalog"), source.name, Catalog)
@@ -111,7 +111,7 @@ async def _find(app: App, tool: str, tables: Collection[str], sources: Iterable[
     for table in sorted(missing):
         if not closed:
             raise _unknown(Code.TABLE_UNKNOWN, f"There is no table `{table}`", table, names)
-        print_status(f"note: nobody knows whether there is a table {table} ({'; '.join(closed)})")
+        print_status(f"note: cannot check that table {table} exists ({'; '.join(closed)})")
 
 
 def _spelled(catalog: Catalog) -> Iterable[str]:

@@ -1,6 +1,6 @@
-"""What to paste where, so that a client finds this server. Pure text.
+"""The configuration that the demo prints for each client. Pure.
 
-Claude Desktop starts local servers itself and takes no token for remote ones, so its entry runs
+Claude Desktop starts local servers itself and accepts no token for remote ones, so its entry runs
 `tidegate serve` on the same state.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """For one client: where it goes, and the text to paste there."""
+    """The text for one client, and where to paste it."""
 
     client: str
     place: str

@@ -1,4 +1,4 @@
-"""The clients whose settings we know: where the file is, and how an entry is written there.
+"""The supported MCP clients: the location of their settings and the form of an entry.
 
 Sources: code.claude.com/docs/en/mcp, modelcontextprotocol.io/quickstart/user,
 cursor.com/docs/mcp, code.visualstudio.com/docs/copilot/reference/mcp-configuration.
@@ -16,8 +16,8 @@ from tidegate.errors import Code, TidegateError
 
 
 class Client(NamedTuple):
-    """A client by its name. `key` holds the entries in its file; `variable` is how it refers to
-    a variable of its environment, None if it takes no server over HTTP."""
+    """A supported client. `key` is the object of entries in its file; `variable` is the form of a
+    reference to an environment variable, None if its settings cannot name a server on HTTP."""
 
     name: str
     key: str
@@ -37,7 +37,7 @@ CLIENTS = {
 
 
 def settings_file(client: Client, scope: str) -> Path:
-    """Where the client keeps its entries. Raises: TidegateError ARGUMENT_INVALID."""
+    """The client's settings file. Raises: TidegateError ARGUMENT_INVALID."""
     project, home = Path.cwd(), Path.home()
     places = {
         ("claude-code", "user"): Path(os.environ.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",
@@ -52,7 +52,7 @@ def settings_file(client: Client, scope: str) -> Path:
     if place is None:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"{client.name} has no settings for one project alone.",
+            f"{client.name} has no settings per project.",
             hint="Leave out --scope project.",
         )
     return place
@@ -69,15 +69,15 @@ def local_entry(
 
 
 def http_entry(client: Client, url: str, variable: str) -> dict[str, Any]:
-    """An entry for a server that runs, with a token from the environment: no secret is in it.
+    """An entry for a running server, with a reference to a token in the environment.
 
-    Raises: TidegateError ARGUMENT_INVALID if the client takes none.
+    Raises: TidegateError ARGUMENT_INVALID if the client does not support that.
     """
     if client.variable is None:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"{client.name} takes no server over HTTP from its settings.",
-            hint="Leave out --http: the bridge reaches a server on this machine.",
+            f"{client.name} cannot use a server on HTTP.",
+            hint="Leave out --http: the bridge connects it to a server on this machine.",
         )
     headers = {"Authorization": f"Bearer {client.variable % variable}"}
     kind = {} if client.name == "cursor" else {"type": "http"}
@@ -85,7 +85,7 @@ def http_entry(client: Client, url: str, variable: str) -> dict[str, Any]:
 
 
 def _of_applications(name: str) -> Path:
-    """Where applications of this system keep the settings of a user."""
+    """The directory of an application's user settings on this system."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / name
     if sys.platform == "win32":

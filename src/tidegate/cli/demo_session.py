@@ -1,6 +1,6 @@
-"""The demo's conversation: what an agent would do with the shop, shown and checked.
+"""The calls of the demo: an agent's work with the shop, shown and checked.
 
-Lists, describes, queries, tries a DELETE that must be refused, and counts again afterwards.
+It lists, describes and queries, tries a DELETE that must be refused, and counts the rows again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MOST_LINES = 10
 
 
 class DemoSession:
-    """Held with `client`; every answer that is not as it must be is a TidegateError."""
+    """The demo's calls with `client`; an unexpected answer is a TidegateError."""
 
     def __init__(self, client: McpClient) -> None:
         self._client = client
 
     def hold(self) -> None:
-        """All of it, shown. Raises: TidegateError INTERNAL, SOURCE_UNREACHABLE."""
+        """Make and show all calls. Raises: TidegateError INTERNAL, SOURCE_UNREACHABLE."""
         names = self._client.tool_names()
         self._show("tools/list", ", ".join(names))
         self._expect("shop", self._ask("sources", {}))
@@ -82,4 +82,4 @@ def _rows_apart(line: str) -> list[str]:
 
 
 def _fault(message: str) -> TidegateError:
-    return TidegateError(Code.INTERNAL, message, hint="The demo expects otherwise.")
+    return TidegateError(Code.INTERNAL, message, hint="Please report this.")

@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas, edited in place: what is not meant stays byte for byte.
+"""Editing JSON with comments and trailing commas in place: all other bytes stay unchanged.
 
-A small reader that knows where every value begins and ends. It refuses what it does not
-understand, so that nothing is written into a file that was not understood.
+The parser keeps the position of every value. It refuses a text that it cannot parse completely,
+so that no such file is changed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MOST_DEEP = 200
 
 
 class Unreadable(ValueError):
-    """The text is no JSON, not even with comments. Says the line."""
+    """The text is not JSON with comments. The message names the line."""
 
 
 class Member(NamedTuple):
-    """A member of an object: where its name begins, where its value begins and ends, and where
-    the comma after it stands."""
+    """A member of an object, with the positions of its name, of the beginning and end of its
+    value, and of the comma after it."""
 
     name: str
     begin: int
@@ -35,7 +35,7 @@ class Member(NamedTuple):
 
 
 class Object(NamedTuple):
-    """An object in the text: from its `{` to past its `}`, and what is in it."""
+    """An object in the text, from its `{` to after its `}`, with its members."""
 
     begin: int
     end: int
@@ -47,7 +47,7 @@ class Object(NamedTuple):
 
 
 class Text:
-    """A JSON text, and the objects in it by the place where they begin. Raises: Unreadable."""
+    """A parsed JSON text, with its objects by position. Raises: Unreadable."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -107,7 +107,7 @@ class Text:
             name, start = at, self._read_string(at)
             at = self._skip(start[1])
             if not self.text.startswith(":", at) or start[0] in values:
-                raise self._fault(at)  # of a name that is given twice readers differ
+                raise self._fault(at)  # a duplicate name; parsers differ on it
             at = self._skip(at + 1)
             value, end = self._read(at, depth + 1)
             values[start[0]] = value
@@ -129,7 +129,7 @@ class Text:
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with `value` at `path`; objects on the way are made. Raises: Unreadable."""
+    """The text with `value` at `path`; missing objects are created. Raises: Unreadable."""
     read = Text(text)
     here = read.object_at(read.begin)
     unit, break_ = _style(text)
@@ -150,7 +150,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def take(text: str, path: tuple[str, str]) -> str:
-    """The text without the member at `path`, which is there. Raises: Unreadable."""
+    """The text without the member at `path`, which must exist. Raises: Unreadable."""
     read = Text(text)
     outer = read.object_at(read.begin)
     holder = outer.find(path[0]) if outer is not None else None

@@ -1,4 +1,4 @@
-"""The person at the command line as an actor: their calls pass the gate like any agent's."""
+"""Calls of the local operator, which pass through the gateway like those of any agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 async def ask(
     app: App, tool: str, request: Request, source: str, expected: type[PayloadT]
 ) -> PayloadT:
-    """Send a request through the gate; Ctrl-C ends it in the database.
+    """Send a request through the gateway; Ctrl-C cancels it in the database.
 
     Raises: TidegateError, KeyboardInterrupt.
     """
@@ -42,12 +42,12 @@ async def ask(
         with suppress(NotImplementedError):
             loop.remove_signal_handler(signal.SIGINT)
     if not isinstance(payload, expected):
-        raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}.")
+        raise TidegateError(Code.INTERNAL, f"Unexpected reply: {type(payload).__name__}.")
     return payload
 
 
 def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
-    """Run `work` on an event loop and close the application, whatever happened."""
+    """Run `work` on an event loop and then close the application, also after an error."""
 
     async def whole() -> T:
         try:

@@ -1,7 +1,7 @@
 """The command line's entry point: arguments in, an exit status out.
 
-Imports the module of the command that was asked for and no other. Shows a failure as one line on
-stderr, with the exit status of its code (`errors.FATES`).
+Only the module of the requested command is imported, for a fast start. A failure is one line on
+stderr and the exit status of its code (`errors.FATES`).
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"tidegate: Cannot read or write {what}: {reason}.", file=sys.stderr)
         _drop_output()
         return UNWRITTEN
-    except Exception as error:  # the last edge: a fault becomes one line too
+    except Exception as error:  # an internal error is shown as one line, too
         if "TIDEGATE_TRACE" in os.environ:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         _complain(
             TidegateError(
                 Code.INTERNAL,
-                f"A fault of Tidegate itself: {what}.",
-                hint="Set TIDEGATE_TRACE=1 to see where, and report it.",
+                f"Internal error: {what}.",
+                hint="Set TIDEGATE_TRACE=1 to get a traceback, and report it.",
             )
         )
         return FATES[Code.INTERNAL].exit_status
 
 
 def _check_encodable(words: Sequence[str]) -> None:
-    """Raises: TidegateError for a word that is no text: no name and no record could hold it."""
+    """Raises: TidegateError for an argument that is not UTF-8, which no record could hold."""
     for word in words:
         try:
             word.encode()
@@ -69,15 +69,15 @@ def _check_encodable(words: Sequence[str]) -> None:
 
 
 def _keep_streams() -> None:
-    """Fill the places of streams that are closed, so that no file of ours gets one of them.
+    """Open /dev/null for closed standard streams, so that no other file gets their numbers.
 
-    Raises: OSError if there is nowhere to write an answer to.
+    Raises: OSError if standard output is closed.
     """
     for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, mode)  # the lowest number that is free: this one
+            os.open(os.devnull, mode)  # gets the lowest free number, which is this one
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, if closed
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for as long as we run
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
@@ -87,7 +87,7 @@ def _keep_streams() -> None:
 
 
 def _drop_output() -> None:
-    """Keep Python from failing once more at its own flush."""
+    """Redirect stdout to /dev/null, so that Python's flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

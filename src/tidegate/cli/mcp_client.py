@@ -1,6 +1,6 @@
-"""The smallest client of MCP over HTTP (revision 2026-07-28): one request, one answer.
+"""A minimal client of MCP over HTTP (revision 2026-07-28) for the demo: one request, one response.
 
-For the demo and nothing else: no streams, no questions back, the standard library alone.
+It uses the standard library only, and supports neither streams nor requests of the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _META = {
 
 
 class McpClient:
-    """Speaks to one endpoint with one token; not for several threads."""
+    """A client of one endpoint with one token. Not safe to use from several threads."""
 
     def __init__(self, url: str, token: str) -> None:
         parts = urlsplit(url)
@@ -32,7 +32,7 @@ class McpClient:
         self._id = 0
 
     def tool_names(self) -> list[str]:
-        """The names of the tools that are offered. Raises: TidegateError SOURCE_UNREACHABLE."""
+        """The names of the listed tools. Raises: TidegateError SOURCE_UNREACHABLE."""
         return [tool["name"] for tool in self._ask("tools/list", {})["tools"]]
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
@@ -70,6 +70,4 @@ class McpClient:
 
 
 def _unexpected(message: str) -> TidegateError:
-    return TidegateError(
-        Code.SOURCE_UNREACHABLE, message, hint="Look at what the server said above."
-    )
+    return TidegateError(Code.SOURCE_UNREACHABLE, message, hint="See the server's messages above.")

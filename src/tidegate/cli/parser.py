@@ -1,7 +1,7 @@
-"""The words of the command line, on argparse: what may be said, not what it does.
+"""The grammar of the command line, on argparse.
 
-Each command names the module that runs it; `main.py` imports that module and no other, because
-start-up is paid again for every agent. `docs/reference/cli.md` is generated from here.
+Each command names the module that runs it; `main.py` imports only that module, because a stdio
+server is started for every agent. `docs/reference/cli.md` is generated from here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - argparse's own has overloads
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse's, but what a command does not know is told by that command."""
+        """Like argparse's, but an unknown option is reported by the command that got it."""
         words = sys.argv[1:] if args is None else list(args)
         option = words[0].partition("=")[0] if words else ""
         known = self._option_string_actions
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             self.error(
                 f"There is no option {option}. Did you mean {near[0]}?"
                 if near
-                else f"The option {option} belongs behind the command"
+                else f"Write the option {option} after the command"
                 if self._is_known_below(option)
                 else f"There is no option {option}"
             )
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         if rest:
             option = rest[0].partition("=")[0]
             if not option.startswith("-"):
-                self.error(f"Too many words: {' '.join(rest)}. Put quotes around what has spaces")
+                self.error(f"Too many arguments: {' '.join(rest)}. Quote a value that has spaces")
             near = get_close_matches(option, known, 1)
             meant = f". Did you mean {near[0]}?" if near else ""
             self.error(f"There is no option {option}{meant}")
@@ -73,12 +73,12 @@ class Parser(argparse.ArgumentParser):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             _plain(message),
-            hint=f"`{self.prog} --help` lists what there is.",
+            hint=f"`{self.prog} --help` lists the arguments.",
         )
 
 
 class _Help(argparse.HelpFormatter):
-    """argparse's help, with room for the names of commands, whose indent it forgets."""
+    """argparse's help formatter, with the indent of commands added to the column width."""
 
     def add_argument(self, action: argparse.Action) -> None:
         super().add_argument(action)
@@ -91,7 +91,7 @@ _TAKES_AWAY = {"remove", "revoke"}
 
 
 def _plain(message: str) -> str:
-    """argparse's message as one sentence, with the nearest word where one was mistyped."""
+    """argparse's message as one sentence, with the nearest valid word for a mistyped one."""
     choice = re.match(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", message)
     if choice:
         name, given, offered = choice.groups()
@@ -112,7 +112,7 @@ def build() -> Parser:
     """The whole command line."""
     parser = Parser(
         prog="tidegate",
-        description="One gate between AI agents and data.",
+        description="Governed access to databases for AI agents, over MCP.",
         epilog="Every command has --help. Exit statuses: docs/reference/cli.md.",
     )
     parser.add_argument("--version", action="version", version=f"tidegate {__version__}")

@@ -1,4 +1,4 @@
-"""A progress bar on stderr: rich's where it is installed and somebody watches, else plain lines."""
+"""A progress bar on stderr: that of rich on a terminal if it is installed, else plain lines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from tidegate.cli.terminal import print_status
 
 Advance = Callable[[str, int], None]
-"""Told (what is being done, how many steps were done since the last time)."""
+"""Called with (the current part, the number of steps since the last call)."""
 
 
 @contextmanager
 def progress(title: str, total: int) -> Generator[Advance]:
-    """Shows how far a job of about `total` steps is, until the block ends."""
+    """Show the progress of a job of about `total` steps, until the block ends."""
     if sys.stderr.isatty():
         try:
             from rich.console import Console
@@ -38,15 +38,15 @@ def progress(title: str, total: int) -> Generator[Advance]:
 
 
 def _lines(title: str, total: int) -> Advance:
-    """An advance that says so at each fifth of the way."""
-    done = told = 0
+    """An `Advance` that prints a line at each fifth of the total."""
+    done = printed = 0
 
     def advance(part: str, steps: int) -> None:
-        nonlocal done, told
+        nonlocal done, printed
         done += steps
         share = min(done * 5 // total, 5)
-        if share > told:
-            told = share
+        if share > printed:
+            printed = share
             print_status(f"{title}: {share * 20:3d}%  {part}")
 
     return advance

@@ -1,4 +1,4 @@
-"""From words of the command line to a `Config`: flags are laid over a loaded file."""
+"""The `Config` of a command: the loaded settings, changed by the command's options."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tidegate.surfaces.registry import check_surfaces
 
 
 def config_path(arguments: argparse.Namespace) -> str | None:
-    """The settings that the command is about: those it names, else those of the environment."""
+    """The settings in `--config`, else those in $TIDEGATE_CONFIG."""
     return arguments.config or os.environ.get("TIDEGATE_CONFIG") or None
 
 
 def settings_digest(settings: str | None) -> str:
-    """What tells these settings from others, in the file or inline; empty for none."""
+    """A digest of the path or the inline text of the settings; empty without settings."""
     if settings is None:
         return ""
     inline = settings.lstrip().startswith("{")
@@ -31,7 +31,7 @@ def settings_digest(settings: str | None) -> str:
 
 
 def chosen_state(arguments: argparse.Namespace) -> str | None:
-    """The state directory that is named, here or in the environment."""
+    """The state directory in `--state`, else in $TIDEGATE_STATE."""
     return arguments.state or os.environ.get("TIDEGATE_STATE") or None
 
 
@@ -39,23 +39,23 @@ _noted: set[str] = set()
 
 
 def _note(text: str) -> None:
-    """Print a note about the settings, once: a server reads its settings again and again."""
+    """Print a note about the settings only once, because a server reads them repeatedly."""
     if text not in _noted:
         _noted.add(text)
         print_status(f"note: {text}")
 
 
 def load_for_query(arguments: argparse.Namespace) -> Config:
-    """The settings of a command that asks a source: the sources, masks and filters that `serve`
-    has with the same settings and state. Raises: TidegateError CONFIG_INVALID."""
+    """The settings of a command that uses a source: the same sources, masks and filters as those
+    of `serve`. Raises: TidegateError CONFIG_INVALID."""
     path = config_path(arguments)
     config = load(path, _note) if path else Config()
     return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
 
 
 def load_for_state(arguments: argparse.Namespace) -> Config:
-    """The settings of a command that works on the state and opens no source: it must work, too,
-    where a source of the settings is gone. Raises: TidegateError CONFIG_INVALID."""
+    """The settings of a command that opens no source. They have no sources, so that the command
+    works when a configured source is missing. Raises: TidegateError CONFIG_INVALID."""
     return msgspec.structs.replace(load_for_query(arguments), sources=(), masks=(), filters=())
 
 
@@ -98,8 +98,8 @@ def _check_no_auth(arguments: argparse.Namespace) -> None:
     if host not in LOOPBACK:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"--no-auth would let everyone who reaches {host} read the sources, so it works on "
-            "loopback only.",
+            f"--no-auth works on loopback only: it would let everyone who can reach {host} read "
+            "the sources.",
             hint="Use --http 127.0.0.1:PORT, or leave --no-auth out and create a token.",
         )
 
@@ -107,7 +107,6 @@ def _check_no_auth(arguments: argparse.Namespace) -> None:
 def _refuse_open_writes() -> TidegateError:
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        "Without authentication nobody could be held to account for a write, so --no-auth is for "
-        "reading only.",
+        "--no-auth does not allow writes, because no caller could be held accountable for them.",
         hint="Leave out --no-auth and create a token, or leave out --allow-writes.",
     )

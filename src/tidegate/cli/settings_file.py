@@ -1,4 +1,4 @@
-"""A settings file of another program: read whole, replaced whole, with a copy of what it was."""
+"""A settings file of another program, replaced atomically after a backup."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class SettingsFile:
 
     @property
     def backup(self) -> Path:
-        """Where the file is kept as it was before the last change."""
+        """The path of the copy from before the last change."""
         return self.path.with_name(self.path.name + BACKUP)
 
     def replace(self, text: str) -> None:
-        """Put `text` in its place, with the same mode and owner; the old content is kept.
+        """Replace the content, with the same mode and owner, and keep the old content as a backup.
 
-        Raises: TidegateError CLIENT_FILE, and then nothing has changed.
+        Raises: TidegateError CLIENT_FILE; then the file is unchanged.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,16 +57,16 @@ class SettingsFile:
             raise _failed(self.path, f"cannot be written: {error.strerror}") from None
 
     def _refuse_changed(self) -> None:
-        """Raises: TidegateError if another program has written the file since we read it."""
+        """Raises: TidegateError if another program has changed the file since it was read."""
         try:
             now = self.path.read_bytes()
         except FileNotFoundError:
             now = b""
         if now != self._content:
-            raise _failed(self.path, "was changed by another program just now")
+            raise _failed(self.path, "was changed by another program at the same time")
 
     def _put(self, path: Path, content: bytes) -> None:
-        """Write a file whole or not at all."""
+        """Write a file atomically."""
         made = write_draft(path, content)
         try:
             if self._seen is not None:

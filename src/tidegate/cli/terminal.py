@@ -1,4 +1,4 @@
-"""How things look on a terminal: tables, colors, one line for an error. Knows no data source."""
+"""Output on a terminal: tables, colors, status lines, JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def uses_color(stream: TextIO) -> bool:
 
 
 def color(text: str, code: str, stream: TextIO | None = None) -> str:
-    """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream, stdout where none
-    is given, wants colors."""
+    """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream (default: stdout)
+    shows colors."""
     return f"\x1b[{code}m{text}\x1b[0m" if uses_color(stream or sys.stdout) else text
 
 
 def print_status(text: str = "") -> None:
-    """One line for the person, on stderr, so that stdout holds answers alone."""
+    """Print one status line on stderr, so that stdout has results only."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -48,12 +48,12 @@ def ask_line(question: str, proposed: str = "") -> str:
 
 
 def show(text: str = "") -> None:
-    """One or more lines of what was asked for, on stdout."""
+    """Print one or more lines of the result on stdout."""
     print(text, flush=True)
 
 
 def show_json(value: Any) -> None:
-    """One JSON value on stdout, indented, with a newline."""
+    """Print a value on stdout as indented JSON with a newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)
     sys.stdout.buffer.write(text + b"\n")
     sys.stdout.flush()
@@ -62,9 +62,9 @@ def show_json(value: Any) -> None:
 def show_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, fitted: bool = False
 ) -> None:
-    """Rows under their columns on stdout; numbers to the right.
+    """Print a table on stdout, with numbers aligned to the right.
 
-    `fitted` cuts long values, with a mark, where somebody watches; a pipe gets them whole.
+    With `fitted`, long values are shortened with `…` on a terminal; a pipe gets whole values.
     """
     widest = _WIDEST if fitted and sys.stdout.isatty() else None
     shown = [[_cell(value, widest) for value in row] for row in rows]
@@ -97,7 +97,7 @@ def _cell(value: Any, widest: int | None) -> str:
 
 
 def _flat(text: str, widest: int | None) -> str:
-    """The text on one line and without control characters, cut to the widest cell."""
+    """The text on one line, without control characters, shortened to `widest` columns."""
     flat = "".join(
         " " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text
     )

@@ -1,4 +1,4 @@
-"""The words of the commands about callers, what they were allowed, and what they did."""
+"""The arguments of `token`, `pair`, `audit` and `approvals`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def add_token(commands: Commands) -> None:
     token = commands.add_parser("token", help="create, list and revoke tokens")
     actions = token.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     create = actions.add_parser(
-        "create", help="make a token and print it, once, alone on standard output"
+        "create", help="create a token and print it once, as the only line on standard output"
     )
     create.add_argument("name", metavar="NAME", help="the name of its holder")
-    create.add_argument("--scope", choices=SCOPES, required=True, help="what it may do at most")
+    create.add_argument("--scope", choices=SCOPES, required=True, help="the most that it may do")
     create.add_argument(
         "--source",
         action="append",
@@ -33,22 +33,22 @@ def add_token(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="TAG",
-        help="it may see the sources with this tag too; may be repeated",
+        help="a tag whose sources it may also see; may be repeated",
     )
     create.add_argument(
         "--table",
         action="append",
         default=[],
         metavar="TABLE",
-        help="a table it may use there, as table, schema.table or source:table (default: every "
-        "table); may be repeated",
+        help="a table it may use, as table, schema.table or source:table (default: every table); "
+        "may be repeated",
     )
     ahead_option(create)
     create.add_argument(
         "--expires",
         default="never",
         metavar="TIME",
-        help="when it ends: after 30d, 12h, 2w or such (default: never)",
+        help="how long it is valid, such as 30d, 12h or 2w (default: never expires)",
     )
     listing = actions.add_parser("list", help="list the tokens, without their secrets")
     json_option(listing)
@@ -68,12 +68,12 @@ def add_pair(commands: Commands) -> None:
         "ask", help="ask a server for a token, wait for the answer, and print the token once"
     )
     ask.add_argument("url", metavar="URL", help="the server, such as http://127.0.0.1:7878")
-    ask.add_argument("--name", required=True, help="who asks, as the operator will see it")
+    ask.add_argument("--name", required=True, help="the client's name, which the operator sees")
     ask.add_argument(
         "--scope",
         choices=SCOPES,
         default="readOnly",
-        help="what it would do at most (default: readOnly)",
+        help="the most that it may do (default: readOnly)",
     )
     listing = actions.add_parser("list", help="list the pending requests")
     json_option(listing)
@@ -81,19 +81,19 @@ def add_pair(commands: Commands) -> None:
     approve.add_argument("--scope", choices=SCOPES, help="grant this scope instead")
     approve.add_argument("--name", help="list the token under this name (default: the client's)")
     approve.add_argument(
-        "--expires", metavar="TIME", help="when the token ends: after 30d, 12h, 2w or such"
+        "--expires", metavar="TIME", help="how long the token is valid, such as 30d, 12h or 2w"
     )
     approve.add_argument(
         "--table",
         action="append",
         default=[],
         metavar="TABLE",
-        help="let it use only this table; may be repeated",
+        help="a table it may use, instead of all; may be repeated",
     )
     ahead_option(approve)
     deny = actions.add_parser("deny", help="refuse a request")
     for action in (approve, deny):
-        action.add_argument("id", metavar="ID", help="as shown by both sides, such as 7F3K-92QM")
+        action.add_argument("id", metavar="ID", help="the id on both sides, such as 7F3K-92QM")
     for action, says in ((ask, "it wants to see"), (approve, "it may see instead")):
         action.add_argument(
             "--source",
@@ -121,26 +121,26 @@ def add_audit(commands: Commands) -> None:
     actions = audit.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     verify = actions.add_parser(
         "verify",
-        help="check the whole record",
-        description="Check the whole record: every line, every segment, every signature. Ends "
-        "with status 1 and says where, if anything was changed, removed, moved or cut off.",
+        help="verify the whole audit log",
+        description="Verify every line, segment and signature of the audit log. If anything was "
+        "changed, removed, moved or truncated, print where and exit with status 1.",
     )
     verify.add_argument(
         "--anchor",
         action="append",
         default=[],
         metavar="FILE|TEXT",
-        help="hold it to checkpoints that were kept elsewhere; may be repeated",
+        help="also compare with checkpoints that were kept elsewhere; may be repeated",
     )
     verify.add_argument(
-        "--directory", type=filled, metavar="DIR", help="check a copy of the record there"
+        "--directory", type=filled, metavar="DIR", help="verify a copy of the log in DIR"
     )
     verify.add_argument(
         "--key",
         action="append",
         default=[],
         metavar="TEXT",
-        help="trust this public key too; may be repeated",
+        help="also trust this public key; may be repeated",
     )
     tail = actions.add_parser("tail", help="print the newest records")
     tail.add_argument(
@@ -149,22 +149,25 @@ def add_audit(commands: Commands) -> None:
         type=at_least_one,
         default=20,
         metavar="N",
-        help="at most N, the newest (default 20)",
+        help="print at most N records (default 20)",
     )
-    tail.add_argument("--follow", action="store_true", help="go on with those that come")
-    tail.add_argument("--actor", metavar="ID|NAME", help="of this caller")
-    tail.add_argument("--source", metavar="NAME", help="on this source")
-    tail.add_argument("--since", type=filled, metavar="TIME", help="such as 2h, 1d or 2026-01-31")
+    tail.add_argument("--follow", action="store_true", help="print new records as they are written")
+    tail.add_argument("--actor", metavar="ID|NAME", help="only records of this caller")
+    tail.add_argument("--source", metavar="NAME", help="only records of this source")
     tail.add_argument(
-        "--until", type=filled, metavar="TIME", help="not from then on; the same forms"
+        "--since",
+        type=filled,
+        metavar="TIME",
+        help="only records from this time on, such as 2h (ago), 1d or 2026-01-31",
     )
-    tail.add_argument("--all", action="store_true", help="checkpoints and openings too")
+    tail.add_argument("--until", type=filled, metavar="TIME", help="only records before this time")
+    tail.add_argument("--all", action="store_true", help="include segment headers and checkpoints")
     checkpoint = actions.add_parser(
-        "checkpoint", help="print the newest signed checkpoint, to be kept elsewhere"
+        "checkpoint", help="print the newest signed checkpoint, to keep it elsewhere"
     )
-    key = actions.add_parser("key", help="print the public key that checkpoints are signed with")
-    key.add_argument("--all", action="store_true", help="those before it too, which still count")
-    key.add_argument("--replace", action="store_true", help="sign with another one from now on")
+    key = actions.add_parser("key", help="print the public key that verifies checkpoints")
+    key.add_argument("--all", action="store_true", help="print former keys too")
+    key.add_argument("--replace", action="store_true", help="create a new signing key")
     for action in (verify, tail, checkpoint, key):
         action.set_defaults(module="audit")
         home_options(action)
@@ -177,14 +180,14 @@ def add_approvals(commands: Commands) -> None:
     actions = approvals.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
-    listing = actions.add_parser("list", help="list the questions that wait")
-    listing.add_argument("--all", action="store_true", help="those that were answered too")
-    show = actions.add_parser("show", help="show all of a question: statement, caller, dry run")
-    allow = actions.add_parser("allow", help="let exactly this call run, once")
-    deny = actions.add_parser("deny", help="refuse it; it is not asked again for a minute")
+    listing = actions.add_parser("list", help="list the pending approvals")
+    listing.add_argument("--all", action="store_true", help="list decided approvals too")
+    show = actions.add_parser("show", help="show the statement, the caller and the dry run")
+    allow = actions.add_parser("allow", help="let exactly this call run once")
+    deny = actions.add_parser("deny", help="refuse the call, and repetitions for a minute")
     deny.add_argument("--reason", default="", metavar="TEXT", help="shown to the caller")
     for action in (show, allow, deny):
-        action.add_argument("id", metavar="ID", help="a question's id, or the start of it")
+        action.add_argument("id", metavar="ID", help="the id of an approval, or its beginning")
     for action in (listing, show, allow, deny):
         action.set_defaults(module="approvals")
         home_options(action)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the type of a set of commands."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCOPES = ("readOnly", "readWrite", "fullAccess")
 
 
 def filled(text: str) -> str:
-    """What stands for an option that an unset variable would leave empty, and so unsaid."""
+    """Refuse an empty value, which an unset shell variable would leave."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return text
@@ -33,14 +33,14 @@ def state_option(
 
 def config_option(
     parser: argparse.ArgumentParser,
-    explanation: str = "the settings that `serve` has, which bind here too (default: "
+    explanation: str = "the settings file of the server, which applies here too (default: "
     "$TIDEGATE_CONFIG, else none)",
 ) -> None:
     parser.add_argument("--config", type=filled, metavar="PATH", help=explanation)
 
 
 def home_options(parser: argparse.ArgumentParser) -> None:
-    """Where the installation is that a command is about: its state and its settings."""
+    """The state and the settings that a command works on."""
     state_option(parser)
     config_option(parser)
 
@@ -49,7 +49,7 @@ def ahead_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unknown",
         action="store_true",
-        help="let it name sources, tags and tables that are not there yet",
+        help="allow names of sources, tags and tables that do not exist yet",
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of the commands that serve, and that lead clients to a server."""
+"""The arguments of `serve`, `bridge`, `install` and `demo`."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def add_serve(commands: Commands) -> None:
         metavar="HOST:PORT",
         help="serve HTTP there instead of stdio; port 0 takes a free one",
     )
-    serve.add_argument("--stdio", action="store_true", help="serve stdio, too, beside --http")
+    serve.add_argument("--stdio", action="store_true", help="serve stdio as well as --http")
     serve.add_argument(
         "--no-auth",
         action="store_true",
-        help="turn authentication off: on loopback and read-only",
+        help="turn off authentication; allowed on loopback, for reading only",
     )
     serve.add_argument(
         "--allow-writes",
         action="store_true",
-        help="allow writes to the sources of --source, and by the client on stdio",
+        help="allow writes to the sources given with --source, and by the client on stdio",
     )
     serve.add_argument(
         "--extended",
@@ -75,7 +75,7 @@ def add_serve(commands: Commands) -> None:
         "--for-bridge",
         type=int,
         metavar="FD",
-        # For `tidegate bridge` alone: gets a line when the server can be found.
+        # For `tidegate bridge` only: the server writes a line to it when bridges can find it.
         help=argparse.SUPPRESS,
     )
     state_option(serve)
@@ -86,9 +86,9 @@ def add_bridge(commands: Commands) -> None:
         "bridge",
         help="connect stdio to the HTTP server of this state, which is started if none runs",
         description="Connect MCP on stdio to the HTTP server of the same state directory. If none "
-        "runs, one is started, which stops when it has been idle for long enough. No token is "
-        "needed. What bridges may do is set under `bridge` in the settings of the server; --scope, "
-        "--source and --table ask for less.",
+        "runs, start one, which stops after `bridge.idle_s` without requests. No token is needed. "
+        "The section `bridge` of the server's settings says what bridges may do; --scope, "
+        "--source and --table restrict that further.",
     )
     bridge.set_defaults(module="bridge")
     bridge.add_argument(
@@ -97,30 +97,30 @@ def add_bridge(commands: Commands) -> None:
         metavar="NAME",
         help="the set of tools to use (default: core, or the first that the server names)",
     )
-    bridge.add_argument("--scope", choices=SCOPES, help="what it may do at most")
+    bridge.add_argument("--scope", choices=SCOPES, help="the most that it may do")
     _share_options(bridge)
     config_option(
-        bridge, "the settings of a server that is started here (default: $TIDEGATE_CONFIG)"
+        bridge, "the settings of a server that the bridge starts (default: $TIDEGATE_CONFIG)"
     )
     state_option(bridge)
 
 
 def _share_options(parser: argparse.ArgumentParser) -> None:
-    """What a bridge may see, of what the settings of the server let bridges see."""
+    """The options that restrict the sources and tables of a bridge."""
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="NAME",
-        help="a source that the bridge may see (default: those of the settings); may be repeated",
+        help="a source that it may see (default: those in the settings); may be repeated",
     )
     parser.add_argument(
         "--table",
         action="append",
         default=[],
         metavar="TABLE",
-        help="a table that it may use there, as table, schema.table or source:table (default: "
-        "those of the settings); may be repeated",
+        help="a table that it may use, as table, schema.table or source:table (default: those in "
+        "the settings); may be repeated",
     )
 
 
@@ -169,13 +169,13 @@ def add_install(commands: Commands) -> None:
     )
     config_option(install, "settings that the entry names (default: $TIDEGATE_CONFIG)")
     install.add_argument(
-        "--bridge-scope", choices=SCOPES, help="what the bridge may do at most: its own --scope"
+        "--bridge-scope", choices=SCOPES, help="the most that the bridge may do: its --scope"
     )
     _share_options(install)
     ahead_option(install)
     install.add_argument("--print", action="store_true", help="show the entry and write nothing")
     install.add_argument("--remove", action="store_true", help="remove the entry")
-    install.add_argument("--force", action="store_true", help="replace another entry of that name")
+    install.add_argument("--force", action="store_true", help="replace an entry of that name")
     state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
 
 
@@ -228,14 +228,18 @@ def add_status(commands: Commands) -> None:
 def add_demo(commands: Commands) -> None:
     demo = commands.add_parser(
         "demo",
-        help="a sample shop, served on loopback, and a short conversation with it",
-        description="Make a sample database, serve it on loopback, hold a short conversation with "
-        "it, then stay up with the entries for your clients.",
+        help="serve a sample shop on loopback and show a few calls",
+        description="Create a sample database, serve it on loopback, show a few calls as an agent "
+        "makes them, then keep serving and print the configuration for your clients.",
     )
     demo.set_defaults(module="demo")
-    demo.add_argument("--once", action="store_true", help="end after the conversation")
+    demo.add_argument("--once", action="store_true", help="exit after the calls")
     demo.add_argument(
-        "--port", type=int, default=8765, metavar="PORT", help="if free (default 8765), else any"
+        "--port",
+        type=int,
+        default=8765,
+        metavar="PORT",
+        help="the port (default 8765); another one if it is in use",
     )
     state_option(demo, "holds the sample and all state (default: a temporary directory)")
 

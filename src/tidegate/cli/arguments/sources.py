@@ -1,4 +1,4 @@
-"""The words of the commands about sources, and of those that ask them."""
+"""The arguments of `source`, `query`, `explain` and `judge`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ SOURCE_RULES = {
     ),
     "approval": (
         ("any", "inbox"),
-        "where a person may answer: in the client too, or in `tidegate approvals` alone",
+        "where a person may answer: in the client and in `tidegate approvals`, or in `tidegate "
+        "approvals` only",
     ),
     "unattended": (
         ("deny", "allow"),
-        "what happens if a person must be asked and the client can show no question",
+        "what happens if a person must approve and the client cannot ask them",
     ),
     "unqualified": (
         ("confirm", "allow", "deny"),
@@ -39,12 +40,12 @@ SOURCE_RULES = {
     ),
     "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
 }
-"""Settings of a source that are flags of `source add` and `update`: what each may be, its default
-first, and what it means."""
+"""The settings of a source that are options of `source add` and `update`: the values, the default
+first, and the meaning."""
 
 
 class _OldPolicyName(argparse.Action):
-    """An option under its old name: sets what its word stands for now, and prints a note."""
+    """An option with an old name: sets the options that replace it, and prints a note."""
 
     def __call__(
         self,
@@ -61,15 +62,15 @@ class _OldPolicyName(argparse.Action):
 CLEARABLE = ("tags", "masks", "filters", "run-as", "options")
 
 
-def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
-    """The flags that say what a source admits; what is not given is None or empty, and has its
-    default if the source is made `anew`."""
+def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
+    """Add the options for a source's policy. Without a value an option is None or empty; the help
+    names the default if the source is `new`."""
     action.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
     )
     for name, (choices, explanation) in SOURCE_RULES.items():
-        told = f"{explanation} (default: {choices[0]})" if anew else explanation
-        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=told)
+        text = f"{explanation} (default: {choices[0]})" if new else explanation
+        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
     for old, words in OLD_POLICY.items():
         action.add_argument(
             f"--{old.replace('_', '-')}",
@@ -81,7 +82,7 @@ def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
     action.add_argument(
         "--run-as-role",
         metavar="ROLE",
-        help="the database's role that callers run as; {actor.name} is the name of their token",
+        help="the database role that callers run as; {actor.name} is the name of their token",
     )
     action.add_argument(
         "--run-as",
@@ -112,8 +113,8 @@ def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
         default=[],
         type=mask,
         metavar="COLUMN[=SHOW]",
-        help="hide a column, such as customers.email, but for its hash, a part or nothing "
-        "(default: nothing); may be repeated",
+        help="mask a column, such as customers.email; SHOW is nothing, hash or partial (default: "
+        "nothing); may be repeated",
     )
     action.add_argument(
         "--filter",
@@ -121,8 +122,8 @@ def _source_rules(action: argparse.ArgumentParser, *, anew: bool) -> None:
         default=[],
         type=row_filter,
         metavar="TABLE:CONDITION",
-        help="show rows of a table only where this holds, as 'orders: tenant_id = 7'; may be "
-        "repeated",
+        help="show only the rows of a table that meet a condition, such as 'orders: tenant_id = "
+        "7'; may be repeated",
     )
 
 
@@ -156,31 +157,31 @@ def add_source(commands: Commands) -> None:
         action="store_const",
         const="write",
         dest="access",
-        help="let tokens that may write do so there; the same as --access write",
+        help="allow writes by tokens that may write; the same as --access write",
     )
-    _source_rules(add, anew=True)
+    _source_rules(add, new=True)
     update = actions.add_parser(
         "update",
         help="change a source's settings",
-        description="Change what is given and leave the rest. Tags, masks and filters that are "
-        "given replace those that were there; of --run-as, --run-as-variable and --option each "
-        "replaces its own, and an empty one (alice=) takes it away. It holds from the next call, "
-        "also in servers that run.",
+        description="Change the given settings and leave the others. Given tags, masks and "
+        "filters replace the existing ones. --run-as, --run-as-variable and --option replace one "
+        "entry each; an empty value (alice=) removes it. The change takes effect on the next "
+        "call, also in running servers.",
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="the new address")
-    _source_rules(update, anew=False)
+    _source_rules(update, new=False)
     update.add_argument(
         "--clear",
         action="append",
         default=[],
         choices=CLEARABLE,
-        help="remove all of these first, then add those that are given; may be repeated",
+        help="remove all of these first, then add the given ones; may be repeated",
     )
     for action in (add, update):
         _password_options(action)
     listing = actions.add_parser("list", help="list the saved sources")
-    remove = actions.add_parser("remove", help="remove a saved source; its data stays as it is")
+    remove = actions.add_parser("remove", help="remove a saved source, but not its data")
     remove.add_argument("name", metavar="NAME", help="a saved source")
     test = actions.add_parser("test", help="open a source and report what it is")
     test.add_argument("name", metavar="NAME", help="a saved source")
@@ -214,8 +215,8 @@ def add_explain(commands: Commands) -> None:
     explain = commands.add_parser(
         "explain",
         help="show the policy decision for a statement, rule by rule",
-        description="Show the verdict on one caller's statement and every rule that was looked at."
-        " Nothing is run.",
+        description="Show the decision on one caller's statement and the result of every rule. "
+        "The statement is not run.",
     )
     explain.set_defaults(module="explain")
     explain.add_argument("sql", metavar="SQL", help="the statement, or - to read it")
@@ -226,7 +227,7 @@ def add_explain(commands: Commands) -> None:
         help="the caller (default: the local operator, as with `tidegate query`)",
     )
     explain.add_argument(
-        "--confirmed", action="store_true", help="as if the confirmation phrase was given"
+        "--confirmed", action="store_true", help="assume that the confirmation phrase was given"
     )
     explain.add_argument("--json", action="store_true", help="show JSON")
     home_options(explain)
@@ -236,8 +237,8 @@ def add_judge(commands: Commands) -> None:
     judge = commands.add_parser(
         "judge",
         help="classify a statement and decide on it, without running it",
-        description="Say what a statement would do and whether a caller of the given scope may: "
-        "one JSON object for each statement.",
+        description="Print the effect of a statement, and the decision for a caller of the given "
+        "scope, as one JSON object for each statement.",
     )
     judge.set_defaults(module="judge")
     judge.add_argument(
@@ -251,13 +252,13 @@ def add_judge(commands: Commands) -> None:
         "--dialect",
         metavar="NAME",
         default="default",
-        help="postgres, mysql, sqlite, duckdb; any other, and none, is judged most cautiously",
+        help="postgres, mysql, sqlite or duckdb; without it, the strictest rules apply",
     )
     judge.add_argument(
-        "--source", metavar="NAME", help="judge for this source, with its database's own opinion"
+        "--source", metavar="NAME", help="classify for this source, and ask its database as well"
     )
     judge.add_argument(
-        "--scope", choices=SCOPES, default="readOnly", help="of the caller (default: readOnly)"
+        "--scope", choices=SCOPES, default="readOnly", help="the caller's scope (default: readOnly)"
     )
     home_options(judge)
 
@@ -274,7 +275,7 @@ def seconds(text: str) -> float:
 
 
 def mask(text: str) -> tuple[str, Show]:
-    """`COLUMN=SHOW` as a pair; without `=SHOW` nothing of the column is shown."""
+    """`COLUMN=SHOW` as a pair; SHOW is `nothing` by default."""
     column, _, given = text.partition("=")
     for show in SHOWS:
         if show == (given or "nothing") and "." in column.strip("."):

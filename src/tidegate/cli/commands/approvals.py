@@ -1,6 +1,6 @@
-"""`tidegate approvals list | show | allow | deny`: the inbox of the person who approves.
+"""`tidegate approvals list | show | allow | deny`: the inbox of the person who approves calls.
 
-It works on the state file and asks no server, so no token leads here.
+The commands use the state file and no server, so that no token can reach them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.store.api import PendingApproval
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what `arguments.action` says."""
+    """Run `arguments.action`."""
     actions = {"list": _list, "show": _show, "allow": _allow, "deny": _deny}
     action = actions[arguments.action]
 
@@ -38,7 +38,7 @@ def _list(app: App, arguments: argparse.Namespace) -> None:
         show_json({"approvals": [_fields(question) for question in questions]})
         return
     if not questions:
-        print_status("nothing waits for approval")
+        print_status("no pending approvals")
         return
     columns = ("id", "state", "asked", "caller", "source", "effect", "statement")
     show_table(columns, [_row(question) for question in questions], fitted=True)
@@ -58,7 +58,7 @@ def _show(app: App, arguments: argparse.Namespace) -> None:
 
 def _allow(app: App, arguments: argparse.Namespace) -> None:
     _decide(app, arguments.id, "allowed", "")
-    print_status("It runs when the caller sends the same call again, once.")
+    print_status("The call runs once, when the caller repeats it.")
 
 
 def _deny(app: App, arguments: argparse.Namespace) -> None:
@@ -88,7 +88,7 @@ def _row(question: PendingApproval) -> list[str]:
 
 
 def _fields(question: PendingApproval) -> dict[str, Any]:
-    """Everything that is kept, with times as text and without the digest."""
+    """All stored fields, with times as text and without the digest."""
     fields = msgspec.to_builtins(question)
     del fields["digest"]
     for name in ("asked_at", "decided_at", "ended_at"):

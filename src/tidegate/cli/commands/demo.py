@@ -1,4 +1,4 @@
-"""`tidegate demo`: the sample shop, served on loopback, and a short conversation with it."""
+"""`tidegate demo`: serves the sample shop on loopback and shows a few calls."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ NAME = "shop"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make, serve and show; returns 0 if everything was as it must be."""
+    """Create the sample, serve it and show the calls; returns 0 if every answer is as expected."""
     signal.signal(signal.SIGTERM, _interrupt)
     if not 0 <= arguments.port <= 65_535:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--port {arguments.port} is not 0 to 65535.")
     with _state(arguments.state) as state:
         path = state / f"{NAME}.db"
         if not is_built(path):
-            with progress("Making the sample shop", ROWS) as advance:
+            with progress("Creating the sample shop", ROWS) as advance:
                 try:
                     _build(path, advance)
                 except sqlite3.Error as error:
                     raise TidegateError(
-                        Code.STATE_FAILED, f"The sample could not be made at `{path}`: {error}."
+                        Code.STATE_FAILED, f"The sample could not be created at `{path}`: {error}."
                     ) from None
         shop = SourceSettings(NAME, f"sqlite:///{path}")
         config = Config(state=str(state), sources=(shop,), surfaces=("core", "workbench"))
@@ -68,7 +68,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _state(given: str | None) -> Generator[Path]:
-    """The directory of the demo; a temporary one goes when the demo ends."""
+    """The state directory of the demo; a temporary one is removed at the end."""
     if given is not None:
         path = Path(given).expanduser().absolute()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _state(given: str | None) -> Generator[Path]:
 
 @contextmanager
 def _alone(state: Path) -> Generator[None]:
-    """Another demo of the same state waits: they share one source and one token."""
+    """Lock the state against another demo, as both use the same source and token."""
     descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ async def _prepare(state: Path, app: App) -> str:
 
 
 def _token(app: App, state: Path) -> str:
-    """The demo's token: kept beside the sample, so that what was pasted goes on working."""
+    """The demo's token, kept beside the sample so that a client's configuration stays valid."""
     kept = state / "demo.token"
     if kept.exists():
         plaintext = kept.read_text("ascii").strip()
@@ -137,7 +137,7 @@ def _is_free(port: int) -> bool:
 
 
 async def _serve(app: App, state: Path, token: str, port: int, *, once: bool) -> None:
-    """Serve, hold the conversation, and stay up unless it is to be `once`."""
+    """Serve, show the calls, and keep serving unless `once`."""
     shutdown = Shutdown()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -176,4 +176,4 @@ def _show_entries(address: str, token: str, state: Path) -> None:
     url = f"{address}/mcp/core"
     for entry in entries(url, token, str(Path(command).absolute()), str(state)):
         show(f"\n{color(entry.client, '1')} ({entry.place})\n{entry.text}")
-    show(f"\nStill serving on {address}. Ctrl-C ends it.")
+    show(f"\nServing on {address}. Press Ctrl-C to stop.")

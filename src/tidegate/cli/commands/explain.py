@@ -20,7 +20,7 @@ from tidegate.policy.explanation import Explanation
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the verdict and every rule that was looked at. Runs and records nothing."""
+    """Show the verdict and the result of every rule. Runs and records nothing."""
     text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
     shown = with_app(
         App.open(load_for_query(arguments)), lambda app: _explain(app, arguments, text)

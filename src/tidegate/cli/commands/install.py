@@ -1,4 +1,4 @@
-"""`tidegate install`: the entry for Tidegate in a client's settings, written, shown, taken away."""
+"""`tidegate install`: write, show or remove the entry for Tidegate in a client's settings."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the entry; returns 0 also if it is there already."""
+    """Write, show or remove the entry; returns 0 also if nothing had to be changed."""
     client = CLIENTS[arguments.client]
     if not _NAME.fullmatch(arguments.name):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"`{arguments.name[:80]}` cannot name an entry.",
-            hint="Use letters, digits, `_` and `-`, the first a letter.",
+            f"`{arguments.name[:80]}` is not a valid name of an entry.",
+            hint="Use letters, digits, `_` and `-`, beginning with a letter.",
         )
     path = settings_file(client, arguments.scope or client.scope)
     if arguments.remove:
@@ -53,13 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
         _note_variables(arguments)
     if arguments.http:
         print_status(
-            f"tidegate: the client takes the token from its variable {arguments.token_env}"
+            f"tidegate: the client reads the token from the variable {arguments.token_env}"
         )
     return 0
 
 
 def _refuse_unknown(arguments: argparse.Namespace) -> None:
-    """Raises: TidegateError if the bridge would ask for what is not there."""
+    """Raises: TidegateError if a source or table of the entry does not exist."""
     listed = given(arguments)
     with_app(
         App.open(load_for_query(arguments)), lambda app: refuse_unknown(app, "install", listed)
@@ -72,8 +72,8 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
     ):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "--bridge-scope, --source and --table are for an entry with a bridge.",
-            hint="Give a server on HTTP a token that is for them alone.",
+            "--bridge-scope, --source and --table apply to an entry with a bridge only.",
+            hint="For a server on HTTP, create a token with that scope, source or table.",
         )
     if arguments.surface:
         check_surface(arguments.surface)
@@ -82,8 +82,8 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         if not _VARIABLE.fullmatch(arguments.token_env):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
-                "--token-env takes the name of a variable.",
-                hint="Put the token into the variable, not here.",
+                "--token-env needs the name of an environment variable.",
+                hint="Put the token into the variable, and name the variable here.",
             )
         return http_entry(client, arguments.http, arguments.token_env)
     words = [*client_command(), "serve" if arguments.stdio else "bridge"]
@@ -93,7 +93,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         words += ["--scope", arguments.bridge_scope]
     words += [word for name in arguments.source for word in ("--source", name)]
     words += [word for name in arguments.table for word in ("--table", name)]
-    # A client's environment is not that of a shell: what is set here is not set there.
+    # A client does not have the environment of this shell, so the entry names the paths.
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
             inline = path.lstrip().startswith("{")
@@ -153,23 +153,23 @@ def _note_variables(arguments: argparse.Namespace) -> None:
 
 
 def _check_address(url: str, surface: str | None) -> None:
-    """Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID if it cannot lead to a surface."""
+    """Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID if no surface can be at the URL."""
     if "://" not in url:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"`{url[:80]}` is not an address.",
-            hint="Write it whole, like http://127.0.0.1:8765/mcp.",
+            f"`{url[:80]}` is not a URL.",
+            hint="Use a form such as http://127.0.0.1:8765/mcp.",
         )
     check_issuer_url(url, "--http")
     if surface:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "--surface has no place beside --http.",
-            hint=f"The address names the surface: it ends in /mcp/{surface}.",
+            "--surface cannot be combined with --http.",
+            hint=f"Name the surface in the URL: let it end in /mcp/{surface}.",
         )
     path = urlsplit(url).path.rstrip("/")
     if not path:
-        print_status(f"note: a server answers at {url.rstrip('/')}/mcp, or below it by surface")
+        print_status(f"note: the path of a server is {url.rstrip('/')}/mcp or /mcp/SURFACE")
     named = re.search(r"/mcp/([^/]+)$", path)
     if named:
         check_surface(named[1])
@@ -182,12 +182,12 @@ def write_entry(
     CLIENT_FILE; then nothing was changed."""
     there = find_entry(file, client, name)
     if there == entry:
-        show(f"{client.name}: the entry {name} is in {file.path} already")
+        show(f"{client.name}: {file.path} already has the entry {name}")
         return
     if there is not None and not force:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"Another entry `{name}` is in `{file.path}`; nothing was changed.",
+            f"`{file.path}` has another entry `{name}`; nothing was changed.",
             hint="Use another --name, or --force to replace it.",
         )
     text = file.text if file.text.strip() else "{}\n"
@@ -205,7 +205,7 @@ def write_entry(
 
 def _remove(file: SettingsFile, client: Client, name: str) -> None:
     if find_entry(file, client, name) is None:
-        show(f"{client.name}: no entry {name} is in {file.path}")
+        show(f"{client.name}: {file.path} has no entry {name}")
         return
     try:
         changed = take(file.text, (client.key, name))
@@ -235,6 +235,6 @@ def find_entry(file: SettingsFile, client: Client, name: str) -> Any:
 def _refuse(file: SettingsFile, error: Unreadable) -> TidegateError:
     return TidegateError(
         Code.CLIENT_FILE,
-        f"The settings file `{file.path}` was not understood at {error}; nothing was changed.",
+        f"The settings file `{file.path}` cannot be parsed at {error}; nothing was changed.",
         hint="Correct it, or use --print and add the entry by hand.",
     )

@@ -1,4 +1,4 @@
-"""`tidegate judge`: what a statement would do, and the policy decision for it. Runs nothing."""
+"""`tidegate judge`: the effect of a statement and the policy decision for it. Runs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Opinion(msgspec.Struct):
-    """One line of output. `rule`, `reason` and `hint` are those that decided."""
+    """One line of output. `rule`, `reason` and `hint` are those of the decision."""
 
     effect: str
     verdict: str
@@ -47,7 +47,7 @@ class Opinion(msgspec.Struct):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge the statement, or every line of standard input."""
+    """Classify the statement, or every line of standard input."""
     scope = Scope(arguments.scope)
     if arguments.source is not None:
         from tidegate.app import App
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _judge(line: Line, scope: Scope) -> tuple[Judgement, Verdict]:
-    """By text alone, as if for a source that is open to what the scope allows."""
+    """Classify by the text, for a source that allows everything that the scope allows."""
     access = "read" if scope is Scope.READ_ONLY else "write"
     source = Source("judge", "judge", "", line.dialect, line.dialect, access=access)
     judgement = judge(line.sql, line.dialect)
@@ -80,8 +80,8 @@ async def _consider(app: App, arguments: argparse.Namespace, scope: Scope) -> No
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[Line]:
-    """The statement that was given, or those on standard input. Raises: TidegateError
-    ARGUMENT_INVALID naming the line that is none."""
+    """The given statement, or those on standard input. Raises: TidegateError ARGUMENT_INVALID with
+    the number of an invalid line."""
     if arguments.sql != "-":
         yield Line(arguments.sql, arguments.dialect)
         return

@@ -1,5 +1,5 @@
-"""`tidegate pair ask | list | approve | deny`: a client asks a server for a token, and the person
-at the server's machine answers. The token is printed once, alone, where it was asked for."""
+"""`tidegate pair ask | list | approve | deny`: a client requests a token from a server, and the
+operator of the server approves or denies it. The client prints the token once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAY_S = 86_400.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what `arguments.action` says."""
+    """Run `arguments.action`."""
     if arguments.action == "ask":
         _ask(arguments)
         return 0
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# The person
+# Commands of the operator
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
@@ -70,7 +70,7 @@ async def _list(app: App, arguments: argparse.Namespace) -> None:
 
 def _row(pairing: Pairing, now: float) -> list[Any]:
     wanted = pairing.wanted
-    lasts = "good" if wanted.lasts_s is None else f"{wanted.lasts_s / _DAY_S:g} days"
+    lasts = "no limit" if wanted.lasts_s is None else f"{wanted.lasts_s / _DAY_S:g} days"
     within = f"{round(pairing.expires_at - now)} s"
     sees = Allowlist(wanted.sources, wanted.tags, wanted.tables).words()
     return [pairing.id, pairing.client, pairing.address, wanted.scope.value, sees, lasts, within]
@@ -109,7 +109,7 @@ async def _deny(app: App, arguments: argparse.Namespace) -> None:
     print_status(f"denied {denied.id} for {denied.client}")
 
 
-# The client
+# Command of the client
 
 
 class _Server(NamedTuple):
@@ -134,7 +134,7 @@ class _Server(NamedTuple):
         finally:
             connection.close()
         if not isinstance(answer, dict):
-            raise _unreachable("What answers there is no Tidegate")
+            raise _unreachable("The server at this address is not Tidegate")
         return response.status, cast("dict[str, Any]", answer)
 
 
@@ -161,7 +161,7 @@ def _ask(arguments: argparse.Namespace) -> None:
 
 
 def _fetch(server: _Server, asked: dict[str, Any], verifier: str) -> str:
-    """Ask again and again until somebody has answered."""
+    """Poll until the operator has answered."""
     while True:
         status, answer = server.post(
             "/v1/integrations/exchange", {"code": asked["code"], "code_verifier": verifier}
@@ -190,7 +190,7 @@ def _server(url: str) -> _Server:
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "The token would travel over the network in the clear.",
+            "The token would be sent over the network unencrypted.",
             hint="Use https, or a server on this machine.",
         )
     return _Server(parts.hostname, port, parts.scheme == "https")
@@ -203,5 +203,5 @@ def _refused(answer: dict[str, Any]) -> TidegateError:
 
 def _unreachable(message: str) -> TidegateError:
     return TidegateError(
-        Code.SOURCE_UNREACHABLE, message, hint="Check the address and that it runs."
+        Code.SOURCE_UNREACHABLE, message, hint="Check the address, and that the server runs."
     )

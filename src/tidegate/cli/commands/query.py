@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise TidegateError(error.code, error.message, hint=hint) from None
             if error.code is not Code.POLICY_SCOPE:
                 raise
-            hint = "Let a client make the change whose token may write."
+            hint = "Make the change with a client whose token may write."
             raise TidegateError(error.code, "`tidegate query` only reads.", hint=hint) from None
 
     page = with_app(App.open(load_for_query(arguments)), work)

@@ -1,4 +1,4 @@
-"""`tidegate serve`: MCP on stdio, on HTTP, or on both, until it is told to stop."""
+"""`tidegate serve`: MCP on stdio, on HTTP, or on both, until a signal or the end of the input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _announce(app: App, config: Config, address: str) -> None:
-    """Tell the operator the address, and what they should know about it."""
+    """Print the address, and warnings about its protection."""
     surfaces = ", ".join(config.surfaces) or "core"
     print_status(f"tidegate: serving {surfaces} on {address}/mcp")
     if http_address(config.http or "")[0] not in LOOPBACK:
@@ -64,13 +64,12 @@ def _announce(app: App, config: Config, address: str) -> None:
         print_status("tidegate: authentication is off; read-only")
     elif not app.tokens.list():
         print_status(
-            "tidegate: there is no token yet; create one: tidegate token create NAME --scope "
-            "readOnly"
+            "tidegate: no token exists yet; create one: tidegate token create NAME --scope readOnly"
         )
 
 
 def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:
-    """Tells the bridge that started this server, at the descriptor, that it can be found."""
+    """Writes to the descriptor of the bridge that started this server when it can be found."""
     if descriptor is None:
         return None
 

@@ -88,9 +88,9 @@ def _check_name(name: str, taken: frozenset[str]) -> None:
 
 
 def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str]) -> Tried:
-    """The source, once it was reached. On a terminal each mistake is asked about again.
+    """The source, once it was reached. On a terminal, a wrong answer is asked for again.
 
-    Raises: TidegateError where nobody can be asked, or for a mistake in an option.
+    Raises: TidegateError without a terminal, or for a mistake in an option.
     """
     while True:
         url, password = _address(arguments)

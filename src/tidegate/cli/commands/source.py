@@ -49,7 +49,7 @@ _SLOW_MS = 250.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what `arguments.action` says."""
+    """Run `arguments.action`."""
     if arguments.action == "add":
         _add(arguments)
         return 0
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
-    """What is given of a source's settings, by the setting's name; `before` is what it was."""
+    """The given settings of a source by name; `before` is the source before a change."""
     given: dict[str, Any] = {name: getattr(arguments, name) for name in SOURCE_RULES}
     given["tags"] = tuple(dict.fromkeys(arguments.tag)) or None
     given["masks"] = tuple(Mask(column, show) for column, show in arguments.mask) or None
@@ -81,10 +81,10 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
 
 
 def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:
-    """Who callers are to the database; None if nothing is said of it.
+    """The database roles of callers; None if no option sets them.
 
-    Roles and variables that were there stay, unless they are given anew, or empty to take them
-    away. Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
+    Existing roles and variables stay, unless the options replace them or remove them with an empty
+    value. Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
     """
     if arguments.run_as_role is None and not (arguments.run_as or arguments.run_as_variable):
         return None
@@ -94,11 +94,11 @@ def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSetting
     given = arguments.run_as_variable
     variables = _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
     if variables and role is None and not roles and (before.role or before.roles):
-        # Who was refused, or had a lesser role, would be let in as the account of the URL.
+        # Callers that were refused or had a weaker role would run as the account in the URL.
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "No role would be left, and every caller would be the source's own account.",
-            hint="If so be it, say --clear run-as, and give the variables anew.",
+            "No role would be left, and every caller would run as the source's own account.",
+            hint="If you want that, use --clear run-as and give the variables again.",
         )
     return RunAsSettings(role, roles, variables)
 
@@ -190,10 +190,10 @@ def _update(arguments: argparse.Namespace) -> None:
     if not rules:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "Nothing to change was given.",
-            hint="`tidegate source update --help` lists what there is.",
+            "No change was given.",
+            hint="`tidegate source update --help` lists the settings.",
         )
-    # Checked as a new source would be, with what it had and is not given anew.
+    # The result is checked like a new source, with the settings that do not change.
     kept: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
     kept["options"] = dict(source.options)
     settings = SourceSettings(source.name, **(kept | rules))
@@ -219,8 +219,8 @@ async def _save_change(
     if not app.state.sources.change(now, was):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"The source {was.name!r} was changed by somebody else just now.",
-            hint="It is as they left it: look at `tidegate source list --json`, then say it again.",
+            f"The source {was.name!r} was changed by another process at the same time.",
+            hint="Look at `tidegate source list --json`, then run the command again.",
         )
     if was.url != now.url:
         Passwords(app.directory).remove(was.url)
@@ -229,7 +229,7 @@ async def _save_change(
 
 
 def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
-    """Say which callers of `--run-as` nobody is so far: their tokens may come later."""
+    """Print a note for callers in `--run-as` that do not exist; they may be created later."""
     known = {entry.name for entry in app.tokens.list() if entry.revoked_at is None}
     known |= {cli().name, stdio().name, ANONYMOUS.name, BRIDGE}
     pairs = [str(text).partition("=") for text in arguments.run_as]
@@ -241,7 +241,7 @@ def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
 
 
 def save(app: App, name: str) -> None:
-    """Keep a source that the settings name in the state, in place of one of its name."""
+    """Save a source of the settings in the state, replacing one of the same name."""
     source = _given(app, name)
     if app.state.sources.find(name) != source:
         app.state.sources.remove(name)
@@ -352,7 +352,7 @@ async def _test(app: App, arguments: argparse.Namespace) -> None:
 
 
 def _warned(state: ConnectionState) -> tuple[str, ...]:
-    """What the database itself gives reason to warn of, as an account that may do too much."""
+    """Warnings about the database, such as an account with too many privileges."""
     return state.current.warnings if state.current else ()
 
 
@@ -364,7 +364,7 @@ async def _latency_ms(app: App, name: str) -> float:
 
 def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Iterator[str]:
     if not catalog.tables:
-        yield "there is no table in it: is it the right database?"
+        yield "it has no tables: check that the URL names the right database"
     keyless = [
         table.name
         for table in catalog.tables
@@ -372,10 +372,10 @@ def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Itera
     ]
     if keyless:
         shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
-        yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be told apart"
+        yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"
     if latency_ms > _SLOW_MS:
-        yield f"even SELECT 1 took {latency_ms:.0f} ms, the best of three"
+        yield f"SELECT 1 took {latency_ms:.0f} ms, the fastest of three runs"
     if any(
         source.name == name and source.access == "write" for source in app.connections.sources()
     ):
-        yield "tokens with a scope that writes may change it"
+        yield "tokens with the scope readWrite or fullAccess may change its data"

@@ -1,4 +1,4 @@
-"""`tidegate token create | list | revoke`. The secret is printed once and kept nowhere."""
+"""`tidegate token create | list | revoke`. The secret is printed once and not stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.store.api import TokenEntry
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what `arguments.action` says."""
+    """Run `arguments.action`."""
     actions = {"create": _create, "list": _list, "revoke": _revoke}
     action = actions[arguments.action]
 
@@ -56,7 +56,7 @@ async def _list(app: App, arguments: argparse.Namespace) -> None:
         show_json({"tokens": rows})
         return
     if not rows:
-        print_status("there are no tokens; `tidegate token create NAME --scope readOnly` makes one")
+        print_status("no tokens; `tidegate token create NAME --scope readOnly` creates one")
         return
     columns = ("name", "scope", "sources", "state", "prefix", "created_at", "expires_at")
     for row, entry in zip(rows, entries, strict=True):
@@ -99,4 +99,4 @@ def _moment(seconds: float | None) -> str | None:
 
 
 def _until(expires_at: float | None) -> str:
-    return f"until {_moment(expires_at)}" if expires_at is not None else "without end"
+    return f"until {_moment(expires_at)}" if expires_at is not None else "never expires"
