@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["gated", "considers", "keeps", "serves"]
+Kind = Literal["gated", "considers", "connects", "keeps", "serves"]
 """How a verb comes near a source.
 
 `gated`: it passes the gate as the person, who only reads and whom every setting of the source
 binds. `considers`: it asks what the gate would say and runs nothing. `keeps`: it works on the state
-directory, or on settings of a client, and opens no source. `serves`: it lets others in, who pass
-the gate each for themselves.
+directory, or on settings of a client, and opens no source. `connects`: as `keeps`, but it opens the
+new source, through the gate, to see whether it works, and runs nothing there. `serves`: it lets
+others in, who pass the gate each for themselves.
 """
 
 
@@ -32,7 +33,7 @@ VERBS: dict[str, Verb] = {
     "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),
     "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
     "source list": Verb("keeps", ("source", "list")),
-    "source add": Verb("keeps", ("source", "add", "other", "{url}")),
+    "source add": Verb("connects", ("source", "add", "other", "{url}")),
     "source update": Verb("keeps", ("source", "update", "{name}", "--approval-for", "writes")),
     "source remove": Verb("keeps", ("source", "remove", "{name}")),
     "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
@@ -50,6 +51,9 @@ VERBS: dict[str, Verb] = {
     "audit tail": Verb("keeps", ("audit", "tail")),
     "audit checkpoint": Verb("keeps", ("audit", "checkpoint")),
     "audit key": Verb("keeps", ("audit", "key")),
+    "setup": Verb("connects", ("setup", "--url", "{url}", "--name", "other", "--client", "none")),
+    "status": Verb("keeps", ("status",), 69),
+    "stop": Verb("keeps", ("stop",), 69),
     "install": Verb("keeps", ("install", "cursor", "--print")),
     "version": Verb("keeps", ("version",)),
     "serve": Verb("serves"),

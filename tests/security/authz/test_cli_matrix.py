@@ -179,6 +179,18 @@ def test_what_keeps_the_state_opens_no_source(home: Callable[[str, str], Home], 
     assert place.calls() == calls
 
 
+@pytest.mark.parametrize("name", kind("connects"))
+def test_what_tries_a_source_runs_nothing_there(
+    home: Callable[[str, str], Home], name: str
+) -> None:
+    place = home("sqlite", "alert")
+    before, calls = place.shop.digest(), place.calls()
+    assert place.run(VERBS[name]) == VERBS[name].status
+    assert place.shop.digest() == before
+    (tried,) = [call for call in place.calls() if call not in calls]
+    assert "sql" not in tried and "connect" in json.dumps(tried), tried
+
+
 @pytest.mark.parametrize(
     "name", ["query", "source test", "explain", "judge", "source remove", "token revoke",
              "approvals show", "approvals allow", "approvals deny"]

@@ -1,0 +1,58 @@
+"""What a person types to add an extra, and what a client starts, by how Tidegate was installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate.config.installation import Installation, Kind, client_command, kind_of
+
+
+@pytest.mark.parametrize(
+    ("place", "mark", "kind"),
+    [
+        (".cache/uv/archive-v0/x1Yz", None, "uvx"),
+        (".cache/uv/environments-v2/tidegate-1", None, "uvx"),
+        (".local/share/uv/tools/tidegate", "uv-receipt.toml", "uv tool"),
+        (".local/share/pipx/venvs/tidegate", "pipx_metadata.json", "pipx"),
+        (".cache/pipx/8c1f", None, "pipx run"),
+        ("project/.venv", None, "pip"),
+    ],
+)
+def test_an_environment_shows_how_it_was_made(
+    tmp_path: Path, place: str, mark: str | None, kind: Kind
+) -> None:
+    prefix = tmp_path / place
+    prefix.mkdir(parents=True)
+    if mark is not None:
+        (prefix / mark).touch()
+    assert kind_of(prefix) == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("uvx", "uvx --from 'tidegate[duckdb,postgres]' tidegate"),
+        ("pipx run", "pipx run --spec 'tidegate[duckdb,postgres]' tidegate"),
+        ("uv tool", "uv tool install --force 'tidegate[duckdb,postgres]'"),
+        ("pipx", "pipx install --force 'tidegate[duckdb,postgres]'"),
+    ],
+)
+def test_an_extra_is_added_and_those_that_are_there_are_kept(
+    tmp_path: Path, kind: Kind, said: str
+) -> None:
+    here = Installation(kind, tmp_path, extras=("duckdb",))
+    assert here.add_command("postgres") == said
+
+
+def test_a_package_that_came_from_a_url_comes_from_there_again(tmp_path: Path) -> None:
+    here = Installation("uvx", tmp_path, origin="file:///src/tidegate")
+    assert here.requirement(["mysql"]) == "tidegate[mysql] @ file:///src/tidegate"
+    made = Installation("pip", tmp_path, origin="file:///src/tidegate", editable=True)
+    assert made.add_command("mysql").endswith("-e '/src/tidegate[mysql]'")
+
+
+def test_a_client_starts_a_program_by_its_absolute_path() -> None:
+    program, *words = client_command()
+    assert Path(program).is_absolute() and Path(program).exists() and words == []
