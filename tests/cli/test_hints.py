@@ -37,7 +37,7 @@ def test_a_word_that_takes_something_away_is_no_guess(run: Run) -> None:
 
 def test_an_option_that_no_command_has_is_not_sent_behind_one(run: Run) -> None:
     assert "There is no option --verbose" in run("--verbose", "source", "list").err
-    assert "belongs behind the command" in run("--json", "source", "list").err
+    assert "Write the option --json after the command" in run("--json", "source", "list").err
 
 
 def test_sources_of_the_settings_are_listed_and_said_where_to_change(
