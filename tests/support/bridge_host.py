@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from support.command_line import Serving, serving
 from support.eventually import PATIENCE_S
+from tidegate import __version__
 from tidegate.bridge.handshake import Handshake, HandshakeFile
 from tidegate.config.model import BridgeSettings
 from tidegate.identity.bridge_tokens import BridgeTokens
@@ -134,7 +135,7 @@ class Scripted:
         token, expires_at = BridgeTokens(BridgeSettings(), lambda name, details: None).renew()
         self.handshake = Handshake(
             1, "scripted", "127.0.0.1", self._listener.getsockname()[1], os.getpid(),
-            expires_at, token, "key", ("/mcp",), 30.0,
+            expires_at, token, "key", ("/mcp",), 30.0, release=__version__,
         )  # fmt: skip
         self._place.write(self.handshake)
         threading.Thread(target=self._accept, daemon=True).start()
