@@ -138,7 +138,7 @@ class Connection(Reader):
             try:
                 await application(request)
             except asyncio.CancelledError:
-                # At the end of the server, or from what it waited for: nobody is left to answer.
+                # The server stops, or what the application waited for ended: no answer is due.
                 self.abort()
                 raise
             except Exception:
@@ -297,6 +297,7 @@ class Connection(Reader):
 
 
 def _is_worth_reading(head: Head) -> bool:
-    """Whether a body that nobody wants is read for the sake of the next request. Who waits to be
-    told to send it may send it or not: nobody could tell where that request begins."""
+    """Whether a body that the application did not read is drained to keep the connection usable.
+    A client that sent `Expect: 100-continue` may or may not send its body: the start of the next
+    request would be unknown."""
     return not head.expects and head.length is not None and head.length <= MOST_AHEAD

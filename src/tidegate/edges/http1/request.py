@@ -50,7 +50,7 @@ class Line(Protocol):
     def write(self, data: bytes) -> None: ...
     def write_two(self, first: bytes, second: bytes) -> None: ...
     def hold(self) -> None:
-        """Read no more for now: nobody wants the body yet."""
+        """Pause reading: the application has not asked for the body yet."""
         ...
 
     def go_on(self) -> None:
@@ -110,7 +110,7 @@ class Request:
 
     @property
     def ahead(self) -> int:
-        """Bytes of the body that are here though nobody has asked for them."""
+        """Bytes of the body received before the application asked for them."""
         return self._size if self._limit is None and not self.answered else 0
 
     def when_gone(self, left: Callable[[], None] | None) -> None:
@@ -200,10 +200,11 @@ class Request:
         if not self.gone:
             self._line.abort()
 
-    # What the connection tells
+    # Called by the connection
 
     def feed(self, part: bytes, most_ahead: int) -> None:
-        """A part of the body has come. Nobody may want it yet, or any more."""
+        """Take a received part of the body. The application may not have asked for it yet, or may
+        have answered already."""
         if self.answered:
             return
         self._size += len(part)
