@@ -49,8 +49,8 @@ class DmlStatement(msgspec.Struct, frozen=True):
 
     An UPDATE sets the columns that are `assigned`, in lower case.
 
-    An INSERT gives a value for each of `columns`, None if that cannot be told; `query` is where its
-    rows come from if it is not VALUES, and `body` the statement without what follows it.
+    An INSERT gives a value for each of `columns`, None if the columns are unknown; `query` is where
+    its rows come from if it is not VALUES, and `body` the statement without what follows it.
     """
 
     verb: Literal["insert", "update", "delete"]
@@ -213,7 +213,7 @@ def _count(places: dict[int, Placeholder]) -> int:
 
 
 def _part(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Part:
-    """The part from `start` to `end`, with numbered placeholders numbered anew."""
+    """The part from `start` to `end`, with its numbered placeholders renumbered."""
     pieces: list[str] = []
     params: list[int] = []
     for at, (written, number) in places.items():

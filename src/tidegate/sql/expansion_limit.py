@@ -2,8 +2,8 @@
 
 Databases merge a nested query into its parent, and put its expressions wherever the parent names
 its columns. Twenty queries of which each doubles the one inside become a million terms, before
-anything runs and before any time limit holds. Here the growth is foretold from the tree, in one
-walk, as an upper bound; names that cannot be told count as plain columns.
+anything runs and before any time limit holds. This module computes an upper bound of the growth in
+one walk of the tree. Names that cannot be resolved count as plain columns.
 """
 
 from __future__ import annotations

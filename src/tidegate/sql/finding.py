@@ -11,7 +11,7 @@ from tidegate.model.statements import Effect
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What one way of looking at a statement told. `rule` names what decided."""
+    """The result of one check of a statement. `rule` names the rule that decided."""
 
     effect: Effect
     rule: str

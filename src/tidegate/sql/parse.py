@@ -101,7 +101,7 @@ def _parser(dialect: str) -> _Parser:
 
 
 def _unreadable(error: Exception) -> Refusal:
-    """A refusal that names the word at which the parser gave up, where it told."""
+    """A refusal that names the word at which the parser stopped, if the parser reports it."""
     near = ""
     details: list[dict[str, Any]] = getattr(error, "errors", None) or []
     if details:

@@ -1,9 +1,9 @@
-"""Takes what may be a secret out of a statement before it is shown or written down.
+"""Removes what may be a secret from a statement before it is shown or recorded.
 
 Only the inside of string literals is replaced, as the dialect's lexer finds them, so that keywords,
-names, operators and comments stay as they will run. All literals of a statement that mentions a
-password, key or token lose their text, because nobody can tell which of them is the secret; of
-other statements only what has the shape of a secret. Pure.
+names, operators and comments stay as they will run. If a statement mentions a password, key or
+token, all of its literals lose their text, because any of them can be the secret. In other
+statements only literals in the form of a secret are replaced. Pure.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _SIMPLE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 class Words:
-    """What the words of one statement told.
+    """The result of checking the words of one statement.
 
     `functions` are the names called, in order; `unlisted` holds, by name, the tokens at which what
     is not on the dialect's list has a bracket: it may yet turn out to be no call.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Grammar(NamedTuple):
-    """What the tree told.
+    """The result of checking the syntax tree of one statement.
 
     `declared` counts, by name, the places where a name with a bracket is no call: column lists of
     CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE.

@@ -26,7 +26,7 @@ def ddl(table: Table, dialect_name: str) -> str:
         if not index.primary:
             unique = "UNIQUE " if index.unique else ""
             title = dialect.quote(index.name)
-            # What an index is on can be an expression, which stands as it is told.
+            # An index can be on an expression: it is written as the database reports it.
             on = ", ".join(index.columns)
             written.append(f"CREATE {unique}INDEX {title} ON {name} ({on});")
     return "\n".join(written)

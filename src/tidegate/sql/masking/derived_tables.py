@@ -113,7 +113,7 @@ class DerivedTables:
         """Tables through which rows of a table with rules can be read past them, with its name:
         parts of it, and what it is itself a part of."""
         tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
-        # An index that the operator made a rule for is told by that rule.
+        # A rule of the operator for an index already covers that index.
         indexes = {place for place in self.ruled if tables[place].kind == "virtual table"}
         copies: dict[Place, str] = {}
         for place, table in tables.items():
@@ -218,8 +218,8 @@ class DerivedTables:
     def _is_cte_after_all(
         self, sentence: ParsedStatement, spot: TableReference, home: str | None
     ) -> bool:
-        """Of a name that could be a CTE or a table: whether there is no such table. Where that
-        must not be told, whether there is no doubt after all."""
+        """Whether a name that could be a CTE or a table is a CTE: no such table exists. If the
+        caller must not learn which tables exist, only the grammar of recursion decides."""
         if self.allowance is None or home is not None:
             return not self._names.called(spot.parts[0].text)
         return is_recursion(sentence, spot.node, spot.parts[0])

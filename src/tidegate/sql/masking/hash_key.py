@@ -38,7 +38,7 @@ def bind_key(
     caller wrote, `params` the caller's parameters.
 
     Raises: TidegateError ARGUMENT_INVALID if the caller's placeholders do not fit its parameters:
-    one of them could take the key. POLICY_MASKED where placeholders cannot be told apart.
+    one of them could take the key. POLICY_MASKED where placeholders cannot be distinguished.
     """
     given = params or ()
     if dialect.numbered_parameters:

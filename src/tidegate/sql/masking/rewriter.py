@@ -1,5 +1,5 @@
-"""One statement under one shield: finds what to write in place of which names, and has what comes
-of it looked at anew. What cannot be rewritten for certain is refused.
+"""Rewrites one statement under one shield: finds what replaces which names, and has the result
+verified. A statement that cannot be rewritten with certainty is refused.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class Rules:
             for column in table.columns
             if (column.extra or "").startswith("generated") and column.name not in masks
         ]
-        while told := [column for column in rest if _mentions(column.default, masks)]:
-            masks |= {column.name: "nothing" for column in told}
+        while computed := [column for column in rest if _mentions(column.default, masks)]:
+            masks |= {column.name: "nothing" for column in computed}
             rest = [column for column in rest if column.name not in masks]
 
     def _lay_filter(self, path: str, condition: str) -> None:
@@ -91,7 +91,7 @@ class Rules:
 
     def _condition(self, table: Table, path: str, condition: str) -> str:
         """The condition with every table in it named in full: no CTE of the caller's takes its
-        place. Its columns must be there, lest they mean some of the caller's."""
+        place. Its columns must exist: otherwise they could resolve to columns of the caller."""
         name = qualified(table, self._dialect)
         lead = f"SELECT 1 FROM {name} WHERE ("
         text = f"{lead}{condition}\n)"

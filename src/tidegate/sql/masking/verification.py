@@ -1,5 +1,5 @@
-"""Looks at a rewritten statement anew, by other means than those that wrote it: its tokens, and the
-judge. The derived tables are ours; what is left of the text must name nothing that is hidden.
+"""Verifies a rewritten statement by other means than those that wrote it: its tokens, and the
+judge. The derived tables are ours; the rest of the text must name nothing that is hidden.
 """
 
 from __future__ import annotations
