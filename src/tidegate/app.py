@@ -33,6 +33,7 @@ from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
 from tidegate.identity.builtin_actors import ANONYMOUS
+from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.pairing import PairingService
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
@@ -56,6 +57,7 @@ class App:
     def __init__(self, config: Config, directory: Path, default_actor: str = "cli") -> None:
         self.config = config
         self.directory = directory
+        self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
         self.state = SqliteState(directory / "state.db")
         self.history = History(self.state.history)
         self.audit = AuditLog(

@@ -30,6 +30,7 @@ class Code(Enum):
     CONFIRM_NEEDLESS = "policy.confirm_needless"
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
+    OPERATOR_CONSENT = "operator.consent"
     ARGUMENT_INVALID = "argument.invalid"
     SQL_EMPTY = "sql.empty"
     SQL_TOO_LONG = "sql.too_long"
@@ -107,6 +108,7 @@ FATES: dict[Code, Fate] = {
     Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry without asking the user."),
+    Code.OPERATOR_CONSENT: Fate(-32007, 403, "42501", 77, "Run the command in a terminal."),
     Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),
     Code.SQL_EMPTY: Fate(-32602, 200, "42601", 2, "Send one SQL statement."),
     Code.SQL_TOO_LONG: Fate(-32602, 200, "54000", 2, "Shorten the statement to 102,400 bytes."),

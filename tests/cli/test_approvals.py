@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -39,11 +38,18 @@ def agent(run: Run, state: Path, database: Path) -> Iterator[Callable[[str], str
         yield send
 
 
+def question(run: Run, refusal: str) -> str:
+    """The question that waits, of which the agent reads neither id nor command."""
+    assert "approval.needed" in refusal
+    (waiting,) = run("approvals", "list", "--json").json["approvals"]
+    assert waiting["id"] not in refusal and "tidegate" not in refusal
+    return waiting["id"]
+
+
 def test_a_person_reads_and_allows(
     run: Run, agent: Callable[[str], str], contents: Callable[[], Any]
 ) -> None:
-    refusal = agent(DELETE)
-    (id,) = re.findall(r"tidegate approvals allow (\w+)", refusal)
+    id = question(run, agent(DELETE))
     listed = run("approvals", "list").out
     assert id in listed and "DELETE FROM towns WHERE id = 3" in listed
     shown = run("approvals", "show", id[:9]).out
@@ -70,7 +76,7 @@ def test_a_person_reads_and_allows(
 def test_the_record_of_a_source_tells_a_dry_run_from_the_run_and_who_allowed_it(
     run: Run, agent: Callable[[str], str]
 ) -> None:
-    (id,) = re.findall(r"approvals allow (\w+)", agent(DELETE))
+    id = question(run, agent(DELETE))
     run("approvals", "allow", id)
     agent(DELETE)
     lines = run("audit", "tail", "--source", "towns").out.splitlines()
@@ -84,7 +90,7 @@ def test_the_record_of_a_source_tells_a_dry_run_from_the_run_and_who_allowed_it(
 def test_a_person_denies_and_says_why(
     run: Run, agent: Callable[[str], str], contents: Callable[[], Any]
 ) -> None:
-    (id,) = re.findall(r"approvals allow (\w+)", agent(DELETE))
+    id = question(run, agent(DELETE))
     assert run("approvals", "deny", id, "--reason", "not on a Friday").status == 0
     refusal = agent(DELETE)
     assert "approval.declined" in refusal and "not on a Friday" in refusal

@@ -43,6 +43,8 @@ VERBS: dict[str, Verb] = {
     "approvals show": Verb("keeps", ("approvals", "show", "{question}")),
     "approvals allow": Verb("keeps", ("approvals", "allow", "{question}")),
     "approvals deny": Verb("keeps", ("approvals", "deny", "{question}")),
+    "passphrase set": Verb("keeps", ("passphrase", "set", "--new-passphrase-file", "/dev/null"), 2),
+    "passphrase remove": Verb("keeps", ("passphrase", "remove")),
     "pair ask": Verb("keeps", ("pair", "ask", "http://127.0.0.1:1", "--name", "me"), 69),
     "pair list": Verb("keeps", ("pair", "list")),
     "pair approve": Verb("keeps", ("pair", "approve", "AAAA-AAAA"), 2),

@@ -14,6 +14,16 @@ from threading import Timer
 from typing import IO, Any, NamedTuple
 
 from support.eventually import HANG_S
+from support.operator_terminal import operator_terminal
+
+GRANTS = {
+    ("approvals", "allow"),
+    ("token", "create"),
+    ("pair", "approve"),
+    ("source", "add"),
+    ("source", "update"),
+}
+"""The commands that ask a person before they give rights away."""
 
 
 class Ended(NamedTuple):
@@ -37,12 +47,22 @@ def environment(state: Path | None = None) -> dict[str, str]:
 
 
 def tidegate(
-    *words: str, state: Path | None = None, cwd: Path | None = None, stdin: str = ""
+    *words: str,
+    state: Path | None = None,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    terminal: int | None = None,
 ) -> Ended:
-    """Run one command to its end."""
+    """Run one command to its end, with `stdin` as its input or at `terminal`. Without either, a
+    command that gives rights away is at a terminal whose operator agrees, and others read
+    nothing."""
+    if stdin is None and terminal is None and words[:2] in GRANTS:
+        with operator_terminal() as agreeing:
+            return tidegate(*words, state=state, cwd=cwd, terminal=agreeing)
+    given: dict[str, Any] = {"input": stdin or ""} if terminal is None else {"stdin": terminal}
     ended = subprocess.run(
         [sys.executable, "-m", "tidegate", *words],
-        input=stdin, capture_output=True, text=True, encoding="utf-8", cwd=cwd,
+        **given, capture_output=True, text=True, encoding="utf-8", cwd=cwd,
         timeout=HANG_S, env=environment(state), check=False,
     )  # fmt: skip
     return Ended(ended.returncode, ended.stdout, ended.stderr)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from support.operator_terminal import operator_terminal
+
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "--- end of command"
@@ -82,14 +84,16 @@ def play(
     env: Mapping[str, str],
     leave_out: Callable[[Command], bool] = lambda command: False,
 ) -> list[Outcome]:
-    """Type the document's commands into one shell. A command may end with any status."""
+    """Type the document's commands into one shell, at a terminal whose operator agrees to what a
+    command asks. A command may end with any status."""
     chosen = [command for command in commands(document) if not leave_out(command)]
     script = "".join(f"{command.text}\nprintf '\\n%s %s\\n' '{_END}' $?\n" for command in chosen)
-    ended = subprocess.run(
-        ["bash", "-c", script],
-        cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=300, check=False,
-    )  # fmt: skip
+    with operator_terminal() as terminal:
+        ended = subprocess.run(
+            ["bash", "-c", script],
+            cwd=cwd, env=env, stdin=terminal, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=300, check=False,
+        )  # fmt: skip
     parts = re.split(rf"\n?\n{_END} (\d+)\n", ended.stdout)
     assert len(parts) == 2 * len(chosen) + 1, ended.stdout[-2_000:]
     return [

@@ -54,6 +54,13 @@ class House:
     def waiting(self, *more: str) -> list[dict[str, Any]]:
         return self.run("approvals", "list", "--json", *more).json["approvals"]
 
+    def question(self, refused: Outcome) -> str:
+        """The newest question that waits, of which the caller reads neither id nor command."""
+        assert "approval.needed" in refused.text
+        id: str = self.waiting()[-1]["id"]
+        assert id not in refused.text and "tidegate" not in refused.text
+        return id
+
     def records(self) -> list[dict[str, Any]]:
         return records(self.state)
 
@@ -90,11 +97,6 @@ def peer(house: House) -> Iterator[Open]:
 
 def _query(peer: Peer, sql: str = UPDATE) -> Outcome:
     return peer.call("query", {"sql": sql})
-
-
-def _id(refused: Outcome) -> str:
-    assert "approval.needed" in refused.text
-    return refused.text.partition("approvals allow ")[2].partition("`")[0]
 
 
 @each_era
@@ -135,7 +137,7 @@ def test_who_closes_the_form_leaves_the_question_in_the_inbox(
 ) -> None:
     house.add()
     client = peer(revision, {"action": "cancel"})
-    id = _id(_query(client))
+    id = house.question(_query(client))
     assert house.names() == ["Köln", "Lemberg"]
     assert house.run("approvals", "allow", id).status == 0
     assert "error" not in _query(client).text
@@ -160,7 +162,7 @@ def test_a_client_that_shows_no_forms_is_never_asked(
 ) -> None:
     house.add()
     client: Any = peer(revision, ALLOW, capabilities=capabilities)
-    id = _id(_query(client))
+    id = house.question(_query(client))
     assert client.asked == []
     assert house.names() == ["Köln", "Lemberg"]
     assert house.run("approvals", "allow", id).status == 0
@@ -175,7 +177,7 @@ def test_where_the_inbox_alone_counts_no_client_is_asked(
 ) -> None:
     house.add("--approval-for", "writes", "--approval", "inbox", "--unattended", "allow")
     client: Any = peer(revision, ALLOW)
-    _id(_query(client))
+    house.question(_query(client))
     assert client.asked == []
     assert house.names() == ["Köln", "Lemberg"]
 
@@ -194,7 +196,7 @@ def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
 def test_who_may_not_read_unasked_is_shown_no_rows(house: House, peer: Open, revision: str) -> None:
     house.add("--agents", "ask")
     client: Any = peer(revision, {"action": "cancel"})
-    id = _id(_query(client))
+    id = house.question(_query(client))
     (message,) = client.asked
     assert "Lemberg" not in message
     assert "name Lemberg -> Lviv" in house.run("approvals", "show", id).out
@@ -264,7 +266,7 @@ def test_a_grant_belongs_to_its_token(house: House) -> None:
         port = int(address.removesuffix("/mcp").rpartition(":")[2])
         ann, bob = (HttpPeer(port, MODERN, capabilities={}) for _ in tokens)
         ann.token, bob.token = tokens
-        id = _id(_query(ann))
+        id = house.question(_query(ann))
         assert house.run("approvals", "allow", id[:9]).status == 0
         assert "approval.needed" in _query(bob).text
         assert house.names() == ["Köln", "Lemberg"]
@@ -356,7 +358,7 @@ def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
     asked = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
     assert len(asked.text) < 250
     assert house.names() == ["Köln", "Lemberg"]
-    assert house.run("approvals", "allow", _id(asked)).status == 0
+    assert house.run("approvals", "allow", house.question(asked)).status == 0
     # The grant is for the call as it was: it does not stand for the phrase.
     assert "policy.confirm" in client.call("query", {"sql": EMPTY}).text
     assert house.names() == ["Köln", "Lemberg"]

@@ -40,19 +40,19 @@ _WAITING = 0.1
 
 
 class ApprovalNeeded(TidegateError):
-    """APPROVAL_NEEDED with the question. `askable`: the caller's client may show it to a person."""
+    """APPROVAL_NEEDED with the question. `askable`: the caller's client may show it to a person.
+
+    What the caller reads holds neither the question's id nor a command: an agent with a shell
+    under the operator's own account must not learn here how to answer itself.
+    """
 
     def __init__(self, question: PendingApproval, *, askable: bool, message: str = "") -> None:
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
-            hint=f"Ask the operator to run `tidegate approvals allow {question.id}`,"
+            hint="The question waits for the operator of the gate. Ask the user to answer it there,"
             " then send the same call again.",
-            details={
-                "approval": question.id,
-                "effect": question.subject.effect,
-                "rule": question.subject.rule,
-            },
+            details={"effect": question.subject.effect, "rule": question.subject.rule},
         )
         self.question = question
         self.askable = askable
@@ -247,7 +247,6 @@ class Approvals:
                 "A person declined this call",
                 hint=question.reason or None,
                 retry_after_s=max(0.0, decided_at + COOL_OFF_S - now),
-                details={"approval": question.id},
             )
         if question.state == "used":
             self._record("used", question, question.actor)

@@ -36,7 +36,7 @@ def describe(question: PendingApproval, *, rows: bool = True) -> str:
     if subject.unqualified:
         lines.append("It has no WHERE: it is about every row.")
     if not rows:
-        lines.append("Dry run:   not shown to this caller; `tidegate approvals show` has it.")
+        lines.append("Dry run:   not shown here; the operator of the gate can see it.")
     else:
         lines += _dry_run(question.dry_run)
     return "\n".join(lines)

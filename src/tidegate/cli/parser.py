@@ -14,7 +14,13 @@ from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
 from tidegate import __version__
-from tidegate.cli.arguments.access import add_approvals, add_audit, add_pair, add_token
+from tidegate.cli.arguments.access import (
+    add_approvals,
+    add_audit,
+    add_pair,
+    add_passphrase,
+    add_token,
+)
 from tidegate.cli.arguments.serving import (
     add_bridge,
     add_demo,
@@ -130,6 +136,7 @@ def build() -> Parser:
     add_explain(commands)
     add_token(commands)
     add_approvals(commands)
+    add_passphrase(commands)
     add_pair(commands)
     add_audit(commands)
     add_demo(commands)

@@ -20,6 +20,7 @@ from support.authz_calls import RUNS
 from support.authz_commands import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
 from support.authz_engines import ENGINES, SETTINGS
 from support.authz_server import CODES, House
+from support.operator_terminal import at_operator_terminal
 from support.surface_client import Peer
 from tidegate.cli.main import main
 from tidegate.cli.parser import build
@@ -77,12 +78,13 @@ class Home:
         await house.app.close()
 
     def run(self, verb: Verb, sql: str = "", state: Path | None = None) -> int:
-        """The status of a verb's use."""
+        """The status of a verb's use, at a terminal whose operator agrees to what it asks."""
         given = {"name": self.house.source.name, "url": self.shop.url, "question": self.question}
         words = [word.format(**given, sql=sql) for word in verb.words]
         if words[0] != "version" and words[:2] != ["pair", "ask"]:
             words += ["--state", str(state or self.state)]
-        return main(words)
+        with at_operator_terminal():
+            return main(words)
 
     def calls(self) -> list[dict[str, Any]]:
         """What is on record of calls, the newest last."""

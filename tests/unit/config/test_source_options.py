@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.memory_engine import ENTRY
+from support.operator_terminal import at_operator_terminal
 from tidegate.cli.main import main
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import open_engine, resolve_options
@@ -68,7 +69,8 @@ def test_the_command_line_saves_changes_and_clears_options(
         monkeypatch.setenv(name, "open sesame")
 
     def source(*words: str) -> int:
-        return main(["source", *words])
+        with at_operator_terminal():
+            return main(["source", *words])
 
     def options() -> list[list[str]]:
         capsys.readouterr()

@@ -7,6 +7,7 @@ from tidegate.cli.arguments.options import (
     Commands,
     ahead_option,
     at_least_one,
+    consent_option,
     filled,
     home_options,
     json_option,
@@ -21,6 +22,7 @@ def add_token(commands: Commands) -> None:
     )
     create.add_argument("name", metavar="NAME", help="the name of its holder")
     create.add_argument("--scope", choices=SCOPES, required=True, help="the most that it may do")
+    consent_option(create)
     create.add_argument(
         "--source",
         action="append",
@@ -91,6 +93,7 @@ def add_pair(commands: Commands) -> None:
         help="a table it may use, instead of all; may be repeated",
     )
     ahead_option(approve)
+    consent_option(approve)
     deny = actions.add_parser("deny", help="refuse a request")
     for action in (approve, deny):
         action.add_argument("id", metavar="ID", help="the id on both sides, such as 7F3K-92QM")
@@ -185,6 +188,7 @@ def add_approvals(commands: Commands) -> None:
     show = actions.add_parser("show", help="show the statement, the caller and the dry run")
     allow = actions.add_parser("allow", help="let exactly this call run once")
     deny = actions.add_parser("deny", help="refuse the call, and repetitions for a minute")
+    consent_option(allow)
     deny.add_argument("--reason", default="", metavar="TEXT", help="shown to the caller")
     for action in (show, allow, deny):
         action.add_argument("id", metavar="ID", help="the id of an approval, or its beginning")
@@ -193,3 +197,30 @@ def add_approvals(commands: Commands) -> None:
         home_options(action)
     for action in (listing, show):
         json_option(action)
+
+
+def add_passphrase(commands: Commands) -> None:
+    passphrase = commands.add_parser(
+        "passphrase", help="set what approvals, tokens and wider sources ask for"
+    )
+    actions = passphrase.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True
+    )
+    setting = actions.add_parser(
+        "set",
+        help="set or change the operator's passphrase",
+        description="Set the operator's passphrase: `approvals allow`, `token create`, `pair "
+        "approve`, and `source add` and `update` where they grant more, ask for it from then on, "
+        "and not for a typed word. A hash of it is kept in operator.json of the state directory.",
+    )
+    setting.add_argument(
+        "--new-passphrase-file",
+        type=filled,
+        metavar="FILE",
+        help="read the new passphrase from FILE, - for standard input",
+    )
+    removing = actions.add_parser("remove", help="ask for a typed word on a terminal again")
+    for action in (setting, removing):
+        action.set_defaults(module="passphrase")
+        home_options(action)
+        consent_option(action)

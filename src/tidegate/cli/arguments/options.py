@@ -55,3 +55,13 @@ def ahead_option(parser: argparse.ArgumentParser) -> None:
 
 def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def consent_option(parser: argparse.ArgumentParser) -> None:
+    """For commands that give rights away: see `cli/consent.py`."""
+    parser.add_argument(
+        "--passphrase-file",
+        type=filled,
+        metavar="FILE",
+        help="read the operator's passphrase from FILE, - for standard input, where one is set",
+    )

@@ -9,6 +9,7 @@ from tidegate.cli.arguments.options import (
     Commands,
     ahead_option,
     config_option,
+    consent_option,
     filled,
     home_options,
     json_option,
@@ -202,6 +203,7 @@ def add_setup(commands: Commands) -> None:
         help=f"whose settings get the entry: {', '.join(CLIENTS)}, none",
     )
     setup.add_argument("--force", action="store_true", help="replace another entry `tidegate`")
+    consent_option(setup)
     home_options(setup)
 
 

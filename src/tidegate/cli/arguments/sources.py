@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
-from tidegate.cli.arguments.options import SCOPES, Commands, home_options, json_option
+from tidegate.cli.arguments.options import (
+    SCOPES,
+    Commands,
+    consent_option,
+    home_options,
+    json_option,
+)
 from tidegate.cli.terminal import print_status
 from tidegate.config.old_names import OLD_POLICY, new_policy, policy_note
 
@@ -160,6 +166,7 @@ def add_source(commands: Commands) -> None:
         help="allow writes by tokens that may write; the same as --access write",
     )
     _source_rules(add, new=True)
+    consent_option(add)
     update = actions.add_parser(
         "update",
         help="change a source's settings",
@@ -171,6 +178,7 @@ def add_source(commands: Commands) -> None:
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="the new address")
     _source_rules(update, new=False)
+    consent_option(update)
     update.add_argument(
         "--clear",
         action="append",

@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.approvals.render import describe, visible
+from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import color, print_status, show, show_json, show_table
@@ -57,6 +58,9 @@ def _show(app: App, arguments: argparse.Namespace) -> None:
 
 
 def _allow(app: App, arguments: argparse.Namespace) -> None:
+    question = app.approvals.find(arguments.id)
+    if question.state == "pending":
+        require_consent(app, "allow", f"let {_call(question)} run, once", arguments)
     _decide(app, arguments.id, "allowed", "")
     print_status("The call runs once, when the caller repeats it.")
 
@@ -68,10 +72,16 @@ def _deny(app: App, arguments: argparse.Namespace) -> None:
 def _decide(app: App, start: str, state: Any, reason: str) -> None:
     question = app.approvals.find(start)
     app.approvals.decide(question.id, state, f"cli:{getpass.getuser()}", reason)
+    print_status(f"{state} {question.id}: {_whose(question)}")
+
+
+def _call(question: PendingApproval) -> str:
+    return f"the {question.subject.effect} {question.id} of {_whose(question)}"
+
+
+def _whose(question: PendingApproval) -> str:
     subject = question.subject
-    print_status(
-        f"{state} {question.id}: {visible(subject.actor_name)} on {visible(subject.source)}"
-    )
+    return f"{visible(subject.actor_name)} on {visible(subject.source)}"
 
 
 def _row(question: PendingApproval) -> list[str]:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from tidegate.app import App
 from tidegate.cli.allowlist import Allowlist, refuse_unknown
+from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
@@ -95,6 +96,8 @@ async def _approve(app: App, arguments: argparse.Namespace) -> None:
     listed = Allowlist(granted.sources, granted.tags, granted.tables)
     if not arguments.allow_unknown:
         await refuse_unknown(app, "pair approve", listed)
+    what = f"give {asked.client} a token ({granted.scope.value}, {listed.words()})"
+    require_consent(app, "approve", what, arguments)
     approved = app.pairing_service.approve(arguments.id, granted, arguments.name)
     print_status(
         f"approved {approved.id} for {approved.client}: {granted.scope.value}, {listed.words()}"

@@ -53,6 +53,8 @@ _NEXT = {
 def run(arguments: argparse.Namespace) -> int:
     """Ask for what the options do not say, try it, save it."""
     config = load_for_state(arguments)
+    # A person who has typed the URL here agrees to it.
+    add = partial(save_new, arguments=arguments, no_word=arguments.url is None)
     taken = with_app(App.open(config), _names)
     if arguments.name is not None:
         _check_name(arguments.name, taken)
@@ -62,13 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     tried = tried._replace(settings=msgspec.structs.replace(tried.settings, name=name))
     client = _client(arguments)
     if client is None:
-        _save(config, tried)
+        _save(config, tried, add)
         show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
         return 0
     file = SettingsFile(settings_file(client, "user"))
     entry = local_entry(client, _command(arguments), {})
     force = arguments.force or _may_replace(file, client, entry)
-    _save(config, tried, partial(write_entry, file, client, ENTRY, entry, force))
+    _save(config, tried, add, partial(write_entry, file, client, ENTRY, entry, force))
     show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
     return 0
 
@@ -232,13 +234,15 @@ def _may_replace(file: SettingsFile, client: Client, entry: dict[str, object]) -
     )
 
 
-def _save(config: Config, tried: Tried, write: partial[None] | None = None) -> None:
+def _save(
+    config: Config, tried: Tried, add: partial[Source], write: partial[None] | None = None
+) -> None:
     """Save the password and the source, and write the entry; all of it or nothing."""
     with kept_password(config, tried) as settings:
         given = msgspec.structs.replace(config, sources=(settings,))
 
         async def save(app: App) -> Source:
-            return save_new(app, settings.name)
+            return add(app, settings.name)
 
         source = with_app(App.open(given), save)
         if write is None:

@@ -15,6 +15,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
+from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import (
@@ -38,6 +39,7 @@ from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Mask, RowFilter, RunAs, Source
 from tidegate.model.statements import Statement
+from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords
 
@@ -134,10 +136,16 @@ def _add(arguments: argparse.Namespace) -> None:
         with_app(app, partial(_save_added, arguments=arguments))
 
 
-def save_new(app: App, name: str) -> Source:
-    """Record and save a source that the settings name. Raises: TidegateError ARGUMENT_INVALID if
-    one of its name is saved."""
+def save_new(
+    app: App, name: str, arguments: argparse.Namespace, *, no_word: bool = False
+) -> Source:
+    """Record and save a source that the settings name, once a person agrees.
+
+    Raises: TidegateError OPERATOR_CONSENT, ARGUMENT_INVALID if one of its name is saved.
+    """
     source = _given(app, name)
+    what = f"add the source {source.name} ({source.access})"
+    require_consent(app, "add", what, arguments, no_word=no_word)
     app.note("source.added", _noted(source))
     app.state.sources.add(source)
     print_status(f"added {source.name} ({source.engine}, {source.access})")
@@ -145,7 +153,7 @@ def save_new(app: App, name: str) -> Source:
 
 
 async def _save_added(app: App, arguments: argparse.Namespace) -> None:
-    save_new(app, arguments.name)
+    save_new(app, arguments.name, arguments)
     _warn_of_callers(app, arguments)
 
 
@@ -215,6 +223,10 @@ def _update(arguments: argparse.Namespace) -> None:
 async def _save_change(
     app: App, was: Source, now: Source, noted: dict[str, str], arguments: argparse.Namespace
 ) -> None:
+    wider = widened(was, now)
+    if wider:
+        what = f"widen the source {now.name} ({', '.join(wider)})"
+        require_consent(app, "update", what, arguments)
     app.note("source.changed", _noted(now) | noted)
     if not app.state.sources.change(now, was):
         raise TidegateError(

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate.app import App
 from tidegate.cli.allowlist import Allowlist, given, refuse_unknown
+from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
@@ -35,6 +36,8 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     listed = given(arguments)
     if not arguments.allow_unknown:
         await refuse_unknown(app, "token create", listed)
+    what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()})"
+    require_consent(app, "create", what, arguments)
     plaintext, entry = app.tokens.create(
         arguments.name,
         Scope(arguments.scope),

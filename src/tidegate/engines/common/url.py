@@ -105,7 +105,10 @@ def _place(text: str) -> Place:
     if found is None or (port and port.isdecimal() and not 1 <= int(port) <= 65_535):
         raise TidegateError(
             Code.SOURCE_URL,
-            "The URL's host and port cannot be read.",
+            # Digits alone are named: anything else might be a password in the wrong place.
+            f"The URL's port {port} is not one."
+            if port and port.isdecimal()
+            else "The URL's host and port cannot be read.",
             hint="Write host:port, [::1]:port for IPv6; a port is a number from 1 to 65535.",
         )
     number = int(port) if port and port.isdecimal() else None

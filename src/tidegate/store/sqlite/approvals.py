@@ -64,7 +64,7 @@ class SqliteApprovalStore:
                 raise TidegateError(
                     Code.LIMIT_RATE,
                     "Too many requests for approval are pending.",
-                    hint="Ask the operator to answer them: `tidegate approvals list`.",
+                    hint="Ask the user to have the operator of the gate answer them.",
                 )
             marks = ", ".join("?" * len(_FIELDS))
             connection.execute(

@@ -1,0 +1,63 @@
+"""`tidegate passphrase set | remove`: what commands that give rights ask for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tidegate.app import App
+from tidegate.cli.consent import (
+    ask_passphrase,
+    read_passphrase,
+    require_consent,
+)
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import load_for_state
+from tidegate.cli.terminal import print_status
+from tidegate.errors import Code, TidegateError
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what `arguments.action` says."""
+    action = {"set": _set, "remove": _remove}[arguments.action]
+
+    async def work(app: App) -> None:
+        action(app, arguments)
+
+    with_app(App.open(load_for_state(arguments)), work)
+    return 0
+
+
+def _set(app: App, arguments: argparse.Namespace) -> None:
+    require_consent(app, "set", "set the operator's passphrase", arguments)
+    passphrase = _new_passphrase(arguments)
+    app.note("operator.passphrase_set", {})
+    app.operator_passphrase.set(passphrase)
+    print_status("the passphrase is set: whatever gives rights asks for it from now on")
+
+
+def _remove(app: App, arguments: argparse.Namespace) -> None:
+    if not app.operator_passphrase.is_set:
+        print_status("there is no passphrase")
+        return
+    require_consent(app, "remove", "remove the operator's passphrase", arguments)
+    app.note("operator.passphrase_removed", {})
+    app.operator_passphrase.remove()
+    print_status("the passphrase is removed: a typed word on a terminal is asked for instead")
+
+
+def _new_passphrase(arguments: argparse.Namespace) -> str:
+    if arguments.new_passphrase_file is not None:
+        return read_passphrase(arguments.new_passphrase_file)
+    if not sys.stdin.isatty():
+        raise TidegateError(
+            Code.OPERATOR_CONSENT,
+            "The passphrase is typed on a terminal, and standard input is none.",
+            hint="Run it in a terminal, or give the passphrase with --new-passphrase-file.",
+        )
+    passphrase = ask_passphrase("New passphrase: ")
+    if passphrase != ask_passphrase("The same again: "):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "The two differ; nothing was changed.", hint="Set it again."
+        )
+    return passphrase

@@ -1,0 +1,130 @@
+"""Asks the person at the terminal before a command gives rights away.
+
+An agent with a shell can run every command that its person can. A typed word on a terminal stops
+one that follows its instructions; the operator's passphrase stops one that does not know it. Only
+an account of its own for the gate stops one that writes files of the state directory itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tidegate.app import App
+from tidegate.errors import Code, TidegateError
+
+_TRIES = 3
+
+
+def require_consent(
+    app: App, word: str, what: str, arguments: argparse.Namespace, *, no_word: bool = False
+) -> None:
+    """Go on only if a person agrees to `what`, a clause such as "create token x (readOnly)".
+
+    The person types `word`, or the operator's passphrase where one is set; `--passphrase-file`
+    gives it without a terminal. `no_word` says that a person has just answered the command's
+    questions. A state directory without tokens and sources asks for no word either: a script can
+    begin there.
+
+    Raises: TidegateError OPERATOR_CONSENT if they do not agree or cannot be asked, and then
+    nothing has been changed.
+    """
+    if app.operator_passphrase.is_set:
+        _require_passphrase(app, what, arguments.passphrase_file)
+    elif not no_word and _holds_rights(app):
+        _require_word(word, what)
+
+
+def _holds_rights(app: App) -> bool:
+    return bool(app.tokens.list() or app.state.sources.list())
+
+
+def _require_word(word: str, what: str) -> None:
+    if not sys.stdin.isatty():
+        raise TidegateError(
+            Code.OPERATOR_CONSENT,
+            f"To {what}, a person must agree on a terminal, and standard input is none.",
+            hint="Run it in a terminal; or set a passphrase there with `tidegate passphrase set`,"
+            " and give it with --passphrase-file.",
+        )
+    _write_to_terminal(f"This will {what}.\nType {word} to agree: ")
+    if sys.stdin.readline().strip() != word:
+        raise TidegateError(
+            Code.OPERATOR_CONSENT, f"{word!r} was not typed; nothing was changed.",
+            hint="Run it again if you agree.",
+        )  # fmt: skip
+
+
+def _require_passphrase(app: App, what: str, file: str | None) -> None:
+    if file is not None:
+        if app.operator_passphrase.matches(read_passphrase(file)):
+            return
+    elif sys.stdin.isatty():
+        _write_to_terminal(f"This will {what}.\n")
+        for _ in range(_TRIES):
+            if app.operator_passphrase.matches(ask_passphrase("Operator's passphrase: ")):
+                return
+            _write_to_terminal("That is not the passphrase.\n")
+    else:
+        raise TidegateError(
+            Code.OPERATOR_CONSENT,
+            f"To {what}, the operator's passphrase is needed, and standard input is no terminal.",
+            hint="Run it in a terminal, or give the passphrase with --passphrase-file.",
+        )
+    app.note("operator.refused", {"to": what})
+    raise TidegateError(
+        Code.OPERATOR_CONSENT,
+        "That is not the operator's passphrase; nothing was changed.",
+        hint="`tidegate passphrase --help` says where it is kept.",
+    )
+
+
+def ask_passphrase(prompt: str) -> str:
+    """What a person types at the terminal that is standard input, unseen."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return getpass.getpass(prompt)
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    unseen = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    # Not `getpass`, which prefers the controlling terminal to standard input.
+    termios.tcsetattr(terminal, termios.TCSADRAIN, unseen)
+    try:
+        _write_to_terminal(prompt)
+        return sys.stdin.readline().rstrip("\n")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        _write_to_terminal("\n")
+
+
+def read_passphrase(file: str) -> str:
+    """The first line of a file, of standard input for `-`.
+
+    Raises: TidegateError ARGUMENT_INVALID if it cannot be read.
+    """
+    try:
+        text = sys.stdin.readline() if file == "-" else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"Cannot read the passphrase file `{file}`: {reason}."
+        ) from None
+    return text.partition("\n")[0].rstrip("\r")
+
+
+def _write_to_terminal(text: str) -> None:
+    """Where the person looks even if standard output and standard error go into files."""
+    with suppress(OSError):
+        terminal = os.open(os.ttyname(sys.stdin.fileno()), os.O_WRONLY | os.O_NOCTTY)
+        try:
+            os.write(terminal, text.encode())
+        finally:
+            os.close(terminal)
+        return
+    sys.stderr.write(text)
+    sys.stderr.flush()

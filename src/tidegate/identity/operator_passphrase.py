@@ -1,0 +1,80 @@
+"""The operator's passphrase, which grants of rights ask for: kept as a salted scrypt hash
+(RFC 7914) in a file of the state directory that its owner alone can read."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from tidegate.config.atomic_files import replace_file
+from tidegate.errors import Code, TidegateError
+
+SHORTEST = 8
+_COST, _BLOCK, _PARALLEL = 2**15, 8, 1
+_MEMORY = 64 * 1024 * 1024
+
+
+class _Kept(msgspec.Struct, forbid_unknown_fields=True):
+    salt: bytes
+    hash: bytes
+
+
+class OperatorPassphrase:
+    """The passphrase of one state directory; `path` is its file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is one; a file that cannot be read counts as one, and fits none."""
+        return self._path.exists()
+
+    def set(self, passphrase: str) -> None:
+        """Keep this one in place of the one before.
+
+        Raises: TidegateError ARGUMENT_INVALID if it is too short, STATE_FAILED.
+        """
+        if len(passphrase) < SHORTEST:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The passphrase is shorter than {SHORTEST} characters.",
+                hint="Choose a longer one; nothing was changed.",
+            )
+        salt = secrets.token_bytes(16)
+        try:
+            replace_file(self._path, msgspec.json.encode(_Kept(salt, _hash(passphrase, salt))))
+        except OSError as error:
+            raise self._failed(f"cannot be written: {error.strerror}") from error
+
+    def remove(self) -> None:
+        """Ask for a typed word again. Raises: TidegateError STATE_FAILED."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failed(f"cannot be removed: {error.strerror}") from error
+
+    def matches(self, passphrase: str) -> bool:
+        """Whether it is this one. Takes some 0.1 s of CPU. Raises: TidegateError STATE_FAILED."""
+        try:
+            kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise self._failed("cannot be read or does not hold a passphrase") from error
+        return hmac.compare_digest(_hash(passphrase, kept.salt), kept.hash)
+
+    def _failed(self, problem: str) -> TidegateError:
+        return TidegateError(
+            Code.STATE_FAILED,
+            f"The operator's passphrase `{self._path}` {problem}",
+            details={"path": str(self._path)},
+        )
+
+
+def _hash(passphrase: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(
+        passphrase.encode(), salt=salt, n=_COST, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32
+    )
