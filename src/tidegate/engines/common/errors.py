@@ -7,8 +7,8 @@ from tidegate.errors import Code, TidegateError
 
 
 def stopped(cause: str, timeout_s: float | None = None) -> TidegateError:
-    """The error of a statement that was told to end: `time`, `space`, `closed`, or the caller's
-    reason."""
+    """The error of a statement that was stopped. `cause` is `time`, `space`, `closed`, or the
+    caller's reason."""
     if cause == "time":
         after = f" after {timeout_s:g} s" if timeout_s is not None else ""
         return TidegateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
@@ -35,7 +35,7 @@ def lost(writing: bool = False) -> TidegateError:
     hint = (
         "Check what was changed before you retry: the server may have gone on."
         if writing
-        else "Retry; the gate connects anew."
+        else "Retry; the gate reconnects."
     )
     return TidegateError(
         Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint

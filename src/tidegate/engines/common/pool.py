@@ -16,7 +16,7 @@ from tidegate.engines.common.errors import closed
 from tidegate.errors import Code, TidegateError
 
 IDLE_S = 300.0
-"""How long a connection that nobody needs is kept. The last one stays."""
+"""How long an idle connection is kept, in seconds. The last one stays."""
 
 RESET_S = 15.0
 """How long a connection may take to become ready for the next caller. Then it is dropped."""
@@ -50,7 +50,7 @@ class Connection(Protocol):
         ...
 
     def check(self) -> bool:
-        """Whether it can be used, after a look at it that asks nobody and never waits."""
+        """Whether it can be used, by a local check that sends nothing and never waits."""
         ...
 
     def settle_now(self) -> bool:
@@ -78,7 +78,7 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it at once; whoever waits for an answer gets an error. Safe to call twice."""
+        """Close it at once; a task that waits for an answer gets an error. Safe to call twice."""
         ...
 
     async def closed(self) -> None:
@@ -181,7 +181,7 @@ class Pool(Generic[ConnectionT]):
         self._wake()
 
     def take_idle(self) -> list[ConnectionT]:
-        """All connections that nobody has, for the caller, who gives each of them back."""
+        """Take all idle connections. The caller gives each of them back."""
         idle, self._idle = self._idle, []
         return [connection for connection, _ in idle]
 
@@ -323,7 +323,7 @@ class Pool(Generic[ConnectionT]):
 
 async def _ready(connection: Connection, after: asyncio.Task[None] | None) -> None:
     """Make a connection ready for the next caller. Raises: TidegateError if it is lost,
-    TimeoutError if nobody answers."""
+    TimeoutError if the server does not answer."""
     async with asyncio.timeout(RESET_S):
         if after is not None:
             await after

@@ -19,8 +19,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 
 LEAST_S = 0.001
-"""What the wait for a connection leaves of a time limit at least. A shorter wait takes nothing of
-it: a session that was told the same limit before need not be told again."""
+"""The least that the wait for a connection leaves of a time limit, in seconds. A shorter wait is
+not deducted: a session that already has the same limit need not set it again."""
 
 DRAIN_S = 0.002
 """How long the rest of a result is read and thrown away: cheaper than an interrupt."""
@@ -34,7 +34,7 @@ class RunningStatement(Generic[ConnectionT]):
 
     `async with statement as connection:` guards each use of the connection. If what is done within
     fails, the statement is ended, and the error raised says why it failed. A statement that has to
-    end while nobody uses its connection is closed in the background.
+    end while its connection is not in use is closed in the background.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class RunningStatement(Generic[ConnectionT]):
 
     @property
     def timeout_ms(self) -> int:
-        """The time limit as a server is told it."""
+        """The time limit in milliseconds, as it is sent to a server."""
         return max(1, round(self.timeout_s * 1000))
 
     def connection(self) -> ConnectionT:
@@ -185,7 +185,7 @@ class RunningStatement(Generic[ConnectionT]):
             self.release()
 
     async def end(self) -> None:
-        """Wait until it has ended, whoever uses its connection."""
+        """Wait until it has ended, even if another task uses its connection."""
         if self.held is None:
             return
         if self._uses:
@@ -316,7 +316,7 @@ class BorrowedConnection(Generic[ConnectionT]):
 async def end_all(pools: Collection[Pool[Any]], running: Collection[RunningStatement[Any]]) -> None:
     """Close a source: end what runs, then every connection."""
     for pool in pools:
-        pool.refuse()  # first: what begins while others end would be ended by nobody
+        pool.refuse()  # first: a statement that began now would not be ended
     under_way = list(running)
     for statement in under_way:
         statement.stop("closed")

@@ -1,4 +1,4 @@
-"""Decides what is told of a schema. A fixed number of statements, however many tables."""
+"""Reads the description of a schema, in a fixed number of statements, however many tables."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def status(cursor: duckdb.DuckDBPyConnection) -> Status:
 
 
 def schema_version(cursor: duckdb.DuckDBPyConnection) -> str:
-    """A digest of everything that is told of the schema."""
+    """A digest of everything in the description of the schema."""
     return _digest(
         cursor.execute(_TABLES).fetchall(),
         cursor.execute(_SCHEMAS).fetchall(),

@@ -25,7 +25,15 @@ from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.running_statement import RunningStatement, end_all, start
 from tidegate.engines.duckdb.cursor import ProcessCursor
-from tidegate.engines.duckdb.messages import Greeting, Look, Opinion, Question, Run, Told, Version
+from tidegate.engines.duckdb.messages import (
+    Greeting,
+    Look,
+    Metadata,
+    Opinion,
+    Question,
+    Run,
+    Version,
+)
 from tidegate.engines.duckdb.url import DuckUrl
 from tidegate.engines.worker.process import START_S, Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
@@ -47,7 +55,7 @@ class ReaderWriterLock:
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody has the file, or waits for it."""
+        """Whether no statement has the file or waits for it."""
         return not self._readers and not self._writing and not self._line
 
     async def begin(self, *, writes: bool, timeout_s: float) -> None:
@@ -104,7 +112,8 @@ WAIT_S = 10.0
 """How long our own questions, which no permit limits, may take."""
 
 HOLD_S = 2.0
-"""How long the file is kept open after the last statement: meanwhile nobody else can write it."""
+"""How long the file is kept open after the last statement, in seconds. Meanwhile no other process
+can write it."""
 
 OPINIONS = 1_024
 OPINION_TEXT = 32_768
@@ -195,13 +204,13 @@ class DuckdbEngine:
         if request.aspect == "databases":
             return Databases((self._status.database,))
         look = Look(self._url.version(), request)
-        told = await self._ask("look", look, Told, permit.limits.timeout_s, cancellation)
-        if told.catalog is not None:
-            self._stamp = look.version, told.catalog.version
-        return told.description
+        metadata = await self._ask("look", look, Metadata, permit.limits.timeout_s, cancellation)
+        if metadata.catalog is not None:
+            self._stamp = look.version, metadata.catalog.version
+        return metadata.description
 
     async def schema_version(self) -> str:
-        """A digest of the schema, taken anew only if the file has changed."""
+        """A digest of the schema, computed again only if the file has changed."""
         self._check_open()
         version = self._url.version()
         if self._stamp[0] != version or self._url.file.path is None:
@@ -266,7 +275,7 @@ class DuckdbEngine:
             self._letting_go = loop.call_later(HOLD_S, self._let_go_soon)
 
     def _let_go_soon(self) -> None:
-        """Nobody has asked for a while: let others write the file."""
+        """Close the file after a while without statements: other processes may write it."""
         self._letting_go = None
         for worker in self._pool.take_idle():
             self._released(worker)

@@ -1,8 +1,8 @@
-"""Decides what effect a statement has by the type that DuckDB's own parser gives it. Runs nothing.
+"""The effect of a statement by the type that DuckDB's own parser gives it. Runs nothing.
 
-A SELECT may still change something, by a function or a CTE: that the planner knows (`explained`).
+A SELECT may still change something, by a function or a CTE: the planner shows this (`explained`).
 
-Allowed types are listed, with their effects; what is not listed nobody may run.
+Allowed types are listed, with their effects; a type that is not listed is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REFUSED = {
         Effect.ADMIN,
     ),
 }
-"""What nobody may run: the gate itself keeps sessions and files. Unlisted types are UNKNOWN."""
+"""Types that are always refused: the gate manages sessions and files. Unlisted are UNKNOWN."""
 
 _NAME = re.compile(r"\w+")
 _PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)

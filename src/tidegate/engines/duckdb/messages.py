@@ -74,8 +74,8 @@ class Look(msgspec.Struct, frozen=True, array_like=True):
     browse: Browse
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
-    """The metadata: one of these."""
+class Metadata(msgspec.Struct, frozen=True, array_like=True):
+    """The answer to `Look`: exactly one of these."""
 
     catalog: Catalog | None = None
     ddl: Ddl | None = None

@@ -45,7 +45,7 @@ class Execution:
         self._writes = not run.explain and run.effect > Effect.READ
         self._ready: list[Row] = []
         self._batch = 4
-        self._mends: list[Column] = []
+        self._coerced_columns: list[Column] = []
         self.columns: list[tuple[str, str]] = []
         self.affected = 0
         self.ended = False
@@ -60,7 +60,7 @@ class Execution:
             raise
 
     def started(self, max_rows: int) -> Started:
-        """What can be told at once: all rows, if they are few and small."""
+        """The first answer: with all rows, if they are few and small."""
         if not self.ended and not self._writes:
             self._ready = self._read(min(max_rows, FIRST_ROWS))
         rows: list[Row] = []
@@ -118,12 +118,12 @@ class Execution:
             kinds = [entry[1] for entry in cursor.description]
             check_exact(kinds)
             if any(map(is_json, kinds)):
-                self._mends = [Column(place, kind) for place, kind in enumerate(kinds)]
+                self._coerced_columns = [Column(place, kind) for place, kind in enumerate(kinds)]
         elif self._writes:
             self._finish_change()
 
     def _adopt(self, plan: Plan) -> str:
-        self.columns, self._mends = plan.columns, plan.mends
+        self.columns, self._coerced_columns = plan.columns, plan.coerced_columns
         return plan.text
 
     def _ask_again(self, text: str) -> None:
@@ -179,13 +179,13 @@ class Execution:
                 if self._writes:
                     self.affected += len(rows)
                 self._end()
-                return coerced(rows, self._mends)
+                return coerced(rows, self._coerced_columns)
             row_bytes = max(_weight(batch[0]), _weight(batch[-1]))
             size += row_bytes * len(batch)
             self._batch = max(1, min(self._batch * 8, 4096, BATCH_BYTES // row_bytes))
         if self._writes:
             self.affected += len(rows)
-        return coerced(rows, self._mends)
+        return coerced(rows, self._coerced_columns)
 
     def _end(self) -> None:
         if self._writes:

@@ -43,12 +43,12 @@ _NESTED = frozenset({"list", "array", "struct", "tuple", "map", "union"})
 class Column:
     """How one column of a statement is asked for."""
 
-    __slots__ = ("expression", "mend")
+    __slots__ = ("coercion", "expression")
 
     def __init__(self, place: int, kind: DuckDBPyType) -> None:
         name = f"#{place}"
         self.expression = name
-        self.mend: Coercion | None = None
+        self.coercion: Coercion | None = None
         if kind.id == "geometry":
             self.expression = f"st_astext({name})"
             return
@@ -57,22 +57,22 @@ class Column:
             self.expression = f"CAST({name} AS {written})"
             if _TEXT in written and (final := _written(kind, floats="DOUBLE")) != written:
                 self.expression = f"CAST({self.expression} AS {final})"
-        self.mend = coercion_of(kind)
+        self.coercion = coercion_of(kind)
 
 
 class Plan:
     """How a statement is asked for: `columns` are its own, names and types; `text` what is run."""
 
-    __slots__ = ("columns", "mends", "text")
+    __slots__ = ("coerced_columns", "columns", "text")
 
     def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
         """`text` is a query that can stand as a subquery, with nothing behind it."""
         asked = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
         self.columns = [(name, str(kind)) for name, kind in zip(names, kinds, strict=True)]
-        self.mends: list[Column] = []
+        self.coerced_columns: list[Column] = []
         self.text = text
-        if any(column.mend is not None for column in asked):
-            self.mends = asked
+        if any(column.coercion is not None for column in asked):
+            self.coerced_columns = asked
         if any(column.expression[0] != "#" for column in asked):
             expressions = ", ".join([column.expression for column in asked])
             self.text = f"SELECT {expressions} FROM (\n{text}\n)"
@@ -98,9 +98,9 @@ def coerced(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tupl
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
     for place, column in enumerate(columns):
-        mend = column.mend
-        if mend is not None:
-            values[place] = [None if value is None else mend(value) for value in values[place]]
+        convert = column.coercion
+        if convert is not None:
+            values[place] = [None if value is None else convert(value) for value in values[place]]
     return list(zip(*values, strict=True))
 
 
@@ -133,30 +133,30 @@ def coercion_of(kind: DuckDBPyType) -> Coercion | None:
     if is_json(kind):
         return json_raw
     if name not in _NESTED:
-        return _MENDS.get(name)
+        return _COERCIONS.get(name)
     parts = cast("list[tuple[str, Any]]", kind.children)
     if name == "union":
-        return None  # which of its members a value is, the driver does not tell
+        return None  # the driver does not report which member a value is
     if name in ("list", "array"):
         inner = coercion_of(parts[0][1])
         return None if inner is None else lambda values: [_apply(inner, one) for one in values]
-    mends = [coercion_of(part) for _, part in parts]
-    if not any(mends):
+    coercions = [coercion_of(part) for _, part in parts]
+    if not any(coercions):
         return None
     if name == "struct":
-        by_name = dict(zip([label for label, _ in parts], mends, strict=True))
+        by_name = dict(zip([label for label, _ in parts], coercions, strict=True))
         return lambda value: {
             label: _apply(by_name.get(label), one) for label, one in value.items()
         }
     if name == "map":
         listed = parts[0][1].id in _NESTED
-        keys = None if is_json(parts[0][1]) else mends[0]  # the key of an object is text
-        return lambda value: _map(keys, mends[1], value, listed)
-    return lambda value: [_apply(mend, one) for mend, one in zip(mends, value, strict=True)]
+        keys = None if is_json(parts[0][1]) else coercions[0]  # the key of an object is text
+        return lambda value: _map(keys, coercions[1], value, listed)
+    return lambda value: [_apply(each, one) for each, one in zip(coercions, value, strict=True)]
 
 
-def _apply(mend: Coercion | None, value: Any) -> Any:
-    return value if mend is None or value is None else mend(value)
+def _apply(coercion: Coercion | None, value: Any) -> Any:
+    return value if coercion is None or value is None else coercion(value)
 
 
 def _map(
@@ -165,8 +165,10 @@ def _map(
     """Of keys that Python cannot look up the driver makes two lists, `key` and `value`."""
     if listed and all(isinstance(part, list) for part in found.values()):
         lists = cast("dict[str, list[Any]]", found)
-        mends = {"key": keys, "value": values}
-        return {name: [_apply(mends[name], one) for one in part] for name, part in lists.items()}
+        coercions = {"key": keys, "value": values}
+        return {
+            name: [_apply(coercions[name], one) for one in part] for name, part in lists.items()
+        }
     return {_apply(keys, key): _apply(values, value) for key, value in found.items()}
 
 
@@ -239,7 +241,7 @@ def interval_text(text: str) -> str:
     return f"{'-' if turn < 0 else ''}P{dates or '0D'}"
 
 
-_MENDS: dict[str, Coercion] = {
+_COERCIONS: dict[str, Coercion] = {
     "date": date_text,
     "timestamp": timestamp_text,
     "timestamp_s": timestamp_text,

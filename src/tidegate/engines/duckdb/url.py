@@ -33,7 +33,7 @@ class DuckUrl:
             _seconds(options.get("timeout", "5")),
         )
         if self.file.path is None:
-            self.workers = 1  # nobody else sees what one process has in memory
+            self.workers = 1  # no other process sees what one process has in memory
 
     def version(self) -> str:
         """A text that changes when the file does. Raises: TidegateError SOURCE_UNREACHABLE."""

@@ -21,13 +21,13 @@ from tidegate.engines.duckdb.messages import (
     Filled,
     Greeting,
     Look,
+    Metadata,
     Opinion,
     Portion,
     Question,
     Run,
     Setup,
     Started,
-    Told,
     Version,
 )
 from tidegate.engines.duckdb.transaction import Execution
@@ -122,14 +122,14 @@ class Worker:
             self.session.drop(cursor)
         return Opinion(msgspec.structs.replace(judgement, tables=self._tables(text)))
 
-    def look(self, look: Look) -> Told:
+    def look(self, look: Look) -> Metadata:
         cursor = self.session.cursor(look.version)
         try:
             if look.browse.aspect == "catalog":
-                return Told(catalog=catalog.catalog(cursor, look.browse))
+                return Metadata(catalog=catalog.catalog(cursor, look.browse))
             if look.browse.aspect == "ddl":
-                return Told(ddl=catalog.ddl(cursor, look.browse))
-            return Told(counts=catalog.counts(cursor, look.browse))
+                return Metadata(ddl=catalog.ddl(cursor, look.browse))
+            return Metadata(counts=catalog.counts(cursor, look.browse))
         finally:
             self.session.drop(cursor)
 

@@ -90,8 +90,8 @@ def names_query(schema: str | None) -> bytes:
 def details(schema: str | None, table: str | None) -> tuple[bytes, ...]:
     """Tables, columns, indexes, views, foreign keys and their rules."""
     where = _where(schema, table)
-    told = (_TABLES, _COLUMNS, _INDEXES, _VIEWS, _FOREIGN_KEYS)
-    texts = [text.format(where=where) for text in told]
+    queries = (_TABLES, _COLUMNS, _INDEXES, _VIEWS, _FOREIGN_KEYS)
+    texts = [text.format(where=where) for text in queries]
     texts.append(_RULES.format(where=_where(schema, table, "CONSTRAINT_SCHEMA")))
     return tuple(text.encode() for text in texts)
 
@@ -150,17 +150,17 @@ async def _catalog(
         names = [row for row in names if (row[0], row[1]) == only]
     texts = details(schema, None if only is None else only[1])
     tables, columns, indexes, views, keys, rules = await session.ask(*texts)
-    told = {(row[0], row[1]): row for row in tables}
+    row_of = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
     columns_of = _columns(columns, primary)
     indexes_of = _indexes(indexes)
     keys_of = _foreign_keys(keys, rules)
     views_of = {(row[0], row[1]): str(row[2]) for row in views if row[2]}
-    parts = tuple([place for place, row in told.items() if str(row[3]).upper() in _MERGED])
+    parts = tuple([place for place, row in row_of.items() if str(row[3]).upper() in _MERGED])
     described = [
         _table(
             place,
-            told[place],
+            row_of[place],
             columns_of[place],
             indexes_of[place],
             keys_of[place],
@@ -168,7 +168,7 @@ async def _catalog(
             parts,
         )
         for place in [(row[0], row[1]) for row in names]
-        if place in told
+        if place in row_of
     ]
     home = schema or session.setting.database or ""
     shown = (schema,) if schema is not None else _own(databases)
@@ -177,15 +177,15 @@ async def _catalog(
 
 def _table(
     place: Place,
-    told: tuple[Any, ...],
+    row: tuple[Any, ...],
     columns: list[ColumnInfo],
     indexes: list[Index],
     keys: list[ForeignKey],
     definition: str | None,
     parts: tuple[Place, ...],
 ) -> Table:
-    """`parts` are what a table over others can hold rows of: which of them, is told nowhere."""
-    _, _, kind, engine, rows, comment = told
+    """`parts` are the tables whose rows a merged table can hold: the server does not list which."""
+    _, _, kind, engine, rows, comment = row
     return Table(
         schema=place[0],
         name=place[1],

@@ -186,9 +186,9 @@ class Packets:
             self._transport.pause_reading()
             self._paused = True
 
-    def close(self, farewell: bytes) -> None:
-        """Hang up, with a last packet."""
-        self._transport.write(farewell)
+    def close(self, last_packet: bytes) -> None:
+        """Send `last_packet`, then close the connection."""
+        self._transport.write(last_packet)
         self._transport.close()
         self._ended()
 
@@ -426,7 +426,7 @@ class CommandProtocol:
         self._packets.pause()
 
     def close(self) -> None:
-        """Hang up; whoever waits is told. Safe to call twice."""
+        """Close the connection; a waiting task gets an error. Safe to call twice."""
         if self.open and not self.unanswered:
             self._packets.close(bytes((1, 0, 0, 0, COM_QUIT)))
         else:

@@ -112,18 +112,18 @@ class MysqlCursor:
             if rows is None:
                 await self._finish()
                 return False
-            self._ready, self._next = self._mended(rows), 0
+            self._ready, self._next = self._coerced(rows), 0
             self._seen += len(rows)
             return True
 
-    def _mended(self, rows: Rows) -> Rows:
+    def _coerced(self, rows: Rows) -> Rows:
         if not self._singles:
             return rows
-        mended = [list(row) for row in rows]
-        for row in mended:
+        changed = [list(row) for row in rows]
+        for row in changed:
             for place in self._singles:
                 row[place] = single(row[place])
-        return [tuple(row) for row in mended]
+        return [tuple(row) for row in changed]
 
     async def _finish(self) -> None:
         """The statement has ended: commit a change, count it, give the session back."""

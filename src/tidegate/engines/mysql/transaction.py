@@ -118,7 +118,7 @@ class SessionVariables(msgspec.Struct, frozen=True):
         return f"SET max_execution_time = {timeout_ms}".encode()
 
     def check(self, found: Rows) -> None:
-        """See that the server has taken what it was told. Raises: TidegateError UNSUPPORTED."""
+        """Check that the server applied the settings. Raises: TidegateError UNSUPPORTED if not."""
         values = {str(name).lower(): str(value) for name, value in found}
         read_only = values.get("transaction_read_only") or values.get("tx_read_only")
         if (

@@ -1,11 +1,11 @@
-"""Decides what a MySQL or MariaDB URL names: server, database, user, TLS. Opens nothing.
+"""Parses a MySQL or MariaDB URL: server, database, user, TLS. Opens nothing.
 
     mysql://user:${ENV:PASSWORD}@host:3306/database?tls=verify&tls_ca=/etc/ca.pem
     mariadb://user@/database?socket=/run/mysqld/mysqld.sock
 
 Options: `socket`; `hostaddr`: an address to dial in place of the host, which TLS still verifies;
 `connect_timeout` in seconds; `pool`: the most connections; `tls`: `prefer` (the default by TCP: if
-the server offers it, whoever it is), `require`, `verify` (the certificate must be signed by a known
+the server offers it, unverified), `require`, `verify` (the certificate must be signed by a known
 authority and name the host), `off`; `tls_ca`, `tls_cert`, `tls_key`: files.
 """
 

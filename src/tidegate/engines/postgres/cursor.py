@@ -74,7 +74,7 @@ class PostgresCursor:
     async def _gathered(self, max_rows: int) -> Rows:
         running = self._running
         if running is not None and running.cause is not None and not running.writes:
-            # The server may have sent everything before it heard that nobody wants it.
+            # The server may have sent all rows before the cancellation reached it.
             raise stopped(running.cause, running.limit_s)
         rows = self._taken(max_rows)
         while len(rows) < max_rows and await self._more():
@@ -139,7 +139,7 @@ class PostgresCursor:
             if committed.status in FAILED or committed.command_status != COMMIT:
                 raise translate(committed)
             if not last.command_status:
-                # Behind chunks of rows the count is not told: RETURNING gives each row once.
+                # After chunks of rows the server sends no count: RETURNING gives each row once.
                 self.affected = self._seen if self._changes else 0
             elif not _is_read(last):
                 self.affected = last.command_tuples or 0

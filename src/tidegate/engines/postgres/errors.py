@@ -58,8 +58,8 @@ def sqlstate_of(result: PGresult) -> str:
 
 
 def translate(result: PGresult) -> TidegateError:
-    """The coded error of a failed result. PostgreSQL says the same of a statement that ran out of
-    time and of one that it was asked to end; whoever asked knows (`Errand.failure`)."""
+    """The coded error of a failed result. PostgreSQL reports a statement that ran out of
+    time and a cancelled one alike; the task that cancelled it knows (`Errand.failure`)."""
     sqlstate = sqlstate_of(result)
     if not sqlstate:
         return lost()

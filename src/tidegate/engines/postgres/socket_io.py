@@ -126,7 +126,7 @@ class SocketIO:
             try:
                 said = waiting_bytes(self._socket) > 0
                 self._connection.consume_input()
-                if said:  # a farewell: behind it the line may have ended
+                if said:  # a last message: the connection may have ended after it
                     self._connection.consume_input()
             except (psycopg.Error, OSError):
                 self.close()
@@ -136,7 +136,7 @@ class SocketIO:
         return self.open
 
     def close(self) -> None:
-        """Hang up; whoever waits is told. Safe to call twice."""
+        """Close the connection; a waiting task gets an error. Safe to call twice."""
         if not self.open:
             return
         self.open = False
@@ -223,7 +223,7 @@ class SocketIO:
         elif self.unanswered:
             self._unwatch()  # the reader pauses: let the server wait
         else:
-            self.check()  # a notice, or the server's farewell
+            self.check()  # a notice, or the server's last message
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

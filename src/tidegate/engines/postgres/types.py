@@ -185,15 +185,15 @@ class Reader:
     """Reads the chunks of results whose columns have the given types. Keeps nothing of them, so
     that one reader serves many cursors."""
 
-    __slots__ = ("_mends", "_ready", "_transformer")
+    __slots__ = ("_coercions", "_ready", "_transformer")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self._transformer = Transformer(_context)
         self._ready = False
-        self._mends = [
-            (place, mend)
+        self._coercions = [
+            (place, coercion)
             for place, kind in enumerate(types)
-            if (mend := _coercion_of(kind)) is not None
+            if (coercion := _coercion_of(kind)) is not None
         ]
 
     @classmethod
@@ -203,7 +203,7 @@ class Reader:
         return cls([BUILT_IN.get(oid, _OTHER) for oid in oids])
 
     def read(self, result: PGresult) -> Rows:
-        """The rows of one chunk, not yet mended. Raises: TidegateError SOURCE_UNREACHABLE."""
+        """The rows of one chunk, not yet coerced. Raises: TidegateError SOURCE_UNREACHABLE."""
         transformer = self._transformer
         transformer.set_pgresult(result, set_loaders=not self._ready, format=pq.Format.TEXT)
         self._ready = True
@@ -214,15 +214,15 @@ class Reader:
 
     def coerced(self, rows: Rows) -> Rows:
         """The rows with every value as it is to be. Many at once are cheaper."""
-        if not self._mends or not rows:
+        if not self._coercions or not rows:
             return rows
         columns = list(zip(*rows, strict=True))
-        for place, mend in self._mends:
-            columns[place] = mend(columns[place])
+        for place, coercion in self._coercions:
+            columns[place] = coercion(columns[place])
         return list(zip(*columns, strict=True))
 
     def rows(self, result: PGresult) -> Rows:
-        """The rows of a whole result, mended. Raises: TidegateError SOURCE_UNREACHABLE."""
+        """The rows of a whole result, coerced. Raises: TidegateError SOURCE_UNREACHABLE."""
         return self.coerced(self.read(result))
 
 
@@ -239,10 +239,10 @@ def _coercion_of(kind: Type) -> Callable[[Sequence[Any]], tuple[Any, ...]] | Non
         return arrays
     if kind.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
         return _timestamps
-    mend = _MENDS.get(kind.kind)
-    if mend is None:
+    coercion = _COERCIONS.get(kind.kind)
+    if coercion is None:
         return None
-    return lambda column: tuple([None if text is None else mend(text) for text in column])
+    return lambda column: tuple([None if text is None else coercion(text) for text in column])
 
 
 # Time.
@@ -339,7 +339,7 @@ def json_raw(text: str) -> Raw:
     return Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)
 
 
-_MENDS: dict[Kind, Coercion] = {
+_COERCIONS: dict[Kind, Coercion] = {
     Kind.JSON: json_raw,
     Kind.TIME: time_text,
     Kind.TIME_ZONE: time_text,
@@ -347,7 +347,7 @@ _MENDS: dict[Kind, Coercion] = {
 }
 
 _ELEMENTS: dict[Kind, Coercion] = {
-    **_MENDS,
+    **_COERCIONS,
     Kind.TEXT: str,
     Kind.INTEGER: int,
     Kind.FLOAT: float,

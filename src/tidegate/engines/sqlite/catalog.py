@@ -233,9 +233,9 @@ def _read_makings(
         if name in virtual:
             reads[name] = [other for other in sources(text, names) if other != name]
         if name in computed:
-            told = expressions(text)
+            formulas = expressions(text)
             columns[name] = [
-                structs.replace(each, default=told.get(each.name)) if each.extra else each
+                structs.replace(each, default=formulas.get(each.name)) if each.extra else each
                 for each in columns[name]
             ]
     return reads

@@ -1,4 +1,4 @@
-"""One connection: opened, locked down, and told to end what it runs.
+"""One connection: it is opened, locked down, and can interrupt what it runs.
 
 A session belongs to one thread at a time. It is opened read-only with `query_only`, in defensive
 mode, without a trusted schema, extensions or ATTACH, with limits on sizes and an authorizer.

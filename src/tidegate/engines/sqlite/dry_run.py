@@ -1,7 +1,7 @@
-"""Decides how a change of a SQLite table is tried and rolled back, and when it is not.
+"""Runs a change of a SQLite table and rolls it back; refuses those that cannot be rolled back.
 
-All that a statement of SQLite does is in its transaction, except what virtual tables do; whoever
-else writes has to wait meanwhile, so it is short.
+All that a statement of SQLite does is in its transaction, except what virtual tables do. Other
+writers wait meanwhile, so the transaction is short.
 """
 
 from __future__ import annotations

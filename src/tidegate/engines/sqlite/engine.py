@@ -265,7 +265,7 @@ class SqliteEngine:
         return answer
 
     async def _plan(self, text: str) -> CachedStatement:
-        """What the text is: from the cache, told by one like it, or by having SQLite prepare it."""
+        """The plan of a text: from the cache, from a similar text, or prepared by SQLite."""
         plan = self._plans.get(text)
         if plan is None:
             short = len(text) <= CACHED_TEXT
@@ -275,7 +275,7 @@ class SqliteEngine:
         return plan
 
     async def _plan_alike(self, text: str) -> CachedStatement | None:
-        """What a query is, told by one that differs in plain values only; None if that is unknown.
+        """The plan of a query, from one that differs in plain values only; None if it is unknown.
 
         A read of cheap or bounded steps is what all texts like it are: SQLite checks the text
         itself when it runs, and the lane's budget holds whatever its values make of it.
@@ -289,7 +289,7 @@ class SqliteEngine:
             try:
                 known = await self._prepare(alike)
             except TidegateError:
-                return None  # the text itself tells why
+                return None  # preparing the text itself reports why
             self._plans.put(alike, known)
         return known.for_likeness() if known.reads and known.fits_inline else None
 

@@ -22,12 +22,12 @@ from tidegate.model.statements import Statement
 LANE_TEXT = 2_048
 LANE_TERMS = 10_000
 RENEW_S = 10.0
-"""How long opening it anew may wait for a worker."""
+"""How long reopening the connection may wait for a worker, in seconds."""
 
 
 class InlineExecutor:
-    """The connection of the lane, used on the event loop only. `session` is None while it is opened
-    anew (`renewing`), and when it could not be opened."""
+    """The connection of the lane, used on the event loop only. `session` is None while it is
+    reopened (`renewing`), and if it could not be opened."""
 
     def __init__(self, file: FileUrl, session: Session, plans: StatementCache) -> None:
         self._file = file
@@ -69,7 +69,7 @@ class InlineExecutor:
             return None  # locked or busy
 
     async def renew(self, readers: Pool[WorkerThread]) -> None:
-        """Open it anew, off the event loop, if its schema is out of date.
+        """Reopen the connection, off the event loop, if its schema is out of date.
 
         To load a large schema takes longer than the lane's budget: there it would never succeed.
         """
@@ -93,7 +93,7 @@ class InlineExecutor:
             self.session = fresh
 
     def reopen(self) -> None:
-        """Open it anew, on another file at the same path. Raises: TidegateError
+        """Reopen the connection, on another file at the same path. Raises: TidegateError
         SOURCE_UNREACHABLE."""
         if self.session is not None:
             self.session.close()

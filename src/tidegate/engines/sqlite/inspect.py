@@ -143,7 +143,7 @@ class Authorizer:
         self.forget()
 
     def forget(self) -> None:
-        """Start the notes anew."""
+        """Reset the findings."""
         self.effect = Effect.READ
         self.reads = False
         self.pragma = False
@@ -219,8 +219,9 @@ class CachedStatement:
     """What is known of a text. `inline` and `columns` change: whether the event loop may run it,
     and its columns as the event loop's connection saw them last.
 
-    `pace` is how many opcodes may run on the event loop between two looks at the clock. `like` is
-    what told about this text (`for_likeness`); `due` of those like it are left to a worker.
+    `pace` is how many opcodes may run on the event loop between two reads of the clock. `like` is
+    the plan that this one was copied from (`for_likeness`); the next `due` similar texts go to a
+    worker.
     `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
     """
 
@@ -268,7 +269,7 @@ class CachedStatement:
     def for_likeness(self) -> CachedStatement:
         """A plan for a text that differs from this one's in plain values only.
 
-        Its columns are seen anew: their names may hold the values.
+        Its columns are read again: their names may hold the values.
         """
         plan = CachedStatement.__new__(CachedStatement)  # `copy` takes ten times as long
         plan.judgement = self.judgement

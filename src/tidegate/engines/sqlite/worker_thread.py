@@ -161,7 +161,7 @@ class WorkerThread:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+            return  # the loop is closed: no task waits any more
 
     def _answer(
         self, future: asyncio.Future[Any], result: Any, error: BaseException | None

@@ -1,7 +1,7 @@
-"""Decides how the operator's `ssh` is called for a tunnel, and what its words mean.
+"""The command line of the operator's `ssh` for a tunnel, and the errors its messages stand for.
 
-It may ask nobody anything, and believes no host key that it does not know. Its own words name
-hosts, users and paths, so they are never repeated.
+`ssh` runs without prompts and accepts no unknown host key. Its messages name hosts, users and
+paths, so they are never repeated.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def login_failure(said: str, server: str) -> TidegateError:
 
 
 def forwarding_failure(said: str) -> TidegateError | None:
-    """The coded error of a connection that did not get through the tunnel, if `ssh` told why."""
+    """The coded error of a connection that failed in the tunnel, if `ssh` gave the reason."""
     return _meaning(_FORWARDING, said)
 
 

@@ -1,7 +1,8 @@
-"""Decides how a source behind an SSH server is reached: by the operator's own `ssh`, kept open.
+"""The tunnel to a source behind an SSH server: the operator's own `ssh`, kept open.
 
-The tunnel ends at a Unix socket in a directory of ours, and `relay.py` leads there. `ssh.py` says
-how `ssh` is called. When it has died it is started anew before the next call.
+The tunnel ends at a Unix socket in a directory of ours; `port_forwarder.py` connects to it, and
+`client.py` builds the command line of `ssh`. If `ssh` has died, it is started again before the next
+call.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tidegate.model.schema import Description, Status
 from tidegate.model.statements import DryRun, Judgement, Statement
 
 END_S = 0.5
-"""How long `ssh` may take to end when it is told to."""
+"""How long `ssh` may take to end after a signal."""
 
 _MOST_SAID = 65_536
 _LONGEST_SOCKET = 100
@@ -71,7 +72,7 @@ class Tunnel:
             tunnel = cls(route)
             try:
                 await tunnel._relay.start()
-                await tunnel.mend()
+                await tunnel.ensure_open()
             except BaseException:
                 await tunnel.close()
                 raise
@@ -89,7 +90,7 @@ class Tunnel:
         """Whether `ssh` runs, as far as can be seen without asking the server."""
         return self._process is not None and self._process.returncode is None
 
-    async def mend(self, dead: asyncio.subprocess.Process | None = None) -> None:
+    async def ensure_open(self, dead: asyncio.subprocess.Process | None = None) -> None:
         """Open the tunnel if it does not stand, or if `dead` still seems to hold it.
 
         Raises: TidegateError, as `open`.
@@ -139,7 +140,7 @@ class Tunnel:
         try:
             return await asyncio.open_unix_connection(str(self._socket), limit=CHUNK_BYTES)
         except OSError:
-            await self.mend(process)  # it has died just now
+            await self.ensure_open(process)  # it has died just now
             return await asyncio.open_unix_connection(str(self._socket), limit=CHUNK_BYTES)
 
     async def _start(self) -> None:
@@ -203,30 +204,30 @@ class TunnelledEngine:
         return self._engine.status
 
     async def inspect(self, statement: Statement) -> Judgement | None:
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.inspect(statement)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.run(permit, cancellation)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.dry_run(permit, cancellation)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.describe(permit, cancellation)
 
     async def schema_version(self) -> str:
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.schema_version()
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         """As `PreparingEngine.prepare`, if the engine behind the tunnel has it."""
         if not can_prepare(self._engine):
             raise _lacks("describes no statement before it runs")
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.prepare(permit, cancellation)
 
     async def session(self, actor: Actor) -> EngineSession:
@@ -234,7 +235,7 @@ class TunnelledEngine:
         breaks, its sessions are lost."""
         if not has_sessions(self._engine):
             raise _lacks("has no sessions")
-        await self._mend()
+        await self._ensure_tunnel()
         return await self._engine.session(actor)
 
     async def close(self) -> None:
@@ -243,9 +244,9 @@ class TunnelledEngine:
         finally:
             await self._tunnel.close()
 
-    async def _mend(self) -> None:
+    async def _ensure_tunnel(self) -> None:
         if not self._tunnel.stands:
-            await self._tunnel.mend()
+            await self._tunnel.ensure_open()
 
 
 def _lacks(what: str) -> TidegateError:

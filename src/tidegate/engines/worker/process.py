@@ -272,7 +272,7 @@ _EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "W
 
 
 def _retrieve(answer: asyncio.Future[Any]) -> None:
-    """Nobody waits for this answer any more."""
+    """Consume the error of an answer that no task waits for any more."""
     if not answer.cancelled():
         answer.exception()
 
