@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 from support.command_line import environment
-from support.documents import ROOT
+from support.documents import ROOT, Outcome, commands, is_as_shown, report
 
 
-def test_make_demo_once_ends_well_and_leaves_only_its_state(tmp_path: Path) -> None:
+def test_make_demo_once_shows_what_the_readme_shows_and_ends_well(tmp_path: Path) -> None:
     state = tmp_path / "demo"
     ended = subprocess.run(
         ["make", "--no-print-directory", "demo", "ARGS=--once --port 0", f"STATE={state}"],
@@ -17,7 +17,9 @@ def test_make_demo_once_ends_well_and_leaves_only_its_state(tmp_path: Path) -> N
         encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    assert "refused" in ended.stdout
+    typed = next(command for command in commands(ROOT / "README.md") if command.text == "make demo")
+    outcome = Outcome(typed, ended.returncode, ended.stdout)
+    assert typed.shown is not None and is_as_shown(outcome), report(outcome)
     assert (state / "shop.db").exists()
 
 

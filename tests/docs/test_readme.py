@@ -20,9 +20,10 @@ from support.documents import ROOT, Command, commands, is_as_shown, play, report
 
 README = ROOT / "README.md"
 ELSEWHERE = {
-    "make demo": "it is running beside the commands; tests/docs/test_make.py types it",
-    "make test": "it runs this test",
+    "make demo": "it is running beside the commands; tests/docs/test_make.py compares it",
+    ". .venv/bin/activate": "the environment of the tests is active already",
     "pip install .": "tests/docs/test_package.py does that",
+    "tidegate setup": "it asks on a terminal; tests/cli/test_setup.py answers it there",
 }
 
 
@@ -36,7 +37,7 @@ def is_elsewhere(command: Command) -> bool:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of somebody who has read what a running demo shows."""
+    """The environment of a reader who has read what a running demo shows."""
     state = tmp_path / "demo"
     with serving(["demo", "--port", "0", "--state", str(state)], state) as server:
         shown = ""
