@@ -70,8 +70,8 @@ class Peer:
         return answer
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        link = TransportContext(self.actor, self.notes, session=self.session)
-        answer = await self.kernel.serve(msgspec.json.encode(message), link)
+        transport = TransportContext(self.actor, self.notes, session=self.session)
+        answer = await self.kernel.serve(msgspec.json.encode(message), transport)
         if answer is None:
             return None
         self.status = answer.status

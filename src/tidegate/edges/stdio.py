@@ -85,10 +85,10 @@ class StdioClient(Lines):
         self.send(error_frame(NO_ID, INVALID_REQUEST, limit))
 
     async def _serve(self, frame: bytes) -> None:
-        link = TransportContext(
+        transport = TransportContext(
             self.actor, self, session=self._session, cancellation=Cancellation()
         )
-        answer = await self._kernel.serve(frame, link)
+        answer = await self._kernel.serve(frame, transport)
         if answer is not None:
             self.send(answer.frame)
 

@@ -21,13 +21,13 @@ MOST_ABOUT_CLIENT = 8_192
 
 
 def initialize(
-    offering: ServedServer, sessions: Sessions, message: Message, link: TransportContext
+    served: ServedServer, sessions: Sessions, message: Message, transport: TransportContext
 ) -> Answer:
-    """Open the link's session, or a new one, and agree on a revision.
+    """Initialize the client's session, or open a new one, and agree on a revision.
 
     Raises: RpcError INVALID_REQUEST if it is open already, INVALID_PARAMS.
     """
-    session = link.session
+    session = transport.session
     if session is not None and session.revision is not None:
         raise RpcError(INVALID_REQUEST, "The session is initialized already", status=400)
     if message.params is not None and len(message.params) > MOST_ABOUT_CLIENT:
@@ -38,12 +38,12 @@ def initialize(
         )
     params = p.read(p.Initialize, message.params)
     if session is None:
-        session = link.session = sessions.open(link.actor)
-    server = offering.server
-    revision = session.revision = negotiate(offering.settings.revisions, params.protocol_version)
+        session = transport.session = sessions.open(transport.actor)
+    server = served.server
+    revision = session.revision = negotiate(served.settings.revisions, params.protocol_version)
     session.client = params.client_info
     session.capabilities = params.capabilities
-    follow(offering, session)
+    follow(served, session)
     info = server.info
     fields: dict[str, Any] = {
         "protocolVersion": revision.name,
@@ -55,9 +55,9 @@ def initialize(
     return Answer(jsonrpc.result_frame(message.id or jsonrpc.NO_ID, jsonrpc.encode(fields)))
 
 
-def on_notification(message: Message, link: TransportContext) -> None:
+def on_notification(message: Message, transport: TransportContext) -> None:
     """Take a notification; unknown ones are ignored, as JSON-RPC says."""
-    session = link.session
+    session = transport.session
     if session is None:
         return
     if message.method == "notifications/initialized":
@@ -72,16 +72,16 @@ def on_notification(message: Message, link: TransportContext) -> None:
             cancellation.cancel(cancelled.reason or "cancelled by the client")
 
 
-def on_response(message: Message, link: TransportContext) -> None:
+def on_response(message: Message, transport: TransportContext) -> None:
     """Take the client's answer to a request of ours."""
-    if link.session is None or message.id is None:
+    if transport.session is None or message.id is None:
         return
     if message.result is None:
-        link.session.accept(message.id, None, "it answered with an error")
+        transport.session.accept(message.id, None, "it answered with an error")
         return
     try:
         result = msgspec.json.decode(message.result, type=dict[str, Any])
     except msgspec.ValidationError:
-        link.session.accept(message.id, None, "its result is not an object")
+        transport.session.accept(message.id, None, "its result is not an object")
     else:
-        link.session.accept(message.id, result, None)
+        transport.session.accept(message.id, result, None)

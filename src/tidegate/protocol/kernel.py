@@ -1,7 +1,7 @@
-"""The dispatcher: a frame in, an answer out, whatever the revision and the transport.
+"""The dispatcher: a frame in, an answer out, for every revision and transport.
 
-Everything that can be wrong with a frame is answered here with the code that the specification
-gives it, and the connection lives on.
+Every error in a frame is answered here with the code that the specification gives it, and the
+connection stays open.
 """
 
 from __future__ import annotations
@@ -44,44 +44,44 @@ class Kernel:
         self, server: Server, settings: Settings, seal: RequestState | None = None
     ) -> None:
         self.sessions = Sessions()
-        self._offering = ServedServer(server, settings, self.sessions.states)
+        self._served = ServedServer(server, settings, self.sessions.states)
         self._methods = {name: bare(method) for name, method in server.methods.items()} | METHODS
-        self._rounds = MultiRoundTrip(seal or RequestState())
+        self._round_trips = MultiRoundTrip(seal or RequestState())
 
-    async def serve(self, frame: bytes, link: TransportContext) -> Answer | None:
-        """Answer one frame; None if nothing is owed (a notification or a response)."""
+    async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
+        """Answer one frame; None if it needs no answer (a notification or a response)."""
         try:
             if frame.lstrip()[:1] == b"[":
-                return await self._serve_batch(frame, link)
-            return await self.serve_message(jsonrpc.decode(frame), link)
+                return await self._serve_batch(frame, transport)
+            return await self.serve_message(jsonrpc.decode(frame), transport)
         except Unreadable as error:
-            id = None if error.id == jsonrpc.NO_ID and link.leaves_ids_out else error.id
+            id = None if error.id == jsonrpc.NO_ID and transport.leaves_ids_out else error.id
             return Answer(jsonrpc.error_frame(id, error.code, error.message), 400)
 
-    async def serve_message(self, message: Message, link: TransportContext) -> Answer | None:
+    async def serve_message(self, message: Message, transport: TransportContext) -> Answer | None:
         """Answer one decoded message."""
         if message.id is None:
-            handshake.on_notification(message, link)
+            handshake.on_notification(message, transport)
             return None
         if message.method is None:
-            handshake.on_response(message, link)
+            handshake.on_response(message, transport)
             return None
-        exchange: McpRequest | None = None
+        request: McpRequest | None = None
         try:
-            if message.method == "initialize" and not names_version(message, link):
-                return handshake.initialize(self._offering, self.sessions, message, link)
+            if message.method == "initialize" and not names_version(message, transport):
+                return handshake.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
-            params = self._read(message, method, link)
-            exchange = open_request(self._offering, message, params, link)
-            return await self._run(message, method, params, exchange, link)
+            params = self._read(message, method, transport)
+            request = open_request(self._served, message, params, transport)
+            return await self._run(message, method, params, request, transport)
         except RpcError as error:
-            return self._refuse(message.id, error, exchange)
+            return self._refuse(message.id, error, request)
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("fault while serving %s", message.method)
             fault = RpcError(INTERNAL_ERROR, "Internal error", status=500)
-            return self._refuse(message.id, fault, exchange)
+            return self._refuse(message.id, fault, request)
 
     def close(self) -> None:
         """End every session and listen stream; running calls are cancelled."""
@@ -90,10 +90,10 @@ class Kernel:
 
     def end_listening(self) -> None:
         """End the listen streams, which would never end by themselves."""
-        self._offering.end_listening()
+        self._served.end_listening()
 
-    async def _serve_batch(self, frame: bytes, link: TransportContext) -> Answer | None:
-        revision = link.session.revision if link.session is not None else None
+    async def _serve_batch(self, frame: bytes, transport: TransportContext) -> Answer | None:
+        revision = transport.session.revision if transport.session is not None else None
         if revision is None or not revision.batches:
             raise Unreadable(
                 INVALID_REQUEST, "Invalid Request: batches are not part of this revision"
@@ -104,11 +104,13 @@ class Kernel:
                 INVALID_REQUEST,
                 f"Invalid Request: a batch has at most {MOST_MEMBERS} messages",
             )
-        answers = await asyncio.gather(*(self._serve_member(member, link) for member in members))
+        answers = await asyncio.gather(
+            *(self._serve_member(member, transport) for member in members)
+        )
         replies = [answer.frame for answer in answers if answer is not None]
         return Answer(b"[" + b",".join(replies) + b"]") if replies else None
 
-    async def _serve_member(self, frame: bytes, link: TransportContext) -> Answer | None:
+    async def _serve_member(self, frame: bytes, transport: TransportContext) -> Answer | None:
         try:
             message = jsonrpc.decode(frame)
             if message.method == "initialize":
@@ -118,101 +120,103 @@ class Kernel:
                 )  # fmt: skip
         except Unreadable as error:
             return Answer(jsonrpc.error_frame(error.id, error.code, error.message))
-        # Each is cancelled by its own id, and all of them if their client goes.
+        # Each is cancelled by its own id, and all of them if the client disconnects.
         member = TransportContext(
-            link.actor, link.outlet, session=link.session, headers=link.headers
+            transport.actor, transport.outlet, session=transport.session, headers=transport.headers
         )
 
         def end() -> None:
-            member.cancellation.cancel(link.cancellation.reason or "cancelled")
+            member.cancellation.cancel(transport.cancellation.reason or "cancelled")
 
-        link.cancellation.listen(end)
+        transport.cancellation.listen(end)
         try:
             return await self.serve_message(message, member)
         finally:
-            link.cancellation.forget(end)
+            transport.cancellation.forget(end)
 
-    def _read(self, message: Message, method: Method | None, link: TransportContext) -> p.Params:
+    def _read(
+        self, message: Message, method: Method | None, transport: TransportContext
+    ) -> p.Params:
         try:
             if method is not None and method.params is p.BareParams:
                 return p.read_bare(message.params)
             return p.read(method.params if method is not None else p.Params, message.params)
         except RpcError as error:
-            if link.names_modern:
+            if transport.names_modern:
                 error.status = 400
-            self._check_envelope(message, method, link)
+            self._check_envelope(message, method, transport)
             raise
 
     def _check_envelope(
-        self, message: Message, method: Method | None, link: TransportContext
+        self, message: Message, method: Method | None, transport: TransportContext
     ) -> None:
-        """Raise what weighs more than wrong parameters: a wrong session, version or method."""
+        """Raise the errors that precede wrong parameters: a wrong session, version or method."""
         try:
             envelope = p.read(p.Params, message.params)
         except RpcError:
             return
-        self._find(message, method, open_request(self._offering, message, envelope, link))
+        self._find(message, method, open_request(self._served, message, envelope, transport))
 
     async def _run(
         self,
         message: Message,
         method: Method | None,
         params: p.Params,
-        exchange: McpRequest,
-        link: TransportContext,
+        request: McpRequest,
+        transport: TransportContext,
     ) -> Answer | None:
-        method = self._find(message, method, exchange)
-        if isinstance(params, p.Answered) and exchange.wire.modern:
+        method = self._find(message, method, request)
+        if isinstance(params, p.Answered) and request.wire.modern:
             if params.request_state is not None:
-                self._rounds.take_answers(message, params, exchange)
+                self._round_trips.take_answers(message, params, request)
             elif params.input_responses is not None:
                 # Without a state there was no question: such answers are volunteered.
-                exchange.volunteered = params.input_responses
-        running = link.session.running if link.session is not None else None
+                request.volunteered = params.input_responses
+        running = transport.session.running if transport.session is not None else None
         if running is not None:
-            if exchange.id in running:
+            if request.id in running:
                 raise RpcError(INVALID_REQUEST, "This request id is in use", status=400)
-            running[exchange.id] = exchange.cancellation
+            running[request.id] = request.cancellation
         withdrawn = False
         try:
-            result = await method.handle(self._offering, exchange, params)
+            result = await method.handle(self._served, request, params)
         except InputRequired as required:
-            meta = self._offering.server_meta
-            result = self._rounds.require(message, params, exchange, required, meta)
+            meta = self._served.server_meta
+            result = self._round_trips.require(message, params, request, required, meta)
         finally:
             if running is not None:
-                withdrawn = running.get(exchange.id) is not exchange.cancellation
+                withdrawn = running.get(request.id) is not request.cancellation
                 if not withdrawn:
-                    del running[exchange.id]
+                    del running[request.id]
         if withdrawn:
-            return None  # who cancels a request gets no result; an error that says so may leave
-        return Answer(jsonrpc.result_frame(exchange.id, result))
+            return None  # a cancelled request gets no result; an error may be sent
+        return Answer(jsonrpc.result_frame(request.id, result))
 
-    def _find(self, message: Message, method: Method | None, exchange: McpRequest) -> Method:
+    def _find(self, message: Message, method: Method | None, request: McpRequest) -> Method:
         """The method, if this era and this server have it. Raises: RpcError METHOD_NOT_FOUND."""
-        other_era = "handshake" if exchange.wire.modern else "modern"
+        other_era = "handshake" if request.wire.modern else "modern"
         if (
             method is None
             or method.era == other_era
-            or (method.capability is not None and not self._offering.has(method.capability))
+            or (method.capability is not None and not self._served.has(method.capability))
         ):
             raise RpcError(
                 METHOD_NOT_FOUND,
                 f"Method not found: {message.method}",
-                status=404 if exchange.wire.modern else None,
+                status=404 if request.wire.modern else None,
             )
         return method
 
-    def _refuse(self, id: bytes, error: RpcError, exchange: McpRequest | None) -> Answer:
+    def _refuse(self, id: bytes, error: RpcError, request: McpRequest | None) -> Answer:
         status = error.status
-        status_of = self._offering.settings.error_status
+        status_of = self._served.settings.error_status
         if status is None and status_of is not None:
             client, revision = UNKNOWN_CLIENT, ""
-            if exchange is not None:
-                client, revision = exchange.client, exchange.revision
+            if request is not None:
+                client, revision = request.client, request.revision
             status = status_of(error.code, client, revision)
         code = error.code
-        if code == RESOURCE_NOT_FOUND and exchange is not None and exchange.wire.modern:
+        if code == RESOURCE_NOT_FOUND and request is not None and request.wire.modern:
             code = INVALID_PARAMS
         frame = jsonrpc.error_frame(id, code, error.message, error.data)
         return Answer(frame, status or 200, error.headers)

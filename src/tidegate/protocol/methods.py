@@ -1,6 +1,6 @@
 """What the kernel does for each method, whatever the revision.
 
-A handler takes the exchange and its parameters and returns the result as JSON bytes. Who may call
+A handler takes the request and its parameters and returns the result as JSON bytes. Who may call
 what and when is `kernel.py`'s business.
 """
 
@@ -33,36 +33,36 @@ class Method(msgspec.Struct, frozen=True):
     capability: str | None = None
 
 
-def _result(offering: ServedServer, exchange: McpRequest, fields: Mapping[str, Any]) -> bytes:
-    if exchange.wire.modern:
-        return render.modern_result(fields, offering.server_meta)
+def _result(served: ServedServer, request: McpRequest, fields: Mapping[str, Any]) -> bytes:
+    if request.wire.modern:
+        return render.modern_result(fields, served.server_meta)
     return encode(fields)
 
 
-def _cacheable(offering: ServedServer, exchange: McpRequest, fields: dict[str, Any]) -> bytes:
-    if exchange.wire.modern:
-        fields["ttlMs"] = offering.settings.list_ttl_ms
-        fields["cacheScope"] = offering.settings.list_scope
-    return _result(offering, exchange, fields)
+def _cacheable(served: ServedServer, request: McpRequest, fields: dict[str, Any]) -> bytes:
+    if request.wire.modern:
+        fields["ttlMs"] = served.settings.list_ttl_ms
+        fields["cacheScope"] = served.settings.list_scope
+    return _result(served, request, fields)
 
 
-async def discover(offering: ServedServer, exchange: McpRequest, params: p.Params) -> bytes:
+async def discover(served: ServedServer, request: McpRequest, params: p.Params) -> bytes:
     fields: dict[str, Any] = {
-        "supportedVersions": [v for v in offering.settings.revisions.accepted if v in MODERN],
-        "capabilities": render.capabilities(offering.server.capabilities, exchange.wire),
+        "supportedVersions": [v for v in served.settings.revisions.accepted if v in MODERN],
+        "capabilities": render.capabilities(served.server.capabilities, request.wire),
     }
-    if offering.server.instructions is not None:
-        fields["instructions"] = offering.server.instructions
-    return _cacheable(offering, exchange, fields)
+    if served.server.instructions is not None:
+        fields["instructions"] = served.server.instructions
+    return _cacheable(served, request, fields)
 
 
-async def ping(offering: ServedServer, exchange: McpRequest, params: p.Params) -> bytes:
+async def ping(served: ServedServer, request: McpRequest, params: p.Params) -> bytes:
     return b"{}"
 
 
 def _page(
-    offering: ServedServer,
-    exchange: McpRequest,
+    served: ServedServer,
+    request: McpRequest,
     params: p.Page,
     key: str,
     items: Sequence[Any],
@@ -70,18 +70,18 @@ def _page(
 ) -> bytes:
     """One page of a list, encoded once for as long as the server returns the same list."""
     offset = _read_cursor(params.cursor, len(items))
-    place = (key, exchange.revision, offset)
-    kept = offering.lists.get(place)
+    place = (key, request.revision, offset)
+    kept = served.lists.get(place)
     if kept is not None and kept[0] is items:
         return kept[1]
-    end = offset + offering.settings.page_size
-    fields: dict[str, Any] = {key: [show(item, exchange.wire) for item in items[offset:end]]}
+    end = offset + served.settings.page_size
+    fields: dict[str, Any] = {key: [show(item, request.wire) for item in items[offset:end]]}
     if end < len(items):
         fields["nextCursor"] = urlsafe_b64encode(f"from:{end}".encode()).decode()
-    result = _cacheable(offering, exchange, fields)
-    if len(offering.lists) > 64:
-        offering.lists.clear()
-    offering.lists[place] = (items, result)
+    result = _cacheable(served, request, fields)
+    if len(served.lists) > 64:
+        served.lists.clear()
+    served.lists[place] = (items, result)
     return result
 
 
@@ -98,43 +98,43 @@ def _read_cursor(cursor: str | None, length: int) -> int:
     return offset
 
 
-async def list_tools(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
-    items = offering.server.tools(exchange)
-    return _page(offering, exchange, params, "tools", items, render.tool)
+async def list_tools(served: ServedServer, request: McpRequest, params: p.Page) -> bytes:
+    items = served.server.tools(request)
+    return _page(served, request, params, "tools", items, render.tool)
 
 
-async def list_resources(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
-    items = offering.server.resources(exchange)
-    return _page(offering, exchange, params, "resources", items, render.resource)
+async def list_resources(served: ServedServer, request: McpRequest, params: p.Page) -> bytes:
+    items = served.server.resources(request)
+    return _page(served, request, params, "resources", items, render.resource)
 
 
-async def list_templates(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
-    items = offering.server.resource_templates(exchange)
-    return _page(offering, exchange, params, "resourceTemplates", items, render.resource_template)
+async def list_templates(served: ServedServer, request: McpRequest, params: p.Page) -> bytes:
+    items = served.server.resource_templates(request)
+    return _page(served, request, params, "resourceTemplates", items, render.resource_template)
 
 
-async def list_prompts(offering: ServedServer, exchange: McpRequest, params: p.Page) -> bytes:
-    items = offering.server.prompts(exchange)
-    return _page(offering, exchange, params, "prompts", items, render.prompt)
+async def list_prompts(served: ServedServer, request: McpRequest, params: p.Page) -> bytes:
+    items = served.server.prompts(request)
+    return _page(served, request, params, "prompts", items, render.prompt)
 
 
-async def call_tool(offering: ServedServer, exchange: McpRequest, params: p.CallTool) -> bytes:
-    result = await offering.server.call_tool(exchange, params.name, params.arguments or {})
-    shown = render.tool_result(result, exchange.wire, offering.server_meta)
+async def call_tool(served: ServedServer, request: McpRequest, params: p.CallTool) -> bytes:
+    result = await served.server.call_tool(request, params.name, params.arguments or {})
+    shown = render.tool_result(result, request.wire, served.server_meta)
     if result.shrink is None:
         return shown
-    return _shortened(result, offering, exchange, shown)
+    return _shortened(result, served, request, shown)
 
 
 def _shortened(
-    result: ToolResult, offering: ServedServer, exchange: McpRequest, shown: bytes
+    result: ToolResult, served: ServedServer, request: McpRequest, shown: bytes
 ) -> bytes:
     """The result within the size that its `shrink` allows, by the bytes that would be sent."""
-    size = len(result_frame(exchange.id, shown))
+    size = len(result_frame(request.id, shown))
     while result.shrink is not None and (shorter := result.shrink(size)) is not None:
         result = shorter
-        shown = render.tool_result(result, exchange.wire, offering.server_meta)
-        before, size = size, len(result_frame(exchange.id, shown))
+        shown = render.tool_result(result, request.wire, served.server_meta)
+        before, size = size, len(result_frame(request.id, shown))
         if size >= before:
             break  # it would never end
     return shown
@@ -143,54 +143,52 @@ def _shortened(
 def bare(method: BareMethod) -> Method:
     """The kernel's entry for a server's own method, in every era."""
 
-    async def handle(offering: ServedServer, exchange: McpRequest, params: p.BareParams) -> bytes:
-        return _result(offering, exchange, await method(exchange, params.fields))
+    async def handle(served: ServedServer, request: McpRequest, params: p.BareParams) -> bytes:
+        return _result(served, request, await method(request, params.fields))
 
     return Method(p.BareParams, handle)
 
 
-async def read_resource(
-    offering: ServedServer, exchange: McpRequest, params: p.ReadResource
-) -> bytes:
-    contents = await offering.server.read_resource(exchange, params.uri)
-    return _cacheable(offering, exchange, {"contents": render.resource_contents(contents)})
+async def read_resource(served: ServedServer, request: McpRequest, params: p.ReadResource) -> bytes:
+    contents = await served.server.read_resource(request, params.uri)
+    return _cacheable(served, request, {"contents": render.resource_contents(contents)})
 
 
-async def get_prompt(offering: ServedServer, exchange: McpRequest, params: p.GetPrompt) -> bytes:
-    result = await offering.server.get_prompt(exchange, params.name, params.arguments or {})
-    return _result(offering, exchange, render.prompt_result(result, exchange.wire))
+async def get_prompt(served: ServedServer, request: McpRequest, params: p.GetPrompt) -> bytes:
+    result = await served.server.get_prompt(request, params.name, params.arguments or {})
+    return _result(served, request, render.prompt_result(result, request.wire))
 
 
-async def complete(offering: ServedServer, exchange: McpRequest, params: p.Complete) -> bytes:
+async def complete(served: ServedServer, request: McpRequest, params: p.Complete) -> bytes:
     if params.ref.get("type") not in ("ref/prompt", "ref/resource"):
         raise RpcError(INVALID_PARAMS, "Invalid params: ref must be ref/prompt or ref/resource")
     chosen = params.context.arguments if params.context is not None else {}
-    value = await offering.server.complete(
-        exchange, params.ref, params.argument.name, params.argument.value, chosen
+    value = await served.server.complete(
+        request, params.ref, params.argument.name, params.argument.value, chosen
     )
-    return _result(offering, exchange, render.completion(value))
+    return _result(served, request, render.completion(value))
 
 
-async def set_level(offering: ServedServer, exchange: McpRequest, params: p.SetLevel) -> bytes:
+async def set_level(served: ServedServer, request: McpRequest, params: p.SetLevel) -> bytes:
     level = params.level.lower()
     if level not in LOG_LEVELS:
         raise RpcError(
             INVALID_PARAMS, f"Invalid params: unknown level; use {', '.join(LOG_LEVELS)}"
         )
-    if exchange.session is not None:
-        exchange.session.log_level = level
+    if request.session is not None:
+        request.session.log_level = level
     return b"{}"
 
 
-async def subscribe(offering: ServedServer, exchange: McpRequest, params: p.Uri) -> bytes:
-    if exchange.session is not None:
-        exchange.session.subscribed.add(params.uri)
+async def subscribe(served: ServedServer, request: McpRequest, params: p.Uri) -> bytes:
+    if request.session is not None:
+        request.session.subscribed.add(params.uri)
     return b"{}"
 
 
-async def unsubscribe(offering: ServedServer, exchange: McpRequest, params: p.Uri) -> bytes:
-    if exchange.session is not None:
-        exchange.session.subscribed.discard(params.uri)
+async def unsubscribe(served: ServedServer, request: McpRequest, params: p.Uri) -> bytes:
+    if request.session is not None:
+        request.session.subscribed.discard(params.uri)
     return b"{}"
 
 

@@ -15,32 +15,32 @@ from tidegate.protocol.request_state import RequestState, bind
 
 
 class MultiRoundTrip:
-    """Gives and takes back the sealed states of calls that ask."""
+    """Issues and opens the sealed states of calls that ask their client."""
 
     def __init__(self, seal: RequestState) -> None:
         self._seal = seal
 
-    def take_answers(self, message: Message, params: p.Answered, exchange: McpRequest) -> None:
+    def take_answers(self, message: Message, params: p.Answered, request: McpRequest) -> None:
         """Open the state of a retry.
 
         Raises: RpcError INVALID_PARAMS if the state is not valid for this call.
         """
         given = params.input_responses or {}
-        state = self._seal.open(params.request_state or "", _binding(message, params, exchange))
+        state = self._seal.open(params.request_state or "", _binding(message, params, request))
         fresh = {key: value for key, value in given.items() if key in state.asked}
-        exchange.answers = {**state.answers, **fresh}
+        request.answers = {**state.answers, **fresh}
 
     def require(
         self,
         message: Message,
         params: p.Params,
-        exchange: McpRequest,
+        request: McpRequest,
         required: InputRequired,
         server_meta: bytes,
     ) -> bytes:
         """The `InputRequiredResult` that asks for what the handler lacks."""
         state = self._seal.seal(
-            _binding(message, params, exchange), tuple(required.asks), exchange.answers
+            _binding(message, params, request), tuple(required.asks), request.answers
         )
         asks = {
             key: {"method": ask.method, "params": ask.params} for key, ask in required.asks.items()
@@ -55,8 +55,8 @@ class MultiRoundTrip:
         )
 
 
-def _binding(message: Message, params: p.Params, exchange: McpRequest) -> bytes:
+def _binding(message: Message, params: p.Params, request: McpRequest) -> bytes:
     method = message.method or ""
     name = getattr(params, headers.NAMED.get(method, ""), "")
     given = params.fields if isinstance(params, p.BareParams) else None
-    return bind(exchange.actor.id, method, name, getattr(params, "arguments", given))
+    return bind(request.actor.id, method, name, getattr(params, "arguments", given))

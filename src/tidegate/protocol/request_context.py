@@ -1,4 +1,4 @@
-"""Opens an exchange: in which era a request is served, and whether it may be at all.
+"""Opens a request: checks that it may be served, and in which era.
 
 A request whose `_meta`, or whose header, names a revision since 2026-07-28 is served by itself; any
 other needs a session that is initialized.
@@ -34,21 +34,21 @@ UNKNOWN_CLIENT = Info("unknown", "0")
 
 
 def open_request(
-    offering: ServedServer, message: Message, params: p.Params, link: TransportContext
+    served: ServedServer, message: Message, params: p.Params, transport: TransportContext
 ) -> McpRequest:
-    """The exchange in which a request is answered.
+    """The request that a method answers, with its client, era and session.
 
     Raises: RpcError, if the request has no place in either era: INVALID_REQUEST, INVALID_PARAMS,
     HEADER_MISMATCH, UNSUPPORTED_VERSION.
     """
-    if (params.meta and VERSION_KEY in params.meta) or link.names_modern:
-        return _open_stateless(offering, message, params, link)
-    return _open_in_session(offering, message, params, link)
+    if (params.meta and VERSION_KEY in params.meta) or transport.names_modern:
+        return _open_stateless(served, message, params, transport)
+    return _open_in_session(served, message, params, transport)
 
 
-def names_version(message: Message, link: TransportContext) -> bool:
+def names_version(message: Message, transport: TransportContext) -> bool:
     """Whether an `initialize` claims the stateless era, which does not have it."""
-    if link.names_modern:
+    if transport.names_modern:
         return True
     if message.params is None:
         return False
@@ -56,19 +56,19 @@ def names_version(message: Message, link: TransportContext) -> bool:
 
 
 def _open_stateless(
-    offering: ServedServer, message: Message, params: p.Params, link: TransportContext
+    served: ServedServer, message: Message, params: p.Params, transport: TransportContext
 ) -> McpRequest:
     meta = params.meta or NOTHING
     version = meta.get(VERSION_KEY)
     capabilities = meta.get(CAPABILITIES_KEY)
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"_meta must name {VERSION_KEY}", status=400)
-    if link.session is not None:
-        link.session.stateless = True
-    if link.headers is not None:
+    if transport.session is not None:
+        transport.session.stateless = True
+    if transport.headers is not None:
         name = getattr(params, headers.NAMED.get(message.method or "", ""), None)
-        headers.check_standard(link.headers, version, message.method or "", name)
-    accepted = offering.settings.revisions.accepted
+        headers.check_standard(transport.headers, version, message.method or "", name)
+    accepted = served.settings.revisions.accepted
     if version not in accepted or version not in MODERN:
         raise RpcError(
             UNSUPPORTED_VERSION,
@@ -78,28 +78,28 @@ def _open_stateless(
         )
     if not isinstance(capabilities, dict):
         raise RpcError(INVALID_PARAMS, f"_meta must name {CAPABILITIES_KEY}", status=400)
-    exchange = McpRequest(
-        actor=link.actor,
+    request = McpRequest(
+        actor=transport.actor,
         wire=REVISIONS[version],
-        outlet=link.outlet,
+        outlet=transport.outlet,
         id=message.id or jsonrpc.NO_ID,
         client=_read_client(meta.get(CLIENT_KEY)),
         client_capabilities=cast(Mapping[str, Any], capabilities),
         meta=meta,
-        cancellation=link.cancellation,
-        states=offering.states,
+        cancellation=transport.cancellation,
+        states=served.states,
     )
-    if link.headers is not None and isinstance(params, p.CallTool):
-        marked = offering.marked_arguments(exchange, params.name)
+    if transport.headers is not None and isinstance(params, p.CallTool):
+        marked = served.marked_arguments(request, params.name)
         if marked:
-            headers.check_parameters(link.headers, marked, params.arguments or {})
-    return exchange
+            headers.check_parameters(transport.headers, marked, params.arguments or {})
+    return request
 
 
 def _open_in_session(
-    offering: ServedServer, message: Message, params: p.Params, link: TransportContext
+    served: ServedServer, message: Message, params: p.Params, transport: TransportContext
 ) -> McpRequest:
-    session = link.session
+    session = transport.session
     if session is None:
         raise RpcError(
             INVALID_REQUEST, "Missing Mcp-Session-Id: the first request must be initialize",
@@ -108,28 +108,28 @@ def _open_in_session(
     revision = session.revision
     if revision is None:
         raise RpcError(INVALID_REQUEST, "The first request must be initialize", status=400)
-    if link.headers is not None:
-        named = link.headers.get(b"mcp-protocol-version")
+    if transport.headers is not None:
+        named = transport.headers.get(b"mcp-protocol-version")
         if named is not None and named != revision.name.encode():
             raise RpcError(
                 INVALID_REQUEST, f"MCP-Protocol-Version must be {revision.name}", status=400
             )
-    if not session.ready and offering.settings.strict_lifecycle and message.method != "ping":
+    if not session.ready and served.settings.strict_lifecycle and message.method != "ping":
         raise RpcError(
             INVALID_REQUEST, "Send notifications/initialized before other requests", status=400
         )
     return McpRequest(
-        actor=link.actor,
+        actor=transport.actor,
         wire=revision,
-        outlet=link.outlet,
+        outlet=transport.outlet,
         id=message.id or jsonrpc.NO_ID,
         client=session.client,
         client_capabilities=session.capabilities,
         meta=params.meta or NOTHING,
         session=session,
         state=session.state,
-        cancellation=link.cancellation,
-        closer=link.closer,
+        cancellation=transport.cancellation,
+        closer=transport.closer,
     )
 
 

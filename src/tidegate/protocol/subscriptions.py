@@ -26,11 +26,11 @@ _LIST_CHANGED = {
 _UPDATED = "notifications/resources/updated"
 
 
-async def listen(offering: ServedServer, exchange: McpRequest, params: p.Listen) -> bytes:
+async def listen(served: ServedServer, request: McpRequest, params: p.Listen) -> bytes:
     """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
     wanted = params.notifications
-    meta = {SUBSCRIPTION_KEY: msgspec.Raw(exchange.id)}
-    outlet = exchange.outlet
+    meta = {SUBSCRIPTION_KEY: msgspec.Raw(request.id)}
+    outlet = request.outlet
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def end() -> None:
@@ -50,20 +50,20 @@ async def listen(offering: ServedServer, exchange: McpRequest, params: p.Listen)
 
     acknowledgement: dict[str, Any] = {"notifications": wanted, "_meta": meta}
     outlet.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
-    stop = offering.server.subscribe(changed)
-    offering.listening.add(end)
-    exchange.cancellation.listen(end)
+    stop = served.server.subscribe(changed)
+    served.listening.add(end)
+    request.cancellation.listen(end)
     try:
         await ended
     finally:
-        offering.listening.discard(end)
+        served.listening.discard(end)
         stop()
     return encode({"resultType": "complete", "_meta": meta})
 
 
-def follow(offering: ServedServer, session: Session) -> None:
+def follow(served: ServedServer, session: Session) -> None:
     """Send a session of the handshake era what it may hear of, until it is closed."""
-    capabilities = offering.server.capabilities
+    capabilities = served.server.capabilities
 
     def changed(kind: str, uri: str | None) -> None:
         if kind == "resource":
@@ -72,4 +72,4 @@ def follow(offering: ServedServer, session: Session) -> None:
         elif capabilities.get(kind, {}).get("listChanged"):
             session.send(notification_frame(_LIST_CHANGED[kind][0]))
 
-    session.unsubscribe = offering.server.subscribe(changed)
+    session.unsubscribe = served.server.subscribe(changed)

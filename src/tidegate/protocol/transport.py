@@ -1,4 +1,4 @@
-"""How one frame reached us, and what goes back: the words between an edge and the kernel."""
+"""How one frame was received, and its answer: the types between an edge and the kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
 
 class TransportContext(msgspec.Struct, eq=False):
-    """Who sent a frame, over what, and where messages back go.
+    """Who sent a frame, over which transport, and where messages to the client are sent.
 
     `headers` are given over HTTP only. `session` is the client's session, if it has one; the
     kernel sets it when the frame opens one.

@@ -162,10 +162,10 @@ async def test_in_the_stateless_era_the_handle_finds_it_for_its_own_actor(tmp_pa
         kernel = Kernel(served, served.settings)
 
         async def call(actor, tool, **arguments):
-            link = TransportContext(actor, Notes())
+            transport = TransportContext(actor, Notes())
             params = {"name": tool, "arguments": arguments, "_meta": MODERN}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            answer = await kernel.serve(msgspec.json.encode(message), link)
+            answer = await kernel.serve(msgspec.json.encode(message), transport)
             return msgspec.json.decode(answer.frame)["result"]["content"][0]["text"]
 
         url = make(tmp_path / "listed" / "extra.db")

@@ -111,7 +111,7 @@ class McpHandler:
         events = EventStream(request, plan.block, open=takes_events, on_start=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
-        link = TransportContext(
+        transport = TransportContext(
             actor,
             events,
             session=session,
@@ -119,15 +119,15 @@ class McpHandler:
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
         )
-        answer = await kernel.serve(frame, link)
+        answer = await kernel.serve(frame, transport)
         if events.started:
             finish(events, answer, session)
             return
         block = plan.block
         if answer is not None and plan.steps_up:
             answer = plan.endpoint.dialect.finish(answer, actor)
-        if session is None and link.session is not None:
-            block += block_of([(b"mcp-session-id", link.session.id.encode())])
+        if session is None and transport.session is not None:
+            block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)
 
     # GET: a session's own stream, or the rest of one that was cut off
