@@ -1,5 +1,5 @@
-"""Decides which masks, row filters and lists of tables bind an actor on a source, and what it may
-know of a catalogue. Touches no statement."""
+"""The masks, row filters and lists of tables that apply to an actor on a source, and the part of a
+catalogue that it may see. Changes no statement."""
 
 from __future__ import annotations
 

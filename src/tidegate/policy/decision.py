@@ -1,5 +1,5 @@
-"""Decides on one call: allow, ask, confirm or deny. Knows who asks, of which source, and what the
-statement would do; knows neither its text nor the database.
+"""The decision on one call: allow, ask, confirm or deny. Its inputs are the caller, the source and
+the effect of the statement, but neither its text nor the database.
 """
 
 from __future__ import annotations

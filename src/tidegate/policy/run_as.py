@@ -1,4 +1,4 @@
-"""Decides who a caller is to a source's database. Sets nothing there."""
+"""The identity of a caller in a source's database: role and variables. Sets nothing there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how a value of a result is written in JSON: one rendering per type, for every engine.
+"""Renders a value of a result in JSON: one rendering per type, for every engine.
 
     null                      null
     boolean                   true, false

@@ -1,6 +1,6 @@
-"""Decides where a page of a result ends, and leaves a record of everything that was cut. Pure.
+"""Ends a page of a result at its limits, and records everything that was cut. Pure.
 
-Rows are encoded as they come, once, and let go: a page holds its bytes and nothing else. The bytes
+Rows are encoded once, as they come, and then released: a page holds only its bytes. The bytes
 that count are those of the encoded array of rows.
 
 A `Truncation` says, by kind: `rows`: (most rows allowed, rows in the page); `bytes`: (most bytes

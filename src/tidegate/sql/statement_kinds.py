@@ -1,5 +1,5 @@
-"""Decides how a statement is read by its first word: as a query, a change, an EXPLAIN, a PRAGMA,
-a definition, or as what the word alone tells. A first word that is on no list is unknown.
+"""The kind of a statement by its first word: a query, a change, an EXPLAIN, a PRAGMA, a definition,
+or a kind that the word alone determines. A first word that is on no list is unknown.
 """
 
 from __future__ import annotations

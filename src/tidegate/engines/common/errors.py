@@ -1,5 +1,5 @@
-"""Decides what is said, by every engine alike, of a statement that was ended or a line that broke.
-What one database says in its own words is in its own `faults.py`."""
+"""The errors that all engines share: of a stopped statement and of a lost connection.
+The errors of one database are in the `errors.py` of its engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides whether a permit asks what an engine's verb answers, and whether somebody still waits."""
+"""Checks that a permit fits the operation of an engine, and that the call is not cancelled."""
 
 from __future__ import annotations
 

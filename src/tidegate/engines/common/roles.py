@@ -1,5 +1,5 @@
-"""Decides which role a caller cannot have, whatever the settings say: a word that stands for none
-would give it the rights of the source's own account."""
+"""Roles that a caller cannot have, whatever the settings say: a keyword that means no role would
+give the caller the rights of the source's own account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how rows travel from a worker process to their caller."""
+"""Streams rows from a worker process to the caller."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Decides how a change of a DuckDB table is tried and rolled back, and when it is not. Runs in the
-worker.
+"""Runs a change of a DuckDB table and rolls it back; refuses those that cannot be rolled back. Runs
+in the worker.
 
-DuckDB reaches nothing outside the file here: all that a statement does is in its transaction, but
-for the numbers that it takes from sequences. What triggers do would not be among the rows shown.
+DuckDB reaches nothing outside the file here: all that a statement does is in its transaction,
+except the numbers that it takes from sequences. Rows that triggers change would not be shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides which coded error an exception of DuckDB is. No path of this machine leaves here."""
+"""Maps exceptions of DuckDB to coded errors, without paths of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides what a source's URL says: which file, how much memory, and what state the file is in."""
+"""Parses a source's URL: which file, how much memory, and the version of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides how rows travel from the server to their caller: as they arrive, never held whole."""
+"""Streams rows from the server to the caller as they arrive; never holds the whole result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decides how a change of an InnoDB table is tried and rolled back, and when it is not.
+"""Runs a change of an InnoDB table and rolls it back; refuses those that cannot be rolled back.
 
-A trigger or a stored function may write to a table without transactions. Triggers are seen by who
-has the privilege TRIGGER alone, so without it nothing is tried.
+A trigger or a stored function may write to a table without transactions. Triggers are visible only
+with the privilege TRIGGER, so without it no dry run takes place.
 """
 
 from __future__ import annotations

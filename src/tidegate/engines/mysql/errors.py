@@ -1,4 +1,4 @@
-"""Decides which coded error a failure of MySQL or MariaDB is. No path, host or user leaves here."""
+"""Maps failures of MySQL and MariaDB to coded errors, without paths, hosts or users."""
 
 from __future__ import annotations
 

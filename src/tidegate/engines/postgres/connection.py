@@ -1,4 +1,4 @@
-"""Decides what one connection is set to, and the transactions in which everything runs.
+"""The settings of one connection, and the transactions in which everything runs.
 
 A read is one group of four commands, sent at once: BEGIN READ ONLY; a first query, which pins the
 snapshot (after it nothing can make the transaction writable), sets the time limit and takes on the

@@ -1,4 +1,4 @@
-"""Decides how rows travel from the server to their caller: chunk by chunk, never held whole."""
+"""Streams rows from the server to the caller in chunks; never holds the whole result."""
 
 from __future__ import annotations
 

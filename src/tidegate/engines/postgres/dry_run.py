@@ -1,7 +1,7 @@
-"""Decides how a change of a PostgreSQL table is tried and rolled back, and when it is not.
+"""Runs a change of a PostgreSQL table and rolls it back; refuses those that cannot be rolled back.
 
-Sequences, notices to others and what functions of users do are not undone by ROLLBACK. So nothing
-is tried unless the catalogue shows that the statement can reach none of that.
+ROLLBACK does not undo sequences, notifications, or the outside effects of user functions. So a dry
+run takes place only if the catalogue shows that the statement can reach none of them.
 """
 
 from __future__ import annotations

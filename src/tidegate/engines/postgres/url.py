@@ -1,4 +1,4 @@
-"""Decides what a PostgreSQL URL names: servers, database, user, TLS. Opens nothing.
+"""Parses a PostgreSQL URL: servers, database, user, TLS. Opens nothing.
 
     postgresql://user:${ENV:PASSWORD}@host:5432/database?sslmode=verify-full
     postgresql://user@/database?host=/var/run/postgresql        (a Unix socket)

@@ -1,4 +1,4 @@
-"""Decides from a prepared statement's opcodes how much one pass of it can ask of a thread.
+"""Estimates from a prepared statement's opcodes how much work one pass of it can cost a thread.
 
 SQLite's progress handler and interrupt are seen between opcodes, never inside one. So what one
 opcode can cost is bounded beforehand, by the size of the values that it may touch. Pure: reads the

@@ -1,4 +1,4 @@
-"""Decides how rows travel from a statement to its caller: ready-made, or streamed from a worker."""
+"""Passes rows from a statement to the caller: all at once, or streamed from a worker."""
 
 from __future__ import annotations
 

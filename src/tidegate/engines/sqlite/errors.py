@@ -1,4 +1,4 @@
-"""Decides which coded error an exception of SQLite is. No path of this machine leaves here."""
+"""Maps exceptions of SQLite to coded errors, without paths of this machine."""
 
 from __future__ import annotations
 

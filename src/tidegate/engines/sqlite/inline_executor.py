@@ -1,7 +1,7 @@
-"""Decides what may run on the event loop itself, on a connection of its own: the lane.
+"""Runs cheap reads on the event loop itself, on a connection of their own: the lane.
 
 A hop to a thread costs ten times what a point query costs. The lane tries a statement within a
-budget of about a millisecond, and says nothing of what does not end well in it.
+budget of about a millisecond, and gives no answer to a statement that does not succeed in it.
 `docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
 """
 

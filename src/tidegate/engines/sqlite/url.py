@@ -1,4 +1,4 @@
-"""Decides what a source's URL says: which file, how it is opened, and which file stands there."""
+"""Parses a source's URL: which file, how it is opened, and the identity of the file at its path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Decides who may use the near end of a tunnel: processes of our own user, on this machine.
+"""Forwards a loopback port to a tunnel, for processes of our own user on this machine only.
 
-Drivers dial a port, since TLS by the database's own name is possible there and not on a Unix
-socket. But a port of loopback is open to every user of the machine, so who comes is looked up.
+Drivers connect to a port, because TLS with the database's own name is possible there and not on a
+Unix socket. Every user of the machine can connect to a loopback port, so the owner of each
+connection is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides which SSH server leads to a database, from the source's URL. Opens nothing.
+"""Parses the SSH options of a source's URL. Opens nothing.
 
     postgresql://user@db.internal/shop?ssh=me@bastion:22&ssh_key=/etc/tidegate/id_gate
 

@@ -1,4 +1,4 @@
-"""Decides how the gate and a worker process talk: frames of msgpack, each behind its length.
+"""The frames between the gate and a worker process: msgpack, each after its length.
 
 The gate sends a `Request`, the worker answers with the `Reply` of the same number, one at a time.
 Only the request `interrupt` may come while another is being answered; it has no reply itself.

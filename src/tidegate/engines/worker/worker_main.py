@@ -1,6 +1,6 @@
-"""Decides how a worker process answers: one request after the other, interrupts at once.
+"""The main loop of a worker process: it answers requests in order, and interrupts at once.
 
-Runs in the worker. When the gate goes away, so does the worker, whatever it is doing.
+Runs in the worker. The worker exits when the gate exits, even during a request.
 """
 
 from __future__ import annotations

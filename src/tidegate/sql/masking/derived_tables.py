@@ -1,5 +1,5 @@
-"""Decides what stands in a table's place: for a table with rules a derived table, for a view that
-reads such a table its definition, rewritten likewise. What holds copies of hidden rows is refused.
+"""Replaces tables that have rules: a table by a derived table, a view that reads such a table by
+its definition, rewritten in the same way. Tables that hold copies of hidden rows are refused.
 """
 
 from __future__ import annotations

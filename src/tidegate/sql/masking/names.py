@@ -1,5 +1,5 @@
-"""Decides which table of the catalogue a name means. A name that means none that is known is
-refused: what is not known cannot be kept from telling what is hidden.
+"""Resolves a name to a table of the catalogue. A name that resolves to no known table is refused:
+an unknown table could disclose hidden values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides whether a table's name means a common table expression, as its database would."""
+"""Resolves whether a table's name means a common table expression, as its database would."""
 
 from __future__ import annotations
 
