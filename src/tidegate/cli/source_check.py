@@ -48,7 +48,7 @@ class Tried(NamedTuple):
 
 
 def can_ask() -> bool:
-    """Whether a person can be asked: somebody types, and somebody reads."""
+    """Whether a person can be asked: someone types, and someone reads."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -56,7 +56,7 @@ def build(path: Path, advance: Advance) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed runs left; a part whose process still lives is let be."""
+    """Remove what killed runs left; a part whose process still runs is kept."""
     for left in path.parent.glob(f"{path.name}.*.part"):
         pid = left.name.split(".")[-2]
         if pid.isdigit() and not _lives(int(pid)):

@@ -2,7 +2,7 @@
 
 Three ways of looking have a say, the raw text, the words and the tree, and the highest effect wins.
 The fourth, the database's own opinion, is the engine's (`Engine.inspect`). Says nothing about
-whether anybody may do it.
+whether anyone may do it.
 """
 
 from __future__ import annotations

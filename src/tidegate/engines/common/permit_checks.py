@@ -38,6 +38,6 @@ def describe_of(permit: Permit) -> Browse:
 
 
 def check_cancelled(cancellation: Cancellation) -> None:
-    """See that somebody waits for the answer. Raises: TidegateError CALL_CANCELLED."""
+    """See that someone waits for the answer. Raises: TidegateError CALL_CANCELLED."""
     if cancellation.cancelled:
         raise stopped(cancellation.reason or "cancelled")

@@ -192,7 +192,7 @@ class Pool(Generic[ConnectionT]):
             self.drop(connection)
 
     def refuse(self) -> None:
-        """Give no connection to anybody from now on, and tell those who wait."""
+        """Give no connection to anyone from now on, and tell those who wait."""
         self._closed = True
         while self._waiting:
             waiter = self._waiting.popleft()

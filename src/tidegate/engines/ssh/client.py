@@ -73,7 +73,7 @@ _FORWARDING = (
         "Check the database's host and port as the SSH server sees them.",
     ),
 )
-"""The same of what it says when it is in, and somebody dials. A jump host may say it before."""
+"""The same of what it says when it is in, and someone dials. A jump host may say it before."""
 
 
 def command_to(route: SshRoute, near: Path) -> list[str]:

@@ -41,7 +41,7 @@ class PortForwarder:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def drop(self) -> None:
-        """Hang up on everybody, but for who asks."""
+        """Hang up on everyone, but for who asks."""
         carried = self._carried - {asyncio.current_task()}
         for task in carried:
             task.cancel()
