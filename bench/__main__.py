@@ -77,7 +77,7 @@ def main() -> None:
         )
     effort = workloads.QUICK if options.quick else workloads.FULL
     results = _head(effort)
-    # The collector of the client must not stop in the middle of someone's turn.
+    # The collector of the client must not stop in the middle of a measurement.
     gc.freeze()
     gc.disable()
     _run(results, chosen, effort, options, with_peers=with_peers)

@@ -1,4 +1,4 @@
-"""Decides what is asked of every server: two SQLite files, and the statements run on them.
+"""The data of the server comparison: two SQLite files, and the statements run on them.
 
 Both files are the same on every machine, byte for byte in what they answer: no clock, no chance.
 """

@@ -1,4 +1,4 @@
-"""Decides how the engines are measured: in this process, against the bare driver in the same round.
+"""Measures the engines in this process, against the bare driver in the same round.
 
 Three contestants for each engine. The driver: its fetch of a whole result and one msgspec encoding
 of the rows as arrays. The engine: the same statement under a permit, poured into a page. The gate:

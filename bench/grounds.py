@@ -1,5 +1,5 @@
-"""Decides what the engines are measured on: a shop of 200,000 rows, a counter to change and two
-wide schemas in each of the four, and a bare connection by the driver that the engine is built on.
+"""The databases that the engines are measured on: a shop of 200,000 rows, a counter to change and
+two wide schemas in each of the four, and a bare connection of the driver that the engine uses.
 
 PostgreSQL and MariaDB are the tests' own servers (`tests/support/postgres_server.py`,
 `mysql_server.py`): one of each, on free ports, gone with this process. The columns are numbers and

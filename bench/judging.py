@@ -1,7 +1,7 @@
-"""Decides how the judge's cost is measured: in this process, one text at a time, CPU alone.
+"""Measures the cost of the judge: in this process, one text at a time, CPU alone.
 
-Beside each figure stands what sqlglot takes to parse the same text, which is the least that any
-reading with it costs.
+Each figure is next to the time that sqlglot takes to parse the same text, which is the least cost
+of any judgement that uses it.
 """
 
 from __future__ import annotations

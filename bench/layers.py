@@ -1,4 +1,4 @@
-"""Decides how the price of each layer of the gate is found: by taking the layers away.
+"""Measures the cost of each layer of the gate, by leaving layers out.
 
 The real pipeline runs, in this process, with a stand-in that does nothing where a layer is left
 out. Each stage has one layer more than the one before, so that the differences add up to the

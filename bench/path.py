@@ -1,5 +1,5 @@
-"""Decides how the path of a call through the package is counted, from the HTTP request to the
-reply: functions, files, and calls from one file into another.
+"""Counts the path of a call through the package, from the HTTP request to the reply: functions,
+files, and calls from one file into another.
 
 Each database is counted in a process of its own, which runs the real command `serve`. `python -m
 bench.path URL` prints the counts as JSON; with `--functions` it lists the functions in call order.

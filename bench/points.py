@@ -1,4 +1,4 @@
-"""Decides how the point query over HTTP is measured on PostgreSQL, MariaDB and DuckDB.
+"""Measures the point query over HTTP on PostgreSQL, MariaDB and DuckDB.
 
 It is the query of `point-repeated` and `point-fresh`, on a table with the same rows. Every
 contestant logs in to the database server over TCP with a password, because all of them can. The

@@ -1,6 +1,6 @@
 """Renders the results of a run for a reader: the aims first, then a table for each workload.
 
-Decides what counts as an aim met. Pure: results in, Markdown out.
+It judges whether each aim is met. Pure: results in, Markdown out.
 """
 
 from __future__ import annotations

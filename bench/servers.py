@@ -1,4 +1,4 @@
-"""Decides who is measured, how each is started on a database, and what it is asked.
+"""The measured servers: how each is started on a database, and the requests it gets.
 
 Every server runs as its makers ship it, with defaults, except that limits below 10,000 rows are
 raised, and speaks the revision of MCP in which it is fastest. The peers run without any check of

@@ -1,4 +1,4 @@
-"""Decides what is measured: each workload gives, for each server, one row of figures a round.
+"""The workloads: each gives, for each server, one row of figures a round.
 
 Every figure is in base units: seconds, bytes, calls. CPU is the server's process tree alone.
 """

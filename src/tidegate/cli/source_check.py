@@ -48,7 +48,7 @@ class Tried(NamedTuple):
 
 
 def can_ask() -> bool:
-    """Whether a person can be asked: someone types, and someone reads."""
+    """Whether a person can be asked: stdin and stderr are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

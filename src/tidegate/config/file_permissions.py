@@ -19,7 +19,7 @@ _MOST_LINKS = 40
 
 
 def require_private_file(path: Path, accounts: Collection[str] = ()) -> None:
-    """Refuse a file that another account could write: one of `accounts`, or anyone.
+    """Refuse a file that another account could write: one of `accounts`, or any account.
 
     All must be root's or ours; a group may write if only the owner is in it.
     Raises: TidegateError CONFIG_INVALID that names what is open and how to close it.
@@ -89,14 +89,14 @@ def _is_nobodys(user: int) -> bool:
     that were put into it: none of those can be one of its agents."""
     try:
         unmapped = int(Path("/proc/sys/fs/overflowuid").read_text())
-        everyone = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+        all_mapped = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
     except (OSError, ValueError):
         return False
-    return user == unmapped and not everyone
+    return user == unmapped and not all_mapped
 
 
 def _is_shared(group: int, owner: int) -> bool:
-    """Whether anyone but the owner and root is in the group."""
+    """Whether an account other than the owner and root is in the group."""
     import grp
     import pwd
 

@@ -125,7 +125,7 @@ def stock() -> Iterator[Row]:
 
 
 def employees() -> Iterator[Row]:
-    """One director, a manager for each warehouse, everyone else below a manager."""
+    """One director, a manager for each warehouse, all others below a manager."""
     dice = RandomSource("employees")
     managers = len(WAREHOUSES)
     for number in range(1, EMPLOYEES + 1):

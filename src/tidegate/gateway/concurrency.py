@@ -1,7 +1,7 @@
 """How much of one source an actor may use at once, so that no actor takes all of it.
 
-An engine runs a few statements at a time. Who sends more than its share waits in line for its own
-earlier ones, and never in front of someone else. Decides nothing about permission.
+An engine runs a few statements at a time. An actor that sends more than its share waits for its own
+earlier statements, and never delays another actor. Permission is not decided here.
 """
 
 from __future__ import annotations

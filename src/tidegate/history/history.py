@@ -58,7 +58,7 @@ class History:
         """Entries that hold a word starting with each word of `query`, newest first.
 
         Sees everything added before. No character of `query` is an operator. Times are Unix
-        seconds and inclusive. `sources` None means every source, `actor` None everyone's. Takes
+        seconds and inclusive. `sources` None means every source, `actor` None every actor. Takes
         milliseconds: from an event loop, call it in a thread. Raises: TidegateError STATE_FAILED.
         """
         self.flush()

@@ -10,8 +10,8 @@ import msgspec
 class Cancellation(msgspec.Struct, eq=False):
     """Whether the caller has gone or changed its mind; engines hang their interrupt on it.
 
-    An edge may override `watch`, which is called when someone listens: so the cost of watching a
-    connection is paid only by calls that do not answer at once.
+    An edge may override `watch`, which is called when a listener is added: so only calls that do
+    not answer at once pay the cost of watching a connection.
     """
 
     reason: str | None = None

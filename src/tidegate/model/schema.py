@@ -60,7 +60,7 @@ class Table(msgspec.Struct, frozen=True):
 class Catalog(msgspec.Struct, frozen=True):
     """Everything named in one database; `stamp` changes when it may have changed.
 
-    `macros` are functions that someone wrote, in lower case, where the database calls them instead
+    `macros` are functions that users defined, in lower case, where the database calls them instead
     of its own of the same name.
     """
 

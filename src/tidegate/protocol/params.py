@@ -98,7 +98,7 @@ class Cancelled(Params, kw_only=True):
 
 LARGE = 65_536
 MOST_VALUES = 120_000
-"""Values in parameters above `LARGE` bytes: more would hold up everyone while they are read.
+"""Values in parameters above `LARGE` bytes: more would delay all clients while they are read.
 Commas in texts count as well, so a statement of the greatest length must stay below."""
 
 _decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}

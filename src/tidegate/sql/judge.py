@@ -1,8 +1,7 @@
 """Judges a text: what it would do to a database of a given dialect, and by which rule.
 
-Three ways of looking have a say, the raw text, the words and the tree, and the highest effect wins.
-The fourth, the database's own opinion, is the engine's (`Engine.inspect`). Says nothing about
-whether anyone may do it.
+It checks the raw text, the tokens and the tree, and the highest effect wins. A fourth check, by the
+database itself, is the engine's (`Engine.inspect`). Permission is not decided here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes names and values as SQL text, by dialect. Pure; the one place where SQL is written.
 
-The judge reads what is written here before it runs, or someone replays it from an export. So a
+The judge reads what is written here before it runs, or a user replays it from an export. So a
 text that could end its own quotes under any setting of the server is written in a form that no
 setting changes. Each dialect's module says how.
 """

@@ -105,7 +105,7 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
 
 def _is_conflict_target(tokens: list[Token], index: int) -> bool:
     """True if the bracket at `index` is that of `ON CONFLICT (...) DO`: the last of an INSERT. Any
-    other may be a call of someone's function `conflict` in the condition of a join."""
+    other may be a call of a user's function `conflict` in the condition of a join."""
     if tokens[index - 2].key != "ON" or ("INSERT", "INTO") not in (
         (token.key, after.key) for token, after in pairwise(tokens[:index])
     ):

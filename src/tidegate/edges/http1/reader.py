@@ -13,7 +13,7 @@ from tidegate.edges.http1.head import MOST_BYTES, MOST_HEADERS, Head, Malformed,
 from tidegate.edges.http1.request import Line, Request
 
 MOST_AHEAD = 65_536
-"""Bytes of a body that are read before someone asks for it."""
+"""Bytes of a body that are read before the application asks for it."""
 LINGER_BYTES = 1024 * 1024
 """How much a client may go on to send after we stopped parsing its connection."""
 DROPPED_BYTES = 64 * 1024 * 1024

@@ -38,6 +38,6 @@ def describe_of(permit: Permit) -> Browse:
 
 
 def check_cancelled(cancellation: Cancellation) -> None:
-    """See that someone waits for the answer. Raises: TidegateError CALL_CANCELLED."""
+    """Check that the call goes on. Raises: TidegateError CALL_CANCELLED if it was cancelled."""
     if cancellation.cancelled:
         raise stopped(cancellation.reason or "cancelled")

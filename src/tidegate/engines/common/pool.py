@@ -192,7 +192,7 @@ class Pool(Generic[ConnectionT]):
             self.drop(connection)
 
     def refuse(self) -> None:
-        """Give no connection to anyone from now on, and tell those who wait."""
+        """Give out no more connections, and fail the tasks that wait for one."""
         self._closed = True
         while self._waiting:
             waiter = self._waiting.popleft()

@@ -32,6 +32,7 @@ def role_refused(reason: str, **details: object) -> TidegateError:
 
 
 def refuse_identity(permit: Permit) -> None:
-    """For an engine that has none: nothing runs as someone else. Raises: TidegateError."""
+    """Refuse the identity of a permit, for an engine without roles. Raises: TidegateError
+    POLICY_IDENTITY."""
     if permit.identity is not None:
         raise role_refused("This database knows no roles that a caller could be.")

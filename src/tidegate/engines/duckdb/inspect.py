@@ -130,8 +130,8 @@ UNION SELECT schema_name, function_name, false FROM duckdb_functions() WHERE NOT
 
 
 def _pivoted(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
-    """The judgement of a PIVOT, which DuckDB cannot plan without running a part of it: what
-    someone made and it names must not write."""
+    """The judgement of a PIVOT, which DuckDB cannot plan without running a part of it: the
+    views and macros that it names must not write."""
     folded = reading.text.lower()
     words = set(_NAME.findall(folded))
     for schema, name, is_view in cursor.execute(_MADE).fetchall():

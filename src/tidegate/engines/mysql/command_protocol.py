@@ -49,7 +49,7 @@ class _Connection(Connection):
                 raise unreachable("The server does not offer TLS.")
             inside._ssl_context = None
             inside._client_flag &= ~SSL
-        inside._host = self._host_named  # which TLS verifies, whatever was dialled
+        inside._host = self._host_named  # TLS verifies this name, not the address of the connection
         await cast("Any", super())._request_authentication()
 
 
@@ -112,7 +112,7 @@ class Packets:
 
     @property
     def open(self) -> bool:
-        """Whether the line still stands, as far as can be seen without asking the server."""
+        """Whether the connection is open, as far as can be seen without asking the server."""
         protocol = self._protocol
         return not (protocol.eof or protocol.exc is not None or self._transport.is_closing())
 
@@ -312,7 +312,7 @@ class CommandProtocol:
 
     @property
     def open(self) -> bool:
-        """Whether the line still stands, as far as can be seen without asking the server."""
+        """Whether the connection is open, as far as can be seen without asking the server."""
         return self._packets.open
 
     def check(self) -> bool:

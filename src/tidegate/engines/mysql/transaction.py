@@ -58,7 +58,7 @@ def check_run_as(run_as: RunAs | None) -> None:
 
 
 def sets_variables(text: str) -> bool:
-    """Whether a change might set a user variable, and so say that someone else made it."""
+    """Whether a change might set a user variable, and so claim to be another user."""
     try:
         tokens = scan(text, _DIALECT)
     except Refusal:

@@ -109,7 +109,7 @@ class PostgresCursor:
         return False
 
     async def _look_for_end(self) -> None:
-        """A short result has ended before anyone asks for more."""
+        """A short result has ended before the caller asks for more."""
         running = self._running
         if running is None:
             return

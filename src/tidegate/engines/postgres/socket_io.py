@@ -121,7 +121,7 @@ class SocketIO:
         return self._meter is not None and self._meter.taken > 0
 
     def check(self) -> bool:
-        """Whether the line still stands, as far as can be seen without asking the server."""
+        """Whether the connection is open, as far as can be seen without asking the server."""
         if self.open:
             try:
                 said = waiting_bytes(self._socket) > 0

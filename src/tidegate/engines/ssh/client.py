@@ -73,7 +73,8 @@ _FORWARDING = (
         "Check the database's host and port as the SSH server sees them.",
     ),
 )
-"""The same of what it says when it is in, and someone dials. A jump host may say it before."""
+"""The same for messages after the login, when a connection is forwarded. A jump host may print them
+earlier."""
 
 
 def command_to(route: SshRoute, near: Path) -> list[str]:

@@ -27,7 +27,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class PortForwarder:
-    """A port of loopback that leads where `dial` gets. Used on the event loop only."""
+    """A loopback port, forwarded to the streams that `dial` opens. Used on the event loop only."""
 
     def __init__(self, dial: Callable[[], Awaitable[Streams]]) -> None:
         self._dial = dial
@@ -41,7 +41,7 @@ class PortForwarder:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def drop(self) -> None:
-        """Hang up on everyone, but for who asks."""
+        """Close every connection, except that of the current task."""
         carried = self._carried - {asyncio.current_task()}
         for task in carried:
             task.cancel()
@@ -49,7 +49,7 @@ class PortForwarder:
             await asyncio.wait(carried)
 
     async def close(self) -> None:
-        """Listen no more, and hang up. Safe to call twice."""
+        """Stop listening and close every connection. Safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -73,7 +73,7 @@ class PortForwarder:
                 each.transport.abort()
             raise
         except (OSError, TidegateError):
-            pass  # who dialled sees the line end
+            pass  # the client sees its connection end
         finally:
             for each in writers:
                 each.close()  # what was written is still sent
@@ -97,9 +97,9 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def is_ours(peer_port: int, own_port: int) -> bool:
-    """Whether the socket that dialled belongs to our user, by the kernel's table of connections.
+    """Whether the connecting socket belongs to our user, by the kernel's table of connections.
 
-    Systems without that table cannot tell; there the database's own login is what protects.
+    On systems without that table the database's own login is the only protection.
     """
     try:
         table = KERNEL_TABLE.read_text("ascii")

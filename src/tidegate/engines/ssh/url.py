@@ -50,8 +50,8 @@ class SshRoute(msgspec.Struct, frozen=True):
     tail: str
 
     def url_at(self, port: int) -> str:
-        """The source's URL, to be dialled at a port of this machine. It still names the database's
-        own host, because that is what TLS verifies."""
+        """The source's URL at a port of this machine. It still names the database's own host,
+        because TLS verifies that name."""
         mark = "&" if "?" in self.tail else "?"
         return f"{self.head}{self.host}:{port}{self.tail}{mark}hostaddr=127.0.0.1"
 

@@ -81,7 +81,7 @@ CREATE VIRTUAL TABLE history_words USING fts5 (
     content_rowid = 'id',
     tokenize = 'unicode61 remove_diacritics 2'
 );
--- Words are indexed when someone searches, up to the entry of this number: every call adds an entry,
+-- Words are indexed at a search, up to the entry of this number: every call adds an entry,
 -- and few are ever looked for.
 CREATE TABLE history_indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO history_indexed VALUES (0);

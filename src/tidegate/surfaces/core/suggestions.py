@@ -27,7 +27,7 @@ _NO_COLUMN = re.compile(
 
 LONGEST = 100
 MOST_COMPARED = 500
-"""Names that are compared: each takes some 20 µs, while everyone else waits."""
+"""Names that are compared: each takes some 20 µs of the event loop."""
 
 
 async def advise(error: TidegateError, context: ToolContext, source: str | None) -> TidegateError:
