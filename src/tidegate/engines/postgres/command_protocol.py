@@ -183,6 +183,8 @@ class CommandProtocol(SocketIO):
         connection = self._connection
         try:
             connection.pipeline_sync()
+            if not self.unanswered:
+                self.expect_answer()
             self.unanswered += 1
             while connection.flush():
                 await self.until_writable()

@@ -88,6 +88,7 @@ class SocketIO:
     """libpq's socket, watched by the event loop. One waits on it at a time."""
 
     __slots__ = (
+        "_begun",
         "_connection",
         "_loop",
         "_meter",
@@ -107,6 +108,7 @@ class SocketIO:
         self._waiter: asyncio.Future[None] | None = None
         self._watched = False
         self._meter: ReadLimit | None = None
+        self._begun = False
         self._roomy = False
         self.open = True
         self.swollen = False
@@ -153,11 +155,18 @@ class SocketIO:
     async def closed(self) -> None:
         """Wait until the socket is closed."""
 
+    def expect_answer(self) -> None:
+        """Commands are sent, and all that came before is read: libpq holds no part of a message."""
+        self._begun = False
+
     async def fill(self) -> None:
         """Wait until the next result has arrived. Raises: TidegateError LIMIT_BYTES."""
         await self._until_readable()
-        if not self._roomy and waiting_bytes(self._socket) < PORTION:
+        # From the first part of an answer on, libpq may hold the beginning of a message, have made
+        # room for all of it, and take all of it in at once.
+        if not (self._begun or self._roomy) and waiting_bytes(self._socket) < PORTION:
             self._connection.consume_input()
+        self._begun = True
         if self._connection.is_busy():
             await self._fill_by_portions()
 
