@@ -80,7 +80,7 @@ def _check_kind(path: str | None) -> None:
     kind = _OTHER_KINDS.get(start[:4])
     raise TidegateError(
         Code.SOURCE_URL,
-        f"{path} is {kind}, not a DuckDB database." if kind else f"{path} is no DuckDB database.",
+        f"{path} is {f'{kind}, ' if kind else ''}not a DuckDB database.",
         hint="Write sqlite:/// before it."
         if start.startswith(b"SQLite")
         else 'Load its rows into a database first: duckdb NEW.duckdb "CREATE TABLE rows AS FROM '
