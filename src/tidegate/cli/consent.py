@@ -79,7 +79,7 @@ def _require_passphrase(app: App, what: str, file: str | None) -> None:
     raise TidegateError(
         Code.OPERATOR_CONSENT,
         "That is not the operator's passphrase; nothing was changed.",
-        hint="`tidegate passphrase --help` says where it is kept.",
+        hint="`tidegate passphrase set --help` says where its hash is kept.",
     )
 
 
