@@ -155,8 +155,8 @@ def test_without_authentication_it_serves_on_loopback_for_reading(
         (("--http", "0.0.0.0:0"), "loopback"),
         (("--http", "example.com:0"), "loopback"),
         (("--http", "[::]:0"), "loopback"),
-        (("--http", "127.0.0.1:0", "--allow-writes"), "reading"),
-        (("--allow-writes",), "reading"),
+        (("--http", "127.0.0.1:0", "--allow-writes"), "does not allow writes"),
+        (("--allow-writes",), "does not allow writes"),
     ],
 )
 def test_without_authentication_nothing_more_is_served(
