@@ -4,7 +4,8 @@ Nothing in judging looks at the value of a number or of a string that is compare
 property test `tests/properties/sql/test_template.py` holds that. Texts with anything that could
 make it uncertain where a literal ends (comments, brackets, dollar quotes, backslashes) stay as
 they are. What stands in double quotes or backticks is left alone: a database that knows no such
-quote refuses the sign. An `@` counts outside quotes only, where it may name a variable.
+quote refuses the sign. An `@` counts outside quotes only, where it may name a variable. The number
+of a placeholder (`?1`, `:1`, `$1`) is no value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LITERAL = re.compile(
     r"[=<>lL'\"`$0-9](?:"
     rf"(?:(?<=[=<>])|(?<!\w[lL])(?<=[lL])[iI][kK][eE]\b)(?P<compared>\s*'){_STRING_END}"
     rf"|(?<='){_STRING_END}"
-    r"|(?<!\w\d)(?<=\d)\d*(?P<fraction>\.\d+)?\b"
+    r"|(?<![\w?:]\d)(?<=\d)\d*(?P<fraction>\.\d+)?\b"
     r"|(?<=\")[^\"]*\"|(?<=`)[^`]*`|(?<=\$)\d+)"
 )
 _QUOTED = re.compile(rf"['\"`](?:(?<='){_STRING_END}|(?<=\")[^\"]*\"|(?<=`)[^`]*`)")

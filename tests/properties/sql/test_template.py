@@ -107,3 +107,10 @@ def test_a_refused_statement_is_judged_by_its_own_words() -> None:
     judgement = judge("SELECT * FROM t WHERE id = 3; DROP TABLE t", "sqlite")
     assert judgement.effect is not Effect.READ
     assert judgement == judge_uncached("SELECT * FROM t WHERE id = 3; DROP TABLE t", "sqlite")
+
+
+@pytest.mark.parametrize("mark", ["?1", "?12", ":1", "$1", "$12"])
+def test_the_number_of_a_placeholder_is_no_value(mark: str) -> None:
+    assert fingerprint(f"SELECT {mark}, 5 FROM t WHERE id = {mark}") == (
+        f"SELECT {mark}, 7 FROM t WHERE id = {mark}"
+    )
