@@ -22,11 +22,13 @@ def words(block: str) -> frozenset[str]:
     return frozenset(block.split())
 
 
-class LexicalRules(msgspec.Struct, frozen=True):
+class LexicalRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a dialect's text falls into tokens.
 
     `operators` are those that call only the database's own code; with `operator_runs` adjacent
     operator characters make one operator, as in PostgreSQL. `parameters` is a pattern.
+    `executable_comments` and `backslashes` have no default: a wrong one would end a comment or a
+    string elsewhere than the database does.
     """
 
     operators: frozenset[str]
@@ -35,8 +37,8 @@ class LexicalRules(msgspec.Struct, frozen=True):
     comments: Literal["flat", "nested", "ambiguous"] = "flat"
     dash_comment_needs_space: bool = False
     hash_comments: bool = False
-    executable_comments: bool = False
-    backslashes: Literal["plain", "escape", "ambiguous"] = "plain"
+    executable_comments: bool
+    backslashes: Literal["plain", "escape", "ambiguous"]
     escape_strings: bool = False
     dollar_strings: bool = False
     string_prefixes: str = ""
@@ -178,7 +180,7 @@ class Dialect(msgspec.Struct, frozen=True):
     table_macros: frozenset[str] = frozenset()
     """Functions that, in the place of a table, read the table that their first argument names."""
     tables_are_types: bool = False
-    masked_shows: frozenset[str] | None = None
+    masked_shows: frozenset[str] | None = frozenset()
     """What SHOW may be asked while something is hidden; None for everything that reads."""
     setting_shows: frozenset[str] | None = frozenset()
     """What SHOW tells of settings alone; None if it shows nothing else."""

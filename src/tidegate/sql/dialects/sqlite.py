@@ -89,6 +89,8 @@ DIALECT = _Sqlite(
     parser="sqlite",
     lexical_rules=LexicalRules(
         operators=PREDICATES | words("== || -> ->> << >> & | ~"),
+        executable_comments=False,
+        backslashes="plain",
         parameters=r"\?[0-9]*+|[:@$](?:[A-Za-z0-9_$\x80-\U0010ffff]|::)++(?!\()",
         string_prefixes="xX",
         backticks=True,
