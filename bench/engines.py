@@ -51,7 +51,7 @@ Act = Callable[[], Awaitable[object]]
 
 @contextmanager
 def collecting() -> Iterator[None]:
-    """Let the collector run as it does in a server (`edges/http/listener.py`)."""
+    """Let the collector run as it does in a server (`edges/http/edge.py`)."""
     before, enabled = gc.get_threshold(), gc.isenabled()
     gc.collect()
     gc.freeze()
@@ -176,7 +176,7 @@ async def _rows(ground: Ground, app: App, bare: Bare, name: str, sql: str, count
 
 
 async def paged(engine: Engine, permit: Permit) -> Page:
-    """What the gate does under a permit (`runs.py`), and nothing around it."""
+    """What the gate does under a permit (`gateway/execution.py`), and nothing around it."""
     cursor = await engine.run(permit, NEVER)
     try:
         builder = PageBuilder(cursor.columns, permit.limits)

@@ -29,7 +29,7 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.endpoint import Dialect, Endpoint
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions
 from tidegate.edges.http1.server import Server
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import classify
@@ -306,7 +306,7 @@ def _over_http(app: App, token: str) -> tuple[bytes, Callable[[], Any]]:
     Edge and server are the real ones; where the socket would be there is none.
     """
     surface = app.surface("core")
-    endpoint = Endpoint("/mcp", Kernel(surface, surface.settings), Dialect())
+    endpoint = Endpoint("/mcp", Kernel(surface, surface.settings), HttpConventions())
     edge = HttpApplication([endpoint], app.authenticate)
     speaker = HttpSpeaker(7878, "/mcp", STATELESS, {"Authorization": f"Bearer {token}"})
     arguments = {"sql": data.point(WARM_ID), "source": "shop"}

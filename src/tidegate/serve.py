@@ -231,7 +231,7 @@ def open_http(
 def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:
     """What is served over HTTP: the kernel of each surface, and the routes beside MCP: pairing,
     metadata for OAuth clients, and the proof for bridges that have found `handshake`."""
-    from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+    from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
     from tidegate.edges.http.pairing import pairing_routes
     from tidegate.edges.http.router import Router
     from tidegate.edges.http.www_authenticate import Challenge, challenge_of, resource_pages
@@ -246,7 +246,7 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
     for path, name in paths.items():
         realm, oauth = SURFACES[name].realm, config.oauth
         challenge = Challenge(realm) if oauth is None else challenge_of(oauth, path, realm)
-        yield Endpoint(path, partial(kernel, name), Dialect(challenge))
+        yield Endpoint(path, partial(kernel, name), HttpConventions(challenge))
     router = Router()
     if config.auth and config.pairing:
         router.include(pairing_routes(app.pairing_service))
@@ -254,7 +254,7 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
         router.include(resource_pages(config.oauth, paths))
     if handshake is not None:
         router.include(handshake.routes())
-    yield Endpoint("/", router, JsonDialect())
+    yield Endpoint("/", router, JsonConventions())
 
 
 def _handshake_writer(

@@ -23,7 +23,7 @@ from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.edges.edge import Edge
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.edge import HttpEdge, bind
-from tidegate.edges.http.endpoint import Dialect, Endpoint
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions
 from tidegate.edges.stdio import StdioEdge
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -213,7 +213,7 @@ async def _serve(transport: str, port: str | None, directory: Path) -> None:
             edge: Edge = StdioEdge(kernel, READER)
         else:
             application = HttpApplication(
-                [Endpoint("/mcp", kernel, Dialect())], lambda token, client: READER
+                [Endpoint("/mcp", kernel, HttpConventions())], lambda token, client: READER
             )
             edge = HttpEdge(application, bind("127.0.0.1", int(port or 0)))
         await _run(edge)

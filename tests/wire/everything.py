@@ -22,7 +22,7 @@ from tidegate.config.model import BridgeSettings
 from tidegate.edges.edge import Edge
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.edge import HttpEdge, bind
-from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.router import Router
 from tidegate.edges.stdio import StdioEdge
 from tidegate.errors import Code, TidegateError
@@ -225,8 +225,9 @@ def _stop_on_signal() -> asyncio.Event:
 
 async def _serve_http(kernel: Kernel, options: argparse.Namespace) -> None:
     endpoints = [
-        Endpoint("/mcp", kernel, Dialect()), Endpoint("/", _routes(options), JsonDialect())
-    ]  # fmt: skip
+        Endpoint("/mcp", kernel, HttpConventions()),
+        Endpoint("/", _routes(options), JsonConventions()),
+    ]
     await _run(HttpEdge(HttpApplication(endpoints, _identify), bind("127.0.0.1", options.http)))
 
 

@@ -1,4 +1,4 @@
-"""Contract C8: endpoints with a dialect of their own, routes, and several edges in one process."""
+"""Contract C8: endpoints with conventions of their own, routes, several edges in one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.edge import HttpEdge, bind
-from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, cookie, json_response
 from tidegate.edges.http.www_authenticate import Challenge
@@ -39,7 +39,7 @@ INITIALIZE = {
 }  # fmt: skip
 
 
-class PlainErrors(Dialect):
+class PlainErrors(HttpConventions):
     """As the document of a product may want it: POST only, any media type, `{"error": TEXT}`."""
 
     methods = frozenset({"POST"})
@@ -78,9 +78,9 @@ class House:
         router.add_file("/pages/style.css", b"\xff\x00body", "text/css")
         self.application = HttpApplication(
             [
-                Endpoint("/mcp", kernel, Dialect()),
+                Endpoint("/mcp", kernel, HttpConventions()),
                 Endpoint("/mcp/v1", kernel, PlainErrors(Challenge("a product"))),
-                Endpoint("/pages", router, JsonDialect()),
+                Endpoint("/pages", router, JsonConventions()),
             ],
             self.app.authenticate,
         )
@@ -102,7 +102,7 @@ def play(directory: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-def test_c8_an_endpoint_refuses_in_its_own_dialect(tmp_path: Path) -> None:
+def test_c8_an_endpoint_refuses_by_its_own_conventions(tmp_path: Path) -> None:
     async def scenario(house: House) -> None:
         plain = await house.send("POST", "/mcp/v1", PING)
         assert (plain.status, plain.json) == (401, {"error": "Unauthorized"})
@@ -119,7 +119,7 @@ def test_c8_an_endpoint_refuses_in_its_own_dialect(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_c8_an_endpoint_takes_the_media_types_of_its_dialect(tmp_path: Path) -> None:
+def test_c8_an_endpoint_takes_the_media_types_of_its_conventions(tmp_path: Path) -> None:
     async def scenario(house: House) -> None:
         sent = {"authorization": f"Bearer {house.token}", "content_type": "text/plain"}
         served = await house.send("POST", "/mcp/v1", INITIALIZE, **sent)
@@ -235,7 +235,7 @@ def test_c8_a_revoked_token_ends_its_sessions_on_every_edge(tmp_path: Path) -> N
     async def whole() -> None:
         house = House(tmp_path)
         other = HttpApplication(
-            [Endpoint("/mcp", _kernel(house.app), Dialect())], house.app.authenticate
+            [Endpoint("/mcp", _kernel(house.app), HttpConventions())], house.app.authenticate
         )
         edges = [HttpEdge(each, bind("127.0.0.1", 0)) for each in (house.application, other)]
         shutdown, ready = Shutdown(), asyncio.Event()

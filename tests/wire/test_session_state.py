@@ -20,7 +20,7 @@ from support.memory_engine import DATABASES, MemoryEngine
 from support.surface_client import OWNER, READER
 from support.surface_gateway import SqliteGate
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.endpoint import Dialect, Endpoint
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions
 from tidegate.edges.stdio import StdioEdge
 from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
@@ -46,7 +46,7 @@ class House:
         served = surface(gate)
         self.kernel = Kernel(served, served.settings)
         self.application = HttpApplication(
-            [Endpoint("/mcp", self.kernel, Dialect())],
+            [Endpoint("/mcp", self.kernel, HttpConventions())],
             lambda token, client: ACTORS[token or "reader"],
         )
 

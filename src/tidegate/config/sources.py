@@ -1,5 +1,5 @@
-"""The settings of a source, and of rules that hide columns and rows. `declared.py` makes a `Source`
-of them.
+"""The settings of a source, and of rules that hide columns and rows.
+`gateway/configured_sources.py` makes a `Source` of them.
 """
 
 from __future__ import annotations

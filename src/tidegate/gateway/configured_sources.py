@@ -17,8 +17,8 @@ from tidegate.sql.dialects import find
 
 def load_sources(config: Config) -> ConfiguredSources:
     """What the settings say of sources. Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE."""
-    dress = partial(with_global_rules, masks=config.masks, filters=config.filters)
-    return tuple(source_from_settings(settings) for settings in config.sources), dress
+    apply_global_rules = partial(with_global_rules, masks=config.masks, filters=config.filters)
+    return tuple(source_from_settings(settings) for settings in config.sources), apply_global_rules
 
 
 def source_from_settings(settings: SourceSettings) -> Source:

@@ -131,10 +131,11 @@ class Connections:
         store: SourceStore,
         open_engine: OpenEngine,
         ephemeral: Iterable[Source] = (),
-        dress: ApplyGlobalRules | None = None,
+        apply_global_rules: ApplyGlobalRules | None = None,
     ) -> None:
-        """`dress` puts on a source, saved or not, what the settings say of all of them."""
-        self._dress = dress
+        """`apply_global_rules` adds to a source, saved or not, the rules that the settings
+        have for all of them."""
+        self._apply_global_rules = apply_global_rules
         self._store = store
         self._open_engine = open_engine
         self._ephemeral = tuple(ephemeral)
@@ -245,8 +246,8 @@ class Connections:
                 hint="Close one of them first.",
             )
         source = msgspec.structs.replace(source, id=id, ephemeral=True)
-        if self._dress is not None:
-            source = self._dress(source)
+        if self._apply_global_rules is not None:
+            source = self._apply_global_rules(source)
         self._temporary[key] = Connection(source)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
@@ -308,15 +309,15 @@ class Connections:
         if self._follow is not None:
             declared = self._follow()
             if declared is not None:
-                self._ephemeral, self._dress = declared
+                self._ephemeral, self._apply_global_rules = declared
                 self._generation = None
         generation = self._store.generation()
         if generation == self._generation:
             return
         named = {source.name: source for source in self._store.list()}
         named.update((source.name, source) for source in self._ephemeral)
-        if self._dress is not None:
-            named = {name: self._dress(source) for name, source in named.items()}
+        if self._apply_global_rules is not None:
+            named = {name: self._apply_global_rules(source) for name, source in named.items()}
         old = self._connections
         fresh: dict[str, Connection] = {}
         for name in sorted(named):

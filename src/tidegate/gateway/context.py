@@ -131,8 +131,8 @@ class CallContext:
     def permit(self, request: EngineRequest) -> Permit:
         """A permit to run `request` on the engine. No other code makes permits.
 
-        Metadata needs a call that was not refused. All else needs a verdict of allow, or the
-        approval of a person, and an intent on record.
+        Metadata needs a call that was not refused. All else needs an intent on record, and a
+        verdict of allow; one of ask is enough for a dry run, or once a person has approved.
         Raises: TidegateError INTERNAL if a step is missing.
         """
         kind = self.verdict.kind

@@ -1,7 +1,8 @@
 """The pipeline that every request passes, from whatever edge and tool it comes.
 
 Read `Gateway.handle` and `_answer` from top to bottom: each line is a step, and each step is a
-function of the `CallContext` in a module of its own.
+function of the `CallContext`. `connections` holds find and connect, `decision` decide and inspect,
+`recorder` what is recorded; `masking`, `approval` and `execution` hold one step each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Rewrites a request so that masked columns, filtered rows and unlisted tables stay hidden."""
+"""Rewrites a request so that masked columns, filtered rows and unlisted tables stay hidden.
+
+The statement is rewritten before it runs, so the database itself returns masked values and leaves
+filtered rows out. Rows are never masked afterwards.
+"""
 
 from __future__ import annotations
 

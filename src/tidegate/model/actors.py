@@ -29,7 +29,7 @@ class Actor(msgspec.Struct, frozen=True):
     `sources` and `tags` are the allowlist: a source is on it if its name is listed or it carries
     one of the tags; both None means every source (`policy.allowlist.admits`).
     `tables` are those that it may use there, as `table`, `schema.table` or, of one source alone,
-    `source:table`; None means all (`policy.shields`).
+    `source:table`; None means all (`policy.data_rules`).
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 

@@ -14,7 +14,12 @@ from tidegate.model.statements import Effect, Judgement
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The decision on a call: only `allow` leads to a permit."""
+    """The decision on a call.
+
+    `allow` leads to a permit; `ask` does for a dry run, and for the request itself once a person
+    has approved it. `deny` leads to none. `confirm` and an unapproved `ask` permit metadata
+    (`Browse`) and no more.
+    """
 
     kind: Literal["allow", "ask", "confirm", "deny"]
     rule: str
@@ -24,7 +29,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Permit(msgspec.Struct, frozen=True):
-    """Proof that a verdict was allow and that the intent is on record.
+    """Proof that the call may run `request`.
+
+    The intent is on record, and the verdict was `allow`, or it was `ask` and a person approved or
+    the request is a dry run. A `Browse` needs no more than a verdict that is not `deny`, and no intent.
 
     Made by `gateway.context` only. An engine accepts nothing else. With an `identity` the engine
     runs as that, or not at all. `judgement` is that of the request as the caller sent it; the

@@ -70,7 +70,7 @@ def may_use_table(
 
 
 def verdict_of(refusal: TidegateError) -> Verdict:
-    """The verdict that a refusal for a shield's sake is."""
+    """The verdict that stands for a refusal by data rules."""
     rule = str(refusal.details.get("rule", "source.masking"))
     return Verdict("deny", rule, refusal.message, refusal.code.value, refusal.hint)
 

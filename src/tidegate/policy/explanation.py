@@ -1,5 +1,5 @@
 """Shows how a verdict came about: every rule looked at, and what it said. Decides nothing itself:
-it asks the same rules in the same order as `decide.py`.
+it asks the same rules in the same order as `decision.py`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def explain(
 
 
 def under_data_rules(explanation: Explanation, verdict: Verdict | None) -> Explanation:
-    """The explanation with what the shield says after all rules: None if it lets pass."""
+    """The explanation with the verdict of the data rules, which come after all rules of policy;
+    None: they let the statement pass."""
     finding = Finding("source.masking", "The statement keeps to what the caller may see", verdict)
     return Explanation(verdict or explanation.verdict, (*explanation.findings, finding))

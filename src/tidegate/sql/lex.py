@@ -1,7 +1,8 @@
 """Splits a text into tokens as its database would. Decides what is a string, a name, a comment;
 says nothing about meaning.
 
-What is not a token of the dialect is refused. The work is done by one expression, see `pattern.py`.
+What is not a token of the dialect is refused. One expression does the
+work, see `token_regex.py`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class _Exhausted(Exception):
 
 
 def parse(text: str, dialect: str, tokens: int) -> Expression:
-    """The tree of the one statement in `text`, which `plain` wrote from so many tokens.
+    """The tree of the one statement in `text`, which `normalize` wrote from so many tokens.
 
     Raises: Refusal SQL_UNREADABLE, SQL_TOO_DEEP, SQL_MULTIPLE, SQL_EMPTY.
     """

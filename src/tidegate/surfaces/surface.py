@@ -1,6 +1,7 @@
 """A surface as a server: tools, resources, prompts and methods under one name, given as data.
 
-`api.py` has the parts. A new tool is one `SurfaceTool`; a new surface is one folder that makes one
+`api.py` has the parts, but for `SurfaceResource` (`resource.py`) and `ApprovalForm`
+(`tool_context.py`). A new tool is one `SurfaceTool`; a new surface is one folder that makes one
 `Surface`, and one line in `registry.py`.
 """
 

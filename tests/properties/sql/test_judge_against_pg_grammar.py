@@ -2,7 +2,7 @@
 
 What the grammar cannot parse PostgreSQL refuses, so it is no harm that the judge calls some of it a
 read: it reads a few words of other dialects wherever they are. That PostgreSQL does refuse each of
-those is what `test_judge_against_explain.py` sees.
+those is what `tests/security/judge/test_judge_against_servers.py` sees.
 """
 
 from __future__ import annotations

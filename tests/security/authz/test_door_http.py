@@ -16,7 +16,7 @@ from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.endpoint import Dialect, Endpoint
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions
 from tidegate.edges.http.www_authenticate import Challenge
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
@@ -32,7 +32,8 @@ class House:
         surface = self.app.surface("workbench")
         kernel = Kernel(surface, surface.settings)
         self.edge = HttpApplication(
-            [Endpoint("/mcp", kernel, Dialect(Challenge("TablePro MCP")))], self.app.authenticate
+            [Endpoint("/mcp", kernel, HttpConventions(Challenge("TablePro MCP")))],
+            self.app.authenticate,
         )
 
     async def list_tools(self, headers: dict[str, str], address: str = "10.0.0.1") -> Answer:

@@ -14,7 +14,7 @@ from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.endpoint import Endpoint, JsonDialect
+from tidegate.edges.http.endpoint import Endpoint, JsonConventions
 from tidegate.edges.http.pairing import ASK, EXCHANGE, pairing_routes
 from tidegate.identity.pairing import challenge_of
 from tidegate.model.actors import Scope
@@ -28,7 +28,7 @@ class House:
 
     def __init__(self, directory: Path) -> None:
         self.app = App.open(Config(state=str(directory)))
-        pairing = Endpoint("/", pairing_routes(self.app.pairing_service), JsonDialect())
+        pairing = Endpoint("/", pairing_routes(self.app.pairing_service), JsonConventions())
         self.edge = HttpApplication([pairing], self.app.authenticate)
 
     async def post(self, path: str, body: Any, **more: Any) -> Answer:

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from tidegate.edges.http.active_request import ActiveRequest
-from tidegate.edges.http.endpoint import Dialect, Endpoint, JsonDialect
+from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.mcp import Authenticate, McpHandler, Plan, read_body
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
@@ -37,7 +37,7 @@ _ONCE = frozenset(
     }
 )  # fmt: skip
 _JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"no-store")])
-_PAGES = JsonDialect()
+_PAGES = JsonConventions()
 
 
 class HttpApplication:
@@ -69,7 +69,7 @@ class HttpApplication:
 
     async def __call__(self, request: Request) -> None:
         plan: Plan | None = request.head.plan
-        dialect: Dialect = _PAGES
+        conventions: HttpConventions = _PAGES
         try:
             if plan is None:
                 path = request.head.path
@@ -78,19 +78,19 @@ class HttpApplication:
                     return
                 endpoint = self._endpoint(path)
                 if endpoint is not None:
-                    dialect = endpoint.dialect
+                    conventions = endpoint.conventions
                 self._check(request.head)
                 if endpoint is None or endpoint.router is not None:
                     await self._serve_route(request, endpoint)
                     return
                 block = block_of(self._cors(request.head.headers))
                 request.head.plan = plan = Plan(endpoint, request.head.headers, block)
-            dialect = plan.endpoint.dialect
+            conventions = plan.endpoint.conventions
             await self._mcp.serve(request, plan)
         except HttpRefusal as refusal:
             if not request.begun:
                 cors = block_of(self._cors(request.head.headers))
-                reply(request, dialect.refuse(refusal), cors, close=refusal.close)
+                reply(request, conventions.refuse(refusal), cors, close=refusal.close)
 
     def end_streams(self) -> None:
         """End the streams that would never end by themselves; running calls go on."""
@@ -181,7 +181,7 @@ class HttpApplication:
         try:
             response = await handle(asked)
         except TidegateError as error:
-            raise endpoint.dialect.refusal_of(error) from error
+            raise endpoint.conventions.refusal_of(error) from error
         request.respond(response.status, block_of([*cors, *response.headers]), response.body)
 
     def _report(self, request: Request, *, ready: bool) -> None:

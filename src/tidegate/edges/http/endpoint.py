@@ -1,8 +1,8 @@
-"""An endpoint: a path, what is served there, and the dialect of its refusals.
+"""An endpoint: a path, what is served there, and the conventions of its document.
 
-A dialect says how a product's document wants HTTP used: which methods and media types are taken,
+Conventions say how a product's document wants HTTP used: which methods and media types are taken,
 how a 401, a 404 or any other refusal looks, and the realm of the challenge. The default is MCP's
-Streamable HTTP (`basic/transports`). A surface with another document subclasses `Dialect`.
+Streamable HTTP (`basic/transports`). A surface with another document subclasses `HttpConventions`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import Answer
 
 
-class Dialect:
-    """MCP's own dialect: refusals are JSON-RPC errors."""
+class HttpConventions:
+    """MCP's own conventions: refusals are JSON-RPC errors."""
 
     methods = frozenset({"GET", "POST", "DELETE"})
     """Without GET and DELETE there are no sessions over HTTP."""
@@ -81,8 +81,8 @@ _ERROR_NAMES = {
 }
 
 
-class JsonDialect(Dialect):
-    """The dialect of pages beside MCP: refusals are `{"error": NAME, "message": TEXT}`."""
+class JsonConventions(HttpConventions):
+    """The conventions of pages beside MCP: refusals are `{"error": NAME, "message": TEXT}`."""
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         refusal = super().refusal_of(error.discreet())
@@ -104,11 +104,14 @@ class Endpoint:
     """
 
     def __init__(
-        self, path: str, served: Kernel | Callable[[], Kernel] | Router, dialect: Dialect
+        self,
+        path: str,
+        served: Kernel | Callable[[], Kernel] | Router,
+        conventions: HttpConventions,
     ) -> None:
         self.path = path
         self.router = served if isinstance(served, Router) else None
-        self.dialect = dialect
+        self.conventions = conventions
         self._kernel = served if isinstance(served, Kernel) else None
         self._make = served if callable(served) else None
 

@@ -47,7 +47,7 @@ class Plan:
         self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
         self.modern = headers.get(b"mcp-protocol-version") in _MODERN
         self.block = block
-        self.steps_up = bool(endpoint.dialect.challenge.scopes)
+        self.steps_up = bool(endpoint.conventions.challenge.scopes)
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
 
@@ -64,7 +64,7 @@ class McpHandler:
 
     async def serve(self, request: Request, plan: Plan) -> None:
         """Answer a request. Raises: HttpRefusal."""
-        method, dialect = request.head.method, plan.endpoint.dialect
+        method, conventions = request.head.method, plan.endpoint.conventions
         if method == "OPTIONS":
             request.respond(204, plan.block + _PREFLIGHT)
             return
@@ -72,11 +72,11 @@ class McpHandler:
             found = self._authenticate(plan.bearer, request.address)
             actor = found if isinstance(found, Actor) else await found
         except TidegateError as error:
-            raise dialect.refusal_of(error) from None
-        if method == "POST" and method in dialect.methods:
+            raise conventions.refusal_of(error) from None
+        if method == "POST" and method in conventions.methods:
             await self._post(request, plan, actor)
-        elif method not in dialect.methods or plan.modern:
-            with_sessions = not plan.modern and "GET" in dialect.methods
+        elif method not in conventions.methods or plan.modern:
+            with_sessions = not plan.modern and "GET" in conventions.methods
             allow = b"GET, POST, DELETE, OPTIONS" if with_sessions else b"POST"
             raise HttpRefusal(405, f"{method} is not served here", headers=[(b"allow", allow)])
         elif method == "GET":
@@ -90,7 +90,7 @@ class McpHandler:
 
     async def _post(self, request: Request, plan: Plan, actor: Actor) -> None:
         if plan.takes_events is None:
-            plan.takes_events = plan.endpoint.dialect.takes_events(request.head.headers)
+            plan.takes_events = plan.endpoint.conventions.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
@@ -125,7 +125,7 @@ class McpHandler:
             return
         block = plan.block
         if answer is not None and plan.steps_up:
-            answer = plan.endpoint.dialect.finish(answer, actor)
+            answer = plan.endpoint.conventions.finish(answer, actor)
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)

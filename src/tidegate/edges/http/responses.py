@@ -26,7 +26,7 @@ _JSON = block_of([(b"content-type", b"application/json")])
 class HttpRefusal(Exception):
     """A request that is refused before it reaches a kernel or a handler.
 
-    `status` is the HTTP status and `code` the JSON-RPC code of the same refusal; the dialect of
+    `status` is the HTTP status and `code` the JSON-RPC code of the same refusal; the conventions of
     the endpoint renders one of them, or `name`, an error code of ours. `id` is the request's
     JSON-RPC id, where it is known (`basic/transports`). With `close` the connection ends after the
     answer.

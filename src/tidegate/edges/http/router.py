@@ -70,7 +70,7 @@ class HttpResponse(NamedTuple):
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
-"""Answers a request. Raises: HttpRefusal, TidegateError; the endpoint's dialect renders both."""
+"""Answers a request. Raises: HttpRefusal, TidegateError; the endpoint's conventions render both."""
 
 
 def json_response(status: int, value: Any, headers: HeaderList | None = None) -> HttpResponse:

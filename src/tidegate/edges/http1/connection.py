@@ -24,7 +24,8 @@ logger = logging.getLogger("tidegate.http")
 MOST_WAITING = 32
 """Requests of one connection that wait for earlier answers before we read no further."""
 MOST_AT_ONCE = 1_000
-"""And with those that came in the same piece."""
+"""Requests that may wait on one connection: a single piece of what arrives can hold more than
+`MOST_WAITING`. One more is refused with 429."""
 LINGER_S = 5.0
 """How long a refused client may go on sending its body, so that it comes to read the answer."""
 

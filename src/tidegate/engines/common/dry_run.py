@@ -17,7 +17,8 @@ LOCK_WAIT_MS = 200
 TOO_MANY = DryRun(reason=f"it is about more than {MOST_TOUCHED:,} rows.")
 
 REKEYED = "rows whose key changes are not shown."
-"""What then has a row's key may have been another row."""
+"""Rows before and after are paired by key: after a key has changed, the row that has it now can be
+another one."""
 
 UNREAD = DryRun(reason="the query that its rows come from does more than read.")
 

@@ -24,7 +24,7 @@ def operation_of(permit: Permit) -> Operation:
 
 
 def dry_run_query_of(permit: Permit) -> Query:
-    """What `rehearse` is asked. Raises: TidegateError UNSUPPORTED."""
+    """What `dry_run` is asked. Raises: TidegateError UNSUPPORTED."""
     if isinstance(permit.request, Query):
         return permit.request
     raise TidegateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")

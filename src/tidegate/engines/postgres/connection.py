@@ -30,7 +30,7 @@ ROLLBACK = b"ROLLBACK"
 COMMIT = b"COMMIT"
 
 _BEFORE = 2
-"""Commands before the statement: BEGIN, and what `pin.py` sets."""
+"""Commands before the statement: BEGIN, and what `transaction.py` sets."""
 
 CHUNK_ROWS = 32
 """Rows that libpq hands over at once: so few that wide ones do not add up, and already quick."""

@@ -1,5 +1,5 @@
 """Keeps the names of result columns. Most databases call a column that has no name by the text of
-its expression: with a derived table of ours in it, that text would show the filter and the key.
+its expression: with a derived table of ours in it, that text would show the filter.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ _BEFORE = {"FROM": "DISTINCT", "GROUP": "WITHIN"}
 
 
 def column_aliases(
-    sentence: ParsedStatement, spots: list[TableReference]
+    parsed: ParsedStatement, references: list[TableReference]
 ) -> list[tuple[int, int, str]]:
-    """Edits that name every column whose expression holds one of the spots and has no name."""
-    if not sentence.dialect.labels_by_text:
+    """Edits that name every column whose expression holds one of the references and has no name."""
+    if not parsed.dialect.labels_by_text:
         return []
     edits: dict[int, tuple[int, int, str]] = {}
-    longest = sentence.dialect.longest_label
-    for spot in spots:
-        named = _named(spot.node)
+    longest = parsed.dialect.longest_label
+    for reference in references:
+        named = _named(reference.node)
         if not named:
             continue
-        items = _items(sentence.tokens, spot.first)
+        items = _items(parsed.tokens, reference.first)
         if len(items) != len(named):
             raise masking_refused(
                 "A column's expression cannot be located in the text", "masking.label"
             )
         for (first, last), has_name in zip(items, named, strict=True):
             if not has_name:
-                end = _end(sentence, last)
-                text = " ".join(sentence.text[sentence.tokens[first].at : end].split())
-                label = sentence.dialect.quote(text[:longest].rstrip())
+                end = _end(parsed, last)
+                text = " ".join(parsed.text[parsed.tokens[first].at : end].split())
+                label = parsed.dialect.quote(text[:longest].rstrip())
                 edits[end] = (end, end, f" AS {label}")
     return list(edits.values())
 
@@ -122,11 +122,11 @@ def _is_inner(tokens: list[Token], number: int) -> bool:
     return before is not None and number > 0 and tokens[number - 1].key == before
 
 
-def _end(sentence: ParsedStatement, number: int) -> int:
+def _end(parsed: ParsedStatement, number: int) -> int:
     """Where in the text a token ends that closes an expression."""
-    token = sentence.tokens[number]
+    token = parsed.tokens[number]
     if token.kind in ("word", "name"):
-        return sentence.end(number)
+        return parsed.end(number)
     if token.kind in ("op", "number", "param"):
         return token.at + len(token.text)
     raise masking_refused(

@@ -24,7 +24,7 @@ from tidegate.sql.masking.parsed_statement import (
 )
 from tidegate.sql.masking.rules import Place, Rules
 from tidegate.sql.masking.scope import is_recursion, means_cte
-from tidegate.sql.masking.system_catalogs import FUNCTION_STARTS, FUNCTIONS
+from tidegate.sql.masking.system_catalogs import REFUSED_FUNCTION_STARTS, REFUSED_FUNCTIONS
 from tidegate.sql.masking.table_allowlist import TableAllowlist
 from tidegate.sql.masking.view_definition import view_query
 from tidegate.sql.scan import scan
@@ -33,8 +33,8 @@ _MAX_DEPTH = 12
 
 
 class DerivedTables:
-    """A shield laid over a catalogue. Raises: TidegateError POLICY_MASKED if a rule does not fit
-    it."""
+    """What data rules make of the tables of a catalogue. Raises: TidegateError POLICY_MASKED if a
+    rule does not fit it."""
 
     def __init__(self, data_rules: DataRules, names: Names, key: str) -> None:
         """`key` is the term that stands for the key of hashes."""
@@ -42,23 +42,29 @@ class DerivedTables:
         self._dialect = names.dialect
         self._key = key
         self._rules = rules = Rules(data_rules, names)
-        self.allowance = (
+        self.allowlist = (
             None
             if data_rules.only is None
             else TableAllowlist(data_rules.only, names.catalog, names.dialect)
         )
         self._macros = frozenset(names.catalog.macros)
         self._stand_ins: dict[Place, str | None] = {}
-        self.ruled = frozenset(rules.masks.keys() | rules.filters.keys())
+        self.tables_with_rules = frozenset(rules.masks.keys() | rules.filters.keys())
         self._copies = self._holding_copies()
-        self.hidden = frozenset(name.lower() for _, name in self.ruled | self._copies.keys())
+        self.hidden = frozenset(
+            name.lower() for _, name in self.tables_with_rules | self._copies.keys()
+        )
         """Names, in lower case, of tables that no rewritten statement may name by itself."""
 
-    def told_by_functions(self, judgement: Judgement) -> str | None:
+    def revealing_function(self, judgement: Judgement) -> str | None:
         """The first function called that could tell what is hidden."""
         for name in judgement.functions:
             lower = name.lower().rpartition(".")[2]
-            if lower in FUNCTIONS or lower.startswith(FUNCTION_STARTS) or lower in self._macros:
+            if (
+                lower in REFUSED_FUNCTIONS
+                or lower.startswith(REFUSED_FUNCTION_STARTS)
+                or lower in self._macros
+            ):
                 return lower
         return None
 
@@ -85,12 +91,12 @@ class DerivedTables:
                 f"masking.{table.name}",
                 f"Read `{parent}` instead.",
             )
-        if not self.ruled:
+        if not self.tables_with_rules:
             return None
-        if place not in self.ruled:
+        if place not in self.tables_with_rules:
             self._check_behind(table, depth)
         inner = self._expanded(table, depth) if "view" in table.kind else None
-        if place not in self.ruled:
+        if place not in self.tables_with_rules:
             return inner
         origin = qualified(table, self._dialect)
         if inner is not None:
@@ -114,15 +120,17 @@ class DerivedTables:
         parts of it, and what it is itself a part of."""
         tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
         # A rule of the operator for an index already covers that index.
-        indexes = {place for place in self.ruled if tables[place].kind == "virtual table"}
+        indexes = {
+            place for place in self.tables_with_rules if tables[place].kind == "virtual table"
+        }
         copies: dict[Place, str] = {}
         for place, table in tables.items():
             if place in indexes:
                 continue
             above = _ancestors(place, tables)
-            for parent in above & self.ruled:
+            for parent in above & self.tables_with_rules:
                 copies[place] = parent[1]
-            if place in self.ruled:
+            if place in self.tables_with_rules:
                 copies |= dict.fromkeys(above, table.name)
         return copies
 
@@ -145,15 +153,15 @@ class DerivedTables:
         if query is None or depth > _MAX_DEPTH:
             raise _bad_view(table, "its definition is not known")
         judgement = judge(query, self._dialect.name)
-        if judgement.effect is not Effect.READ or self.told_by_functions(judgement):
+        if judgement.effect is not Effect.READ or self.revealing_function(judgement):
             raise _bad_view(table, judgement.reason)
         dialect = self._dialect
         try:
-            sentence = ParsedStatement(query, scan(query, dialect), dialect)
+            parsed = ParsedStatement(query, scan(query, dialect), dialect)
         except Refusal as refusal:
             raise _bad_view(table, refusal.finding.reason) from None
-        edits, masked_statement = self.edits(sentence, table.schema, depth + 1)
-        if not masked_statement:
+        edits, masked_tables = self.edits(parsed, table.schema, depth + 1)
+        if not masked_tables:
             return None
         if table.kind != "view":
             raise _bad_view(table, "it holds copies of rows of a masked table")
@@ -163,26 +171,26 @@ class DerivedTables:
         return f"WITH {name}({columns}) AS ({text}\n) SELECT * FROM {name}"
 
     def edits(
-        self, sentence: ParsedStatement, home: str | None = None, depth: int = 0
+        self, parsed: ParsedStatement, home: str | None = None, depth: int = 0
     ) -> tuple[list[tuple[int, int, str]], list[Table]]:
-        """What to change in a sentence, and the tables that were covered. With a `home`, as in a
+        """What to change in a statement, and the tables that were replaced. With a `home`, as in a
         view of that schema, every table is named in full."""
         edits: list[tuple[int, int, str]] = []
-        masked_statement: list[Table] = []
+        masked_tables: list[Table] = []
         unaliased: dict[str, Table] = {}
         aliases: set[str] = set()
         replaced: list[TableReference] = []
-        _refuse_macros(sentence)
-        for spot in sentence.spots():
-            if spot.node.alias:
-                aliases.add(spot.node.alias.lower())
-            alone = len(spot.parts) == 1
-            answer = means_cte(sentence, spot.node, spot.parts[0]) if alone else "no"
+        _refuse_macros(parsed)
+        for reference in parsed.references():
+            if reference.node.alias:
+                aliases.add(reference.node.alias.lower())
+            alone = len(reference.parts) == 1
+            answer = means_cte(parsed, reference.node, reference.parts[0]) if alone else "no"
             if answer == "yes":
                 continue
-            if answer == "doubtful" and self._is_cte_after_all(sentence, spot, home):
+            if answer == "doubtful" and self._is_cte_after_all(parsed, reference, home):
                 continue
-            table = self._find(spot.parts, home)
+            table = self._find(reference.parts, home)
             if table is None:
                 continue
             text = self.stand_in(table, depth)
@@ -192,42 +200,42 @@ class DerivedTables:
                     "masking.ambiguous_cte",
                     "Give the CTE a name of its own.",
                 )
-            start, end = sentence.tokens[spot.first].at, sentence.end(spot.last)
+            start, end = parsed.tokens[reference.first].at, parsed.end(reference.last)
             if text is None:
                 twins = self._names.tables[table.name.lower()] if table.name.isascii() else ()
                 if home is not None or len(twins) > 1:
                     edits.append((start, end, qualified(table, self._dialect)))
                 continue
-            _check_surroundings(sentence, spot.node, spot.first, spot.last, table)
-            masked_statement.append(table)
-            replaced.append(spot)
+            _check_surroundings(parsed, reference.node, reference.first, reference.last, table)
+            masked_tables.append(table)
+            replaced.append(reference)
             alias = ""
-            if not spot.node.alias:
-                alias = f" AS {self._alias(table, spot.parts[-1])}"
-                unaliased[folded(spot.parts[-1], self._dialect).lower()] = table
-            if sentence.key(spot.first - 1) == "TABLE":
-                start = sentence.tokens[spot.first - 1].at
+            if not reference.node.alias:
+                alias = f" AS {self._alias(table, reference.parts[-1])}"
+                unaliased[folded(reference.parts[-1], self._dialect).lower()] = table
+            if parsed.key(reference.first - 1) == "TABLE":
+                start = parsed.tokens[reference.first - 1].at
                 text = f"SELECT * FROM ({text}){alias}"
             else:
                 text = f"({text}){alias}"
             edits.append((start, end, text))
-        edits += self._requalified(sentence, unaliased, aliases)
-        edits += column_aliases(sentence, replaced)
-        return edits, masked_statement
+        edits += self._requalified(parsed, unaliased, aliases)
+        edits += column_aliases(parsed, replaced)
+        return edits, masked_tables
 
     def _is_cte_after_all(
-        self, sentence: ParsedStatement, spot: TableReference, home: str | None
+        self, parsed: ParsedStatement, reference: TableReference, home: str | None
     ) -> bool:
         """Whether a name that could be a CTE or a table is a CTE: no such table exists. If the
         caller must not learn which tables exist, only the grammar of recursion decides."""
-        if self.allowance is None or home is not None:
-            return not self._names.called(spot.parts[0].text)
-        return is_recursion(sentence, spot.node, spot.parts[0])
+        if self.allowlist is None or home is not None:
+            return not self._names.called(reference.parts[0].text)
+        return is_recursion(parsed, reference.node, reference.parts[0])
 
     def _find(self, parts: Sequence[Part], home: str | None) -> Table | None:
         """The table that is meant, if the caller may use it. Raises: TidegateError POLICY_MASKED,
         POLICY_TABLE."""
-        if self.allowance is None or home is not None:
+        if self.allowlist is None or home is not None:
             return self._names.find(parts, home)
         try:
             table = self._names.find(parts)
@@ -237,7 +245,7 @@ class DerivedTables:
             if len(parts) == 1 and folded(parts[0], self._dialect) in self._dialect.dummy_tables:
                 return None
             raise table_refused(parts[-1].text)
-        if not self.allowance.admits(table):
+        if not self.allowlist.admits(table):
             raise table_refused(parts[-1].text)
         return table
 
@@ -246,17 +254,17 @@ class DerivedTables:
         return self._dialect.quote(part.text if self._dialect.folds_quoted else table.name)
 
     def _requalified(
-        self, sentence: ParsedStatement, unaliased: dict[str, Table], aliases: set[str]
+        self, parsed: ParsedStatement, unaliased: dict[str, Table], aliases: set[str]
     ) -> list[tuple[int, int, str]]:
         """Takes the schema from columns of tables that are derived now, and so have none."""
         edits: list[tuple[int, int, str]] = []
         if not unaliased:
             return edits
-        for node in sentence.tree.walk():
+        for node in parsed.tree.walk():
             if type(node).__name__ != "Column" or not node.args.get("db"):
                 continue
             given = [node.args[arg] for arg in ("catalog", "db", "table") if node.args.get(arg)]
-            parts, first, last = sentence.chain(given)
+            parts, first, last = parsed.chain(given)
             table = unaliased.get(folded(parts[-1], self._dialect).lower())
             schema = folded(parts[-2], self._dialect).lower()
             if table is None or schema not in (table.schema.lower(), self._names.database.lower()):
@@ -265,7 +273,7 @@ class DerivedTables:
                 raise masking_refused(
                     f"`{schema}` could be a schema or a table", "masking.ambiguous_name"
                 )
-            edits.append((sentence.tokens[first].at, sentence.tokens[last].at, ""))
+            edits.append((parsed.tokens[first].at, parsed.tokens[last].at, ""))
         return edits
 
 
@@ -275,15 +283,15 @@ _HARMLESS = frozenset({"this", "db", "catalog", "alias", "joins", "laterals"})
 
 
 def _check_surroundings(
-    sentence: ParsedStatement, node: object, first: int, last: int, table: Table
+    parsed: ParsedStatement, node: object, first: int, last: int, table: Table
 ) -> None:
     """Raises: TidegateError POLICY_MASKED for what can follow a table, but no derived one."""
     arguments: dict[str, object] = getattr(node, "args", {})
     extra = {name for name, value in arguments.items() if value}
-    extra -= _HARMLESS | sentence.dialect.table_clauses
-    after = sentence.key(last + 1)
-    negated = after == "NOT" and sentence.key(last + 2) == "INDEXED"
-    if extra or after in _AFTER_NAME or negated or sentence.key(first - 1) == "ONLY":
+    extra -= _HARMLESS | parsed.dialect.table_clauses
+    after = parsed.key(last + 1)
+    negated = after == "NOT" and parsed.key(last + 2) == "INDEXED"
+    if extra or after in _AFTER_NAME or negated or parsed.key(first - 1) == "ONLY":
         what = ", ".join(sorted(extra)) or after or "ONLY"
         raise masking_refused(
             f"`{table.name}` is masked, and cannot be read with {what.upper()}",
@@ -296,12 +304,12 @@ _OF_VALUES = frozenset({"expressions", "having", "order", "qualify", "windows"})
 """The parts of a SELECT in which a call gives a value and not a table."""
 
 
-def _refuse_macros(sentence: ParsedStatement) -> None:
+def _refuse_macros(parsed: ParsedStatement) -> None:
     """Raises: TidegateError POLICY_MASKED for a call that reads a table by its name."""
-    macros = sentence.dialect.table_macros
+    macros = parsed.dialect.table_macros
     if not macros:
         return
-    for node in sentence.tree.walk():
+    for node in parsed.tree.walk():
         if type(node).__name__ != "Anonymous" or node.name.lower() not in macros:
             continue
         child: Any = node

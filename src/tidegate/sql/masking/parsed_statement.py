@@ -1,6 +1,6 @@
 """Reads a statement for rewriting: its tree, and where in the text each table's name stands.
 
-The tree is made from the rendering of `plain`; positions lead from there to the tokens, and the
+The tree is made from the rendering of `normalize`; positions lead from there to the tokens, and the
 tokens to the text as it was written. What has no position is refused.
 """
 
@@ -53,18 +53,18 @@ class ParsedStatement:
         for number, place in enumerate(places):
             self._token_at.setdefault(place, number)
 
-    def spots(self) -> Iterator[TableReference]:
+    def references(self) -> Iterator[TableReference]:
         """The places where tables are named, in no particular order.
 
         Functions in the place of tables are left out. Raises: TidegateError POLICY_MASKED.
         """
         for node in self.tree.walk():
             if type(node).__name__ == "Table":
-                spot = self._spot(node)
-                if spot is not None:
-                    yield spot
+                reference = self._reference(node)
+                if reference is not None:
+                    yield reference
 
-    def _spot(self, node: Any) -> TableReference | None:
+    def _reference(self, node: Any) -> TableReference | None:
         if type(node.this).__name__ != "Identifier":
             if node.this is None or type(node.this).__name__ in ("Parameter", "Placeholder", "Dot"):
                 raise masking_refused(

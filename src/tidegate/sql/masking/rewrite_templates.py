@@ -2,8 +2,8 @@
 put into the others at the same places, and worked out once.
 
 Two statements share a pattern only if all their tokens are the same but for numbers and strings
-that are compared with. The judge looks at the value of neither (`template.py`), and what is written
-stands in place of names or beside them, never in a value.
+that are compared with. The judge looks at the value of neither (`sql/fingerprint.py`), and what
+is written stands in place of names or beside them, never in a value.
 """
 
 from __future__ import annotations

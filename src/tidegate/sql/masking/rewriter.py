@@ -1,4 +1,4 @@
-"""Rewrites one statement under one shield: finds what replaces which names, and has the result
+"""Rewrites one statement under data rules: finds what replaces which names, and has the result
 verified. A statement that cannot be rewritten with certainty is refused.
 """
 
@@ -17,7 +17,7 @@ from tidegate.sql.masking.hash_key import readable
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.rewrite_templates import Edit
 from tidegate.sql.masking.scope import cte_names
-from tidegate.sql.masking.system_catalogs import PRAGMAS, TRANSACTION
+from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, TRANSACTION
 from tidegate.sql.masking.table_allowlist import table_refused_indirectly
 from tidegate.sql.masking.verification import BLANK, check, table_names
 from tidegate.sql.scan import scan
@@ -29,25 +29,27 @@ class MaskedStatement:
     and where more was."""
 
     def __init__(
-        self, text: str, tokens: list[Token], dialect: Dialect, cover: DerivedTables
+        self, text: str, tokens: list[Token], dialect: Dialect, derived: DerivedTables
     ) -> None:
         self._text = text
         self._tokens = tokens
         self._dialect = dialect
         self._form = dialect.roots.get(tokens[0].key)
-        self._cover = cover
+        self._derived = derived
         self.edits: list[Edit] | None = None
 
     def rewrite(self) -> str:
         """Its text as it may run. Raises: TidegateError POLICY_MASKED, POLICY_TABLE, Refusal."""
         form, tokens = self._form, self._tokens
         judgement = judge(self._text, self._dialect.name)
-        allowance = self._cover.allowance
-        if allowance is not None:
-            allowance.check_calls(judgement)
-        teller = self._cover.told_by_functions(judgement)
-        if teller is not None:
-            raise masking_refused(f"`{teller}` could tell what is masked", f"masking.{teller}")
+        allowlist = self._derived.allowlist
+        if allowlist is not None:
+            allowlist.check_calls(judgement)
+        revealing = self._derived.revealing_function(judgement)
+        if revealing is not None:
+            raise masking_refused(
+                f"`{revealing}` could tell what is masked", f"masking.{revealing}"
+            )
         if tokens[0].key in TRANSACTION:
             return self._text
         changes = Effect.WRITE <= judgement.effect <= Effect.DESTRUCTIVE
@@ -61,7 +63,7 @@ class MaskedStatement:
             return self._query(tokens)
         if form == "explain":
             return self._explain()
-        if allowance is not None and form in ("pragma", "show") and not self._is_setting():
+        if allowlist is not None and form in ("pragma", "show") and not self._is_setting():
             raise table_refused_indirectly(tokens[0].key)
         if form == "describe":
             inner = tokens[1:]
@@ -96,23 +98,23 @@ class MaskedStatement:
             text = f"{text[:at]}{lead}{text[begin:]}"
             shift = at
             tokens = [token for token in scan(text, dialect) if token.at >= shift]
-        sentence = ParsedStatement(text, tokens, dialect)
-        edits, masked_statement = self._cover.edits(sentence)
-        self._check_allowance(sentence)
+        parsed = ParsedStatement(text, tokens, dialect)
+        edits, masked_tables = self._derived.edits(parsed)
+        self._check_allowlist(parsed)
         if self._form == "explain" and dialect.plans_reveal_rows:
-            for table in masked_statement:
-                if self._cover.is_filtered(table):
+            for table in masked_tables:
+                if self._derived.is_filtered(table):
                     raise masking_refused(
                         f"The plan of a query on `{table.name}` would tell of rows that are hidden",
                         "masking.explain",
                         "Explain a query on other tables.",
                     )
         skeleton = replace_spans(text, [(*edit[:2], _blanked(*edit)) for edit in edits])
-        hidden = self._cover.hidden | {table.name.lower() for table in masked_statement}
-        ctes = cte_names(sentence)
+        hidden = self._derived.hidden | {table.name.lower() for table in masked_tables}
+        ctes = cte_names(parsed)
         check(skeleton, dialect, hidden, ctes)
-        if self._cover.allowance is not None:
-            self._cover.allowance.check_names(scan(skeleton, dialect), ctes, BLANK)
+        if self._derived.allowlist is not None:
+            self._derived.allowlist.check_names(scan(skeleton, dialect), ctes, BLANK)
         if text is self._text:
             self.edits = edits
         if not edits:
@@ -131,40 +133,41 @@ class MaskedStatement:
         if self._dialect.explains_tables and all(
             token.kind in (WORD, NAME) or token.key == "." for token in inner
         ):
-            if self._cover.allowance is not None:
+            if self._derived.allowlist is not None:
                 self._check_described(inner)
             return self._text  # DESCRIBE of a table: its columns
         raise _unlisted("only queries are explained")
 
     def _change_after_with(self, reason: str) -> str:
         """A change of rows that begins with common table expressions."""
-        sentence = ParsedStatement(self._text, self._tokens, self._dialect)
-        tree: Any = sentence.tree
+        parsed = ParsedStatement(self._text, self._tokens, self._dialect)
+        tree: Any = parsed.tree
         root = type(tree).__name__.upper()
         if root not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             raise _unlisted(reason)
         target = tree.this.this if type(tree.this).__name__ == "Schema" else tree.this
-        name = sentence.part(sentence.number(target.this)).text if target is not None else ""
-        if not name or name.lower() in cte_names(sentence):
+        name = parsed.part(parsed.number(target.this)).text if target is not None else ""
+        if not name or name.lower() in cte_names(parsed):
             # It is a table in any case, but what follows would take it for the expression.
             raise _unlisted("what is changed is called like a common table expression")
         return self._change(root)
 
     def _change(self, root: str) -> str:
-        """A change as it is, if it neither reads nor writes a table that is covered."""
+        """A change as it is, if it names no table that has rules, and none through which such a
+        table can be read."""
         if self._dialect.in_reads_tables:
             self._refuse_in_table(self._tokens)
-        sentence = ParsedStatement(self._text, self._tokens, self._dialect)
-        if type(sentence.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
+        parsed = ParsedStatement(self._text, self._tokens, self._dialect)
+        if type(parsed.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
             raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
-        _, masked_statement = self._cover.edits(sentence)
-        self._check_allowance(sentence)
-        if self._cover.allowance is not None:
-            self._cover.allowance.check_change(root)
-            self._cover.allowance.check_names(self._tokens, cte_names(sentence))
-        named = [table.name for table in masked_statement]
+        _, masked_tables = self._derived.edits(parsed)
+        self._check_allowlist(parsed)
+        if self._derived.allowlist is not None:
+            self._derived.allowlist.check_change(root)
+            self._derived.allowlist.check_names(self._tokens, cte_names(parsed))
+        named = [table.name for table in masked_tables]
         standing = table_names(self._tokens, self._dialect)
-        named += [name for name in standing if name.lower() in self._cover.hidden]
+        named += [name for name in standing if name.lower() in self._derived.hidden]
         if named:
             raise masking_refused(
                 f"`{named[0]}` is masked: a statement that changes data cannot use it",
@@ -173,13 +176,13 @@ class MaskedStatement:
             )
         return self._text
 
-    def _check_allowance(self, sentence: ParsedStatement) -> None:
-        allowance = self._cover.allowance
-        if allowance is None:
+    def _check_allowlist(self, parsed: ParsedStatement) -> None:
+        allowlist = self._derived.allowlist
+        if allowlist is None:
             return
-        allowance.check_types(sentence)
+        allowlist.check_types(parsed)
         if self._form == "explain":
-            allowance.check_plan(judge(self._text, self._dialect.name).tables)
+            allowlist.check_plan(judge(self._text, self._dialect.name).tables)
 
     def _check_described(self, tokens: list[Token]) -> None:
         """MySQL's DESCRIBE of a table, and of one of its columns."""
@@ -188,7 +191,7 @@ class MaskedStatement:
             size += 2
         name = self._text[tokens[0].at : tokens[size].at if size < len(tokens) else None]
         text = f"SELECT * FROM {name}"
-        self._cover.edits(ParsedStatement(text, scan(text, self._dialect), self._dialect))
+        self._derived.edits(ParsedStatement(text, scan(text, self._dialect), self._dialect))
 
     def _is_setting(self) -> bool:
         """Whether a SHOW is of the server's settings."""
@@ -207,7 +210,7 @@ class MaskedStatement:
         rest = [token.text.lower() for token in self._tokens[1:]]
         if rest[1:2] == ["."]:
             rest = rest[2:]
-        return bool(rest) and rest[0] in PRAGMAS
+        return bool(rest) and rest[0] in ALLOWED_PRAGMAS
 
     def _is_show(self) -> bool:
         allowed = self._dialect.masked_shows

@@ -1,4 +1,4 @@
-"""Finds the tables and columns that a shield's rules mean, and sees that the conditions of its
+"""Finds the tables and columns that data rules mean, and sees that the conditions of their
 filters are what they should be. A rule that does not fit the catalogue is refused, never left out.
 """
 
@@ -26,7 +26,7 @@ _STRICTNESS: tuple[Show, ...] = ("nothing", "hash", "partial")
 
 
 class Rules:
-    """The rules of a shield by table: columns' masks, and conditions that all must hold."""
+    """Data rules by table: columns' masks, and conditions that all must hold."""
 
     def __init__(self, data_rules: DataRules, names: Names) -> None:
         """Raises: TidegateError POLICY_MASKED if a rule does not fit."""
@@ -97,12 +97,12 @@ class Rules:
         text = f"{lead}{condition}\n)"
         tables = self._dialect
         try:
-            sentence = ParsedStatement(text, scan(text, tables), tables)
+            parsed = ParsedStatement(text, scan(text, tables), tables)
             judgement = judge(text, self._dialect.name)
             alone = scan(f"({condition}\n)", tables)
         except Refusal as refusal:
             raise _bad_filter(path, refusal.finding.reason) from None
-        tree = sentence.tree
+        tree = parsed.tree
         wrapped = tree.args.get("where")
         plain_parts = {"expressions", "from", "from_", "where", "kind"}
         shape = {arg for arg, value in tree.args.items() if value} <= plain_parts
@@ -112,19 +112,22 @@ class Rules:
             raise _bad_filter(path, "it is not one condition")
         known = {column.name.lower() for column in table.columns}
         edits: list[tuple[int, int, str]] = []
-        for spot in sentence.spots():
-            if len(spot.parts) == 1 and means_cte(sentence, spot.node, spot.parts[0]) != "no":
+        for reference in parsed.references():
+            if (
+                len(reference.parts) == 1
+                and means_cte(parsed, reference.node, reference.parts[0]) != "no"
+            ):
                 continue
-            found = self._names.find(spot.parts)
+            found = self._names.find(reference.parts)
             if found is None:
                 continue
             known |= {column.name.lower() for column in found.columns}
-            start = sentence.tokens[spot.first].at
-            edits.append((start, sentence.end(spot.last), qualified(found, self._dialect)))
+            start = parsed.tokens[reference.first].at
+            edits.append((start, parsed.end(reference.last), qualified(found, self._dialect)))
         for node in tree.walk():
             if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier":
                 continue
-            column = sentence.part(sentence.number(node.this)).text
+            column = parsed.part(parsed.number(node.this)).text
             if not node.args.get("table") and column.lower() not in known:
                 raise _bad_filter(path, f"there is no column `{column}`")
         return replace_spans(text, edits)[len(lead) : -1]

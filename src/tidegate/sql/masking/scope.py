@@ -11,22 +11,22 @@ from tidegate.sql.masking.parsed_statement import ParsedStatement, Part
 Answer = Literal["yes", "no", "doubtful"]
 
 
-def means_cte(sentence: ParsedStatement, node: Any, part: Part) -> Answer:
+def means_cte(parsed: ParsedStatement, node: Any, part: Part) -> Answer:
     """Whether `part`, a name without a schema, stands for a CTE where `node` is."""
-    dialect = sentence.dialect
+    dialect = parsed.dialect
     wanted = folded(part, dialect)
     child, owner = node, node.parent
     came_from_with = False
     answer: Answer = "no"
     while owner is not None:
         if type(owner).__name__ == "With":
-            found = _inside(sentence, owner, child, wanted, dialect)
+            found = _inside(parsed, owner, child, wanted, dialect)
             came_from_with = True
         else:
             clause = owner.args.get("with_") or owner.args.get("with")
             found = "no"
             if clause is not None and not came_from_with:
-                names = [_name(sentence, cte, dialect) for cte in clause.expressions]
+                names = [_name(parsed, cte, dialect) for cte in clause.expressions]
                 found = "yes" if wanted in names else "no"
             came_from_with = False
         if found == "yes":
@@ -38,7 +38,7 @@ def means_cte(sentence: ParsedStatement, node: Any, part: Part) -> Answer:
 
 
 def _inside(
-    sentence: ParsedStatement, clause: Any, child: Any, wanted: str, dialect: Dialect
+    parsed: ParsedStatement, clause: Any, child: Any, wanted: str, dialect: Dialect
 ) -> Answer:
     """Of a name in the body of one of the clause's CTEs."""
     ctes: list[Any] = clause.expressions
@@ -46,7 +46,7 @@ def _inside(
     recursive = bool(clause.args.get("recursive"))
     answer: Answer = "no"
     for place, cte in enumerate(ctes):
-        if _name(sentence, cte, dialect) != wanted:
+        if _name(parsed, cte, dialect) != wanted:
             continue
         if place < own or dialect.ctes_see_all:
             return "yes"
@@ -56,32 +56,32 @@ def _inside(
     return answer
 
 
-def _name(sentence: ParsedStatement, cte: Any, dialect: Dialect) -> str:
+def _name(parsed: ParsedStatement, cte: Any, dialect: Dialect) -> str:
     alias = cte.args["alias"].this
-    return folded(sentence.part(sentence.number(alias)), dialect)
+    return folded(parsed.part(parsed.number(alias)), dialect)
 
 
-def cte_names(sentence: ParsedStatement) -> frozenset[str]:
+def cte_names(parsed: ParsedStatement) -> frozenset[str]:
     """The names of all CTEs of the statement, in lower case."""
     return frozenset(
-        sentence.part(sentence.number(node.args["alias"].this)).text.lower()
-        for node in sentence.tree.walk()
+        parsed.part(parsed.number(node.args["alias"].this)).text.lower()
+        for node in parsed.tree.walk()
         if type(node).__name__ == "CTE"
     )
 
 
-def is_recursion(sentence: ParsedStatement, node: Any, part: Part) -> bool:
+def is_recursion(parsed: ParsedStatement, node: Any, part: Part) -> bool:
     """Whether `part` names, in the second part of a UNION, the very CTE that this is."""
-    wanted = folded(part, sentence.dialect)
+    wanted = folded(part, parsed.dialect)
     child, owner = node, node.parent
     while owner is not None:
-        if type(owner).__name__ == "CTE" and _name(sentence, owner, sentence.dialect) == wanted:
+        if type(owner).__name__ == "CTE" and _name(parsed, owner, parsed.dialect) == wanted:
             return False
         if (
             type(owner).__name__ == "Union"
             and owner.args.get("expression") is child
             and type(owner.parent).__name__ == "CTE"
         ):
-            return _name(sentence, owner.parent, sentence.dialect) == wanted
+            return _name(parsed, owner.parent, parsed.dialect) == wanted
         child, owner = owner, owner.parent
     return False

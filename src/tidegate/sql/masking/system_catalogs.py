@@ -1,23 +1,25 @@
-"""What a statement may name beside the tables of the catalogue while something is hidden: system
-tables that describe and hold no values of columns. Data only.
+"""Names that decide about a statement while something is hidden: functions that are refused,
+pragmas that are allowed, and the first words of statements about transactions. Data only.
 
-Left out are statistics (most common values, ranges), other sessions' texts and the text of the
-statement itself, which after rewriting holds the filter and the key of the hashes.
+Refused are functions that tell statistics (most common values, ranges), other sessions' texts or
+the text of the statement itself, which after rewriting holds the conditions of filters. Allowed
+are pragmas that describe and tell no values of columns. What is a system table is a fact of each
+dialect, in `sql/dialects`.
 """
 
 from __future__ import annotations
 
 from tidegate.sql.dialects.model import words
 
-FUNCTIONS = words("""
+REFUSED_FUNCTIONS = words("""
     alias current_query current_query_id getvariable pg_mcv_list_items pragma_storage_info
     query query_table rtreecheck rtreenode sqlite_stmt stats tidegate_hash
     """)
-FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
+REFUSED_FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
 """Functions that tell the statement's own text, values gathered elsewhere, or read a table that is
 named by a string."""
 
-PRAGMAS = words("""
+ALLOWED_PRAGMAS = words("""
     collation_list compile_options database_list encoding foreign_key_list function_list index_info
     index_list index_xinfo module_list page_count page_size pragma_list schema_version table_info
     table_list table_xinfo user_version

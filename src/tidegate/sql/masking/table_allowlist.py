@@ -85,25 +85,25 @@ class TableAllowlist:
                 continue
             raise table_refused(tokens[number].text)
 
-    def check_types(self, sentence: ParsedStatement) -> None:
+    def check_types(self, parsed: ParsedStatement) -> None:
         """PostgreSQL knows every table as a type, too, and has types that are tables' names.
 
         Raises: TidegateError POLICY_TABLE.
         """
         if not self._dialect.tables_are_types:
             return
-        tokens = sentence.tokens
+        tokens = parsed.tokens
         for token in tokens:
             if token.kind in (WORD, NAME) and token.text.lower() in _OBJECTS:
                 raise _beside(f"`{token.text.lower()}` could tell of other tables")
-        for node in sentence.tree.walk():
+        for node in parsed.tree.walk():
             kind = type(node).__name__
             if kind == "DataType":
                 name = getattr(node.this, "name", "")
                 own = str(node.args.get("kind") or "").lower().rpartition(".")[2].strip('"')
                 if name == "USERDEFINED" and own not in self._types:
                     raise _beside("Casts to types of the database's own could tell of other tables")
-            elif kind in ("Alias", "TableAlias") and _is_typed_text(sentence, node):
+            elif kind in ("Alias", "TableAlias") and _is_typed_text(parsed, node):
                 raise _beside("Casts to types of the database's own could tell of other tables")
 
     def check_plan(self, named: Iterable[str]) -> None:
@@ -122,9 +122,9 @@ def _beside(reason: str) -> TidegateError:
     return TidegateError(Code.POLICY_TABLE, reason, details={"rule": TABLE_LIST_RULE})
 
 
-def _is_typed_text(sentence: ParsedStatement, node: object) -> bool:
+def _is_typed_text(parsed: ParsedStatement, node: object) -> bool:
     """Whether what the parser takes for a name with an alias is `type 'text'`."""
     alias = getattr(node, "args", {}).get("alias")
     meta: dict[str, int] = getattr(alias, "meta", None) or {}
-    token = sentence.written_at(meta.get("start", -1))
+    token = parsed.written_at(meta.get("start", -1))
     return token is not None and token.kind == STRING
