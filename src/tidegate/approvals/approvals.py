@@ -107,7 +107,7 @@ class Approvals:
         return answer.id
 
     async def request(self, approval_request: ApprovalRequest) -> PendingApproval:
-        """The question of this petition: state `used` if a person allowed it, which uses that up;
+        """The question of this request: state `used` if a person allowed it, which uses that up;
         else `pending`, asked now (`askers` is 1) or before.
 
         Raises: TidegateError APPROVAL_DECLINED while a denial cools off, LIMIT_RATE if too many
@@ -116,7 +116,7 @@ class Approvals:
         return await asyncio.to_thread(self._consult, approval_request)
 
     async def find_answer(self, approval_request: ApprovalRequest) -> PendingApproval | None:
-        """As `consult`, but asks nothing: None if there is no answer."""
+        """As `request`, but asks nothing: None if there is no answer."""
         return await asyncio.to_thread(self._answered, approval_request)
 
     async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:

@@ -234,8 +234,8 @@ _AS_TEXT = (1, "utf8", None)
 _AS_ASCII = (2, "ascii", None)
 _STRING = 253
 """The code under which the driver takes a value with a length before it, and hands over its bytes:
-so temporal values of the binary protocol come to `rows_of` as they are, also those that are no
-dates."""
+so temporal values of the binary protocol come to the reader in `Field.binary`
+as they are, also those that are no dates."""
 
 
 class Field(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ def sqlstate_of(result: PGresult) -> str:
 
 def translate(result: PGresult) -> TidegateError:
     """The coded error of a failed result. PostgreSQL reports a statement that ran out of
-    time and a cancelled one alike; the task that cancelled it knows (`Errand.failure`)."""
+    time and a cancelled one alike; `RunningStatement.failure` tells them apart."""
     sqlstate = sqlstate_of(result)
     if not sqlstate:
         return lost()

@@ -77,7 +77,7 @@ LARGE_ROW_S = 0.000_02
 
 GROUP_ROWS = 4
 """How many rows are read between two looks at the clock, behind a batch that came soon. Each may
-hold `program.ROW_BYTES`, and so this is few."""
+hold `cost_estimate.ROW_BYTES`, and so this is few."""
 
 PLAN_COLUMNS = (
     Column("id", "INTEGER", "integer"),
