@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.attack_target import make_shop
-from tidegate.engines.sqlite import threads as temp_space_limit
+from tidegate.engines.sqlite import temp_space
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -59,16 +59,16 @@ def run(shop: Path, text: str, timeout_s: float = 30) -> Code | None:
 def test_a_read_that_fills_the_disk_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(temp_space_limit, "MOST_BYTES", 20_000_000)
-    monkeypatch.setattr(temp_space_limit, "LOOK_S", 0.02)
+    monkeypatch.setattr(temp_space, "MOST_BYTES", 20_000_000)
+    monkeypatch.setattr(temp_space, "LOOK_S", 0.02)
     assert run(make_shop(tmp_path / "shop.db"), text) is Code.LIMIT_BYTES
 
 
 def test_a_long_read_that_writes_nothing_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temp_space_limit, "MOST_BYTES", 1_000)
-    monkeypatch.setattr(temp_space_limit, "LOOK_S", 0.02)
+    monkeypatch.setattr(temp_space, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(temp_space, "LOOK_S", 0.02)
     shop = make_shop(tmp_path / "shop.db")
     assert run(shop, f"{ENDLESS} SELECT sum(i) FROM n", timeout_s=0.5) is Code.LIMIT_TIME
     assert run(shop, "SELECT a.id FROM items a, items b ORDER BY a.price LIMIT 3") is None
