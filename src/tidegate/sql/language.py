@@ -13,7 +13,7 @@ from tidegate.model.requests import EngineRequest, Explain, Query, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.sql import quoting, rewrite
+from tidegate.sql import quoting
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.ddl import ddl
 from tidegate.sql.redaction import redact_statement
@@ -52,6 +52,9 @@ class SqlLanguage(Language):
     ) -> EngineRequest | None:
         if not isinstance(request, (Query, Explain)):
             return None
+        # Imported where something is hidden: it takes a tenth of the time to the first answer.
+        from tidegate.sql import rewrite
+
         write = rewrite.rewrite_explained if isinstance(request, Explain) else rewrite.rewrite
         statement = write(request.statement, source.dialect, rules, catalog, key, request.schema)
         return structs.replace(request, statement=statement)
