@@ -6,6 +6,7 @@ edges run, and how they end, is the business of `tidegate.serve`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -48,6 +49,10 @@ from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
 from tidegate.surfaces.surface import Surface
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
+
+_RIGHTS = "rights.given"
+_FOREVER = 2.0**52
+"""Unix seconds that never come."""
 
 
 class App:
@@ -219,6 +224,20 @@ class App:
     def note(self, name: str, details: Mapping[str, str]) -> None:
         """Record what is about to be done. Raises: TidegateError AUDIT_UNAVAILABLE."""
         self.server_audit.record(name, details)
+
+    @property
+    def gave_rights(self) -> bool:
+        """Whether tokens or sources are or were in this state, or a server has started on it."""
+        shared = self.state.shared
+        return (
+            shared.locked_until(_RIGHTS, time.time()) is not None
+            or bool(self.tokens.list())
+            or bool(self.state.sources.list())
+        )
+
+    def note_rights(self) -> None:
+        """Have `gave_rights` be true from now on."""
+        self.state.shared.lock(_RIGHTS, _FOREVER)
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""

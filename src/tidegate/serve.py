@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.app import App, surface_paths
 from tidegate.edges.edge import Edge
+from tidegate.errors import TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.identity.revocation import RevocationWatcher
 from tidegate.model.sources import Source
@@ -66,6 +67,8 @@ async def serve(
     tasks: list[asyncio.Task[None]] = []
     recorded = False
     try:
+        with suppress(TidegateError):  # a state that cannot be written says so elsewhere
+            app.note_rights()
         app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
         recorded = True
         for edge in edges:

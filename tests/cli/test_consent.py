@@ -100,6 +100,40 @@ def test_a_mask_is_taken_away_by_a_person_only(state: Path) -> None:
     assert shop["masks"]
 
 
+def test_a_source_that_was_removed_comes_back_by_a_person_only(tmp_path: Path) -> None:
+    state = tmp_path / "new"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
+        made.execute("CREATE TABLE users (email TEXT)")
+    add = ("source", "add", "shop", "sqlite:///shop.db", "--access", "write")
+    assert tidegate(*add[:4], "--mask", "users.email", state=state, stdin="").status == 0
+    assert tidegate("source", "remove", "shop", state=state, stdin="").status == 0
+    refused(tidegate(*add, state=state, stdin=""))
+    assert names(state, "source") == []
+
+
+def test_a_state_that_a_server_has_started_on_asks_although_its_sources_are_in_the_settings(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "new"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
+        made.execute("CREATE TABLE users (email TEXT)")
+    settings = f'{{"sources": [{{"name": "shop", "url": "sqlite:///{tmp_path}/shop.db"}}]}}'
+    assert tidegate("serve", "--config", settings, state=state, stdin="").status == 0
+    words = ("token", "create", "eve", "--scope", "fullAccess", "--config", settings)
+    refused(tidegate(*words, state=state, stdin=""))
+    assert names(state, "token") == []
+
+
+@pytest.mark.parametrize("tags", [("--clear", "tags"), ("--tag", "other")], ids=" ".join)
+def test_tags_are_changed_by_a_person_only_because_masks_may_be_for_them(
+    tags: tuple[str, str], state: Path
+) -> None:
+    assert tidegate("source", "update", "shop", "--tag", "pii", state=state).status == 0
+    refused(tidegate("source", "update", "shop", *tags, state=state, stdin=""))
+    (shop,) = tidegate("source", "list", "--json", state=state).json["sources"]
+    assert shop["tags"] == ["pii"]
+
+
 def test_a_state_directory_that_is_made_now_asks_no_one(tmp_path: Path) -> None:
     words = ("token", "create", "ann", "--scope", "readOnly")
     assert tidegate(*words, state=tmp_path / "new", stdin="").status == 0

@@ -241,3 +241,17 @@ def test_a_process_list_never_shows_the_password(
             assert SECRET.encode() not in (folder / "cmdline").read_bytes()
         assert screen.end() == 0
     assert tidegate("source", "test", "shop", state=state).status == 0
+
+
+def test_a_password_that_is_still_named_is_kept(
+    run: Run, state: Path, server: postgres_server.Server, name: str
+) -> None:
+    words = ("source", "add", "shop", url(server, name), "--password-stdin")
+    assert run(*words, stdin=SECRET + "\n").status == 0
+    (text,) = saved(run)
+    assert run("source", "update", "shop", "--url", f"{text}?connect_timeout=3").status == 0
+    assert run("source", "add", "same", text).status == 0
+    assert run("source", "remove", "shop").status == 0
+    assert run("query", "same", "SELECT 1").status == 0
+    assert run("source", "remove", "same").status == 0
+    assert list((state / "passwords").iterdir()) == []

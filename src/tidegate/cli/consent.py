@@ -26,21 +26,17 @@ def require_consent(
     """Go on only if a person agrees to `what`, a clause such as "create token x (readOnly)".
 
     The person types `word`, or the operator's passphrase where one is set; `--passphrase-file`
-    gives it without a terminal. `no_word` says that a person has just answered the command's
-    questions. A state directory without tokens and sources asks for no word either: a script can
-    begin there.
+    gives it without a terminal. `no_word` says that no word needs to be typed: a person has
+    just answered the command's questions, or the state has given no rights yet (`App.gave_rights`),
+    so that a script can begin there.
 
     Raises: TidegateError OPERATOR_CONSENT if they do not agree or cannot be asked, and then
     nothing has been changed.
     """
     if app.operator_passphrase.is_set:
         _require_passphrase(app, what, arguments.passphrase_file)
-    elif not no_word and _holds_rights(app):
+    elif not no_word:
         _require_word(word, what)
-
-
-def _holds_rights(app: App) -> bool:
-    return bool(app.tokens.list() or app.state.sources.list())
 
 
 def _require_word(word: str, what: str) -> None:

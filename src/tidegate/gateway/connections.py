@@ -311,6 +311,9 @@ class Connections:
             if declared is not None:
                 self._ephemeral, self._apply_global_rules = declared
                 self._generation = None
+                # They were opened under the rules before, of which some may be stricter now.
+                for key in list(self._temporary):
+                    self._end_temporary(key)
         generation = self._store.generation()
         if generation == self._generation:
             return

@@ -37,8 +37,8 @@ def widened(before: Source, after: Source) -> tuple[str, ...]:
         for name in _RULES_ON_DATA
         if not set(getattr(before, name)) <= set(getattr(after, name))
     ]
-    if not set(after.tags) <= set(before.tags):
-        found.append("tags")  # a token may be for all sources with a tag
+    if set(after.tags) != set(before.tags):
+        found.append("tags")  # a token, a mask or a filter may be for all sources with a tag
     if without_password(after.url) != without_password(before.url):
         found.append("url")
     found += [name for name in _MEANINGS if getattr(after, name) != getattr(before, name)]

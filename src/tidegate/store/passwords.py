@@ -5,6 +5,7 @@ directory. A source's URL refers to it as `${FILE:...}`, like to any other file.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,9 +39,12 @@ class Passwords:
             ) from None
         return f"${{FILE:{path}}}"
 
-    def remove(self, *urls: str) -> None:
-        """Remove the passwords that these URLs refer to, as far as they are kept here."""
-        for path in (Path(name) for url in urls for name in files_of(url)):
+    def remove(self, *urls: str, named: Iterable[str] = ()) -> None:
+        """Remove the passwords that these URLs refer to, as far as they are kept here and the URLs
+        in `named` refer to none of them."""
+        used = {name for url in named for name in files_of(url)}
+        for name in (name for url in urls for name in files_of(url) if name not in used):
+            path = Path(name)
             if path.parent == self.directory:
                 with suppress(OSError):
                     path.unlink()

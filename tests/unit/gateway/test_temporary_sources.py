@@ -288,3 +288,23 @@ async def test_states_are_bounded_and_end_when_they_lie_unused():
     third.on_close(ended.set)
     await ended.wait()
     assert states.find(third.id, READER) is None
+
+
+def test_a_temporary_source_ends_when_the_settings_change(tmp_path: Path) -> None:
+    """It was opened under the rules before: a mask that is new would not hold for it."""
+
+    async def scene() -> None:
+        app = App.open(Config(state=str(tmp_path / "state")))
+        try:
+            changes: list[Any] = []
+            app.connections.watch_settings(lambda: changes.pop() if changes else None)
+            source = Source("t1", "mine", "sqlite:////nowhere.db", "sqlite", "sqlite")
+            app.connections.add_temporary(source, "t1", "session", 600, 3)
+            assert app.connections.find("mine", OTHER, "session").source.name == "mine"
+            changes.append(((), lambda source: source))
+            with pytest.raises(TidegateError, match="mine"):
+                app.connections.find("mine", OTHER, "session")
+        finally:
+            await app.close()
+
+    asyncio.run(scene())

@@ -29,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _set(app: App, arguments: argparse.Namespace) -> None:
-    require_consent(app, "set", "set the operator's passphrase", arguments)
+    what = "set the operator's passphrase"
+    require_consent(app, "set", what, arguments, no_word=not app.gave_rights)
     passphrase = _new_passphrase(arguments)
     app.note("operator.passphrase_set", {})
     app.operator_passphrase.set(passphrase)

@@ -145,6 +145,7 @@ def save_new(
     """
     source = _given(app, name)
     what = f"add the source {source.name} ({source.access})"
+    no_word = no_word or not app.gave_rights
     require_consent(app, "add", what, arguments, no_word=no_word)
     app.note("source.added", _noted(source))
     app.state.sources.add(source)
@@ -235,9 +236,14 @@ async def _save_change(
             hint="Look at `tidegate source list --json`, then run the command again.",
         )
     if was.url != now.url:
-        Passwords(app.directory).remove(was.url)
+        _forget_password(app, was)
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
+
+
+def _forget_password(app: App, was: Source) -> None:
+    """Remove the kept password of a source that no longer names it, unless another one does."""
+    Passwords(app.directory).remove(was.url, named=[each.url for each in app.state.sources.list()])
 
 
 def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
@@ -309,8 +315,10 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     if source is None:
         raise _unknown(app, name)
     app.note("source.removed", {"source": name})
+    # Or the same source could come back without its masks and without a question.
+    app.note_rights()
     app.state.sources.remove(name)
-    Passwords(app.directory).remove(source.url)
+    _forget_password(app, source)
     print_status(f"removed {name}; its data is as it was")
 
 

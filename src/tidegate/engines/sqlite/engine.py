@@ -32,6 +32,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.dry_run import run_dry
 from tidegate.engines.sqlite.inline_executor import InlineExecutor
@@ -55,6 +56,7 @@ CACHED_TEXT = 32_768
 QUICK_S = 0.0003
 SLOW_S = 0.002
 WAIT_S = 10.0
+_LONG_STRING = re.compile(rf"'[^']{{{SHORT_NEEDLE + 1}}}")
 _QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 CHECKED_S = 0.0001
 """How long a look at the file holds, so that the steps of one call share it."""
@@ -281,7 +283,8 @@ class SqliteEngine:
         itself when it runs, and the lane's budget holds whatever its values make of it.
         """
         # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
-        alike = fingerprint(text) if _QUERY.match(text) else text
+        # The bound on values depends on the length of what is searched for.
+        alike = fingerprint(text) if _QUERY.match(text) and not _LONG_STRING.search(text) else text
         if alike == text:
             return None
         known = self._plans.get(alike)
