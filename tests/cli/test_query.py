@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from support.command_line import Ended, environment
+from support.command_line import Ended, environment, tidegate
 
 Run = Callable[..., Ended]
 Contents = Callable[[], list[tuple[object, ...]]]
@@ -137,3 +139,19 @@ def test_on_a_source_that_may_be_written_it_still_only_reads_and_explain_knows_i
     told = run("explain", "--source", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
     assert (told["caller"]["scope"], told["verdict"]) == ("readOnly", "deny")
     assert contents() == before
+
+
+def test_the_bound_on_values_follows_the_pattern_whatever_similar_text_ran_before(
+    tmp_path: Path,
+) -> None:
+    """SQLite cannot be stopped while it searches one value for a long pattern."""
+    with closing(sqlite3.connect(tmp_path / "big.db")) as made, made:
+        made.execute("CREATE TABLE b (v TEXT)")
+        made.execute("INSERT INTO b VALUES (?)", ("a" * 3_000_000,))
+    state = tmp_path / "state"
+    url = f"sqlite:///{tmp_path}/big.db"
+    assert tidegate("source", "add", "big", url, state=state).status == 0
+    short, long = (f"SELECT count(*) FROM b WHERE v LIKE '%{word}'" for word in ("x", "a" * 200))
+    assert tidegate("query", "big", short, state=state).status == 0
+    refused = tidegate("query", "big", long, state=state)
+    assert refused.status != 0 and "1800000 bytes" in refused.err
