@@ -56,7 +56,7 @@ CACHED_TEXT = 32_768
 QUICK_S = 0.0003
 SLOW_S = 0.002
 WAIT_S = 10.0
-_LONG_STRING = re.compile(rf"'[^']{{{SHORT_NEEDLE + 1}}}")
+_QUOTED = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*"|`[^`]*`""")
 _QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 CHECKED_S = 0.0001
 """How long a look at the file holds, so that the steps of one call share it."""
@@ -283,8 +283,7 @@ class SqliteEngine:
         itself when it runs, and the lane's budget holds whatever its values make of it.
         """
         # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
-        # The bound on values depends on the length of what is searched for.
-        alike = fingerprint(text) if _QUERY.match(text) and not _LONG_STRING.search(text) else text
+        alike = fingerprint(text) if _QUERY.match(text) and not _holds_long_string(text) else text
         if alike == text:
             return None
         known = self._plans.get(alike)
@@ -357,4 +356,11 @@ def _check_parameters(plan: CachedStatement, statement: Statement, explain: bool
     raise TidegateError(
         Code.ARGUMENT_INVALID,
         f"The statement has {plan.parameters} placeholders, and {given} parameters were given.",
+    )
+
+
+def _holds_long_string(text: str) -> bool:
+    """Whether what may be searched for is long: the bound on values depends on its length."""
+    return any(
+        len(quoted) > SHORT_NEEDLE + 2 for quoted in _QUOTED.findall(text) if quoted[0] == "'"
     )
