@@ -93,6 +93,19 @@ def test_a_file_of_rows_is_not_taken_for_a_database(run: Run, tmp_path: Path) ->
     assert saved(run) == []
 
 
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_a_file_that_is_no_database_is_refused_as_a_url_to_correct(
+    run: Run, tmp_path: Path, scheme: str
+) -> None:
+    letter = tmp_path / "letter.db"
+    letter.write_text("Dear Sir or Madam, " * 100)
+    refused = run("source", "add", "letter", f"{scheme}:///{letter}", "--anyway")
+    assert refused.status == 66
+    assert "not a " in refused.err and "database" in refused.err
+    assert saved(run) == []
+    assert letter.read_text() == "Dear Sir or Madam, " * 100
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
 def test_a_server_that_is_down_is_named_and_added_on_demand_alone(run: Run, scheme: str) -> None:
     text = f"{scheme}://me@127.0.0.1:{claim_port()}/shop"

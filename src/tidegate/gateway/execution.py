@@ -11,8 +11,9 @@ from msgspec import structs
 from tidegate.engines.api import Cursor, Row
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.metadata import describe
-from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, RowBuffer
+from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, Rights, RowBuffer
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, EngineRequest, FetchMore, Query
 from tidegate.model.results import Document, Page, Truncation
@@ -87,13 +88,15 @@ def _bounded(document: Document, permit: Permit, elapsed_ms: float) -> Document:
 async def fetch_more(ctx: CallContext) -> Page:
     """Show more of a result that was read under a permit of its own.
 
-    Raises: TidegateError RESULT_GONE, also once the source's settings are no longer those that
-    it was read under.
+    Raises: TidegateError RESULT_GONE, also once the source's settings or what is hidden from the
+    actor are no longer those that it was read under; as `bind_caller`.
     """
     request, results = ctx.call.request, ctx.services.results
     if not isinstance(request, FetchMore):
         raise TypeError(type(request).__name__)
-    cached = results.take(request.handle, ctx.call.actor.id, ctx.source)
+    bind_caller(ctx)
+    rights = Rights(ctx.data_rules, ctx.identity)
+    cached = results.take(request.handle, ctx.call.actor.id, ctx.source, rights)
     builder = PageBuilder(cached.columns, cached.limits(request.max_rows), cached.query.cells)
     while wanted := builder.remaining:
         builder.write(cached.take(wanted))
@@ -116,7 +119,8 @@ async def _keep_rest(
     await cursor.fetch_into(rest)
     if not rest.chunks:
         return None
-    cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest)
+    rights = Rights(ctx.data_rules, ctx.identity)
+    cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest, rights)
     return ctx.services.results.put(cached)
 
 

@@ -12,15 +12,16 @@ import time
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tidegate.engines.api import Row
 from tidegate.errors import Code, TidegateError
+from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Query
 from tidegate.model.results import Column, Limits
-from tidegate.model.sources import Source
+from tidegate.model.sources import Identity, Source
 from tidegate.results.json_values import encode_rows
 
 LIFETIME_S = 600.0
@@ -72,11 +73,26 @@ class RowBuffer:
         self._count += len(rows)
 
 
+class Rights(NamedTuple):
+    """What is hidden from a caller, and who it is to the database."""
+
+    data_rules: DataRules | None
+    identity: Identity | None
+
+
+NO_RULES = Rights(None, None)
+"""Of a caller from whom nothing is hidden, and who has no database role of its own."""
+
+
 class CachedResult:
-    """What is left of one result. `complete` False: the database had more than was read."""
+    """What is left of one result. `complete` False: the database had more than was read.
+
+    `rights` are those that the rows were read under: the same actor may have fewer by the time it
+    asks for more.
+    """
 
     __slots__ = ("_chunks", "_front", "actor_id", "columns", "complete", "expires_at", "query",
-                 "size", "source")  # fmt: skip
+                 "rights", "size", "source")  # fmt: skip
 
     def __init__(
         self,
@@ -85,7 +101,9 @@ class CachedResult:
         query: Query,
         columns: tuple[Column, ...],
         rest: RowBuffer,
+        rights: Rights = NO_RULES,
     ) -> None:
+        self.rights = rights
         self.actor_id = actor_id
         self.source = source
         self.query = query
@@ -144,10 +162,13 @@ class ResultCache:
         self._size += cached.size
         return handle
 
-    def take(self, handle: str, actor_id: str, source: Source) -> CachedResult:
+    def take(
+        self, handle: str, actor_id: str, source: Source, rights: Rights = NO_RULES
+    ) -> CachedResult:
         """Take a result of this actor and source off the shelf.
 
-        Raises: TidegateError RESULT_GONE, also if the source's settings have changed since.
+        Raises: TidegateError RESULT_GONE, also if the source's settings or the actor's rights have
+        changed since: then the rows are dropped.
         """
         cached = self._results.get(handle)
         if len(handle) == _HANDLE_CHARS and not handle.startswith(self._id):
@@ -160,6 +181,11 @@ class ResultCache:
         self._remove(handle)
         if self._clock() >= cached.expires_at:
             raise TidegateError(Code.RESULT_GONE, f"The result {handle!r} has expired")
+        if cached.rights != rights:
+            raise TidegateError(
+                Code.RESULT_GONE,
+                f"The result {handle!r} was read with other rights than this caller has now",
+            )
         return cached
 
     def _remove(self, handle: str) -> None:

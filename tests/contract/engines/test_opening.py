@@ -138,7 +138,7 @@ async def test_a_missing_file_is_named_and_not_made(tmp_path, monkeypatch):
 
 async def test_a_folder_is_no_database(tmp_path):
     error = await opening(f"sqlite:///{tmp_path}")
-    assert error.code is Code.SOURCE_UNREACHABLE
+    assert error.code is Code.SOURCE_URL
     assert "directory" in error.message
 
 
@@ -146,8 +146,9 @@ async def test_a_file_of_something_else_is_no_database_and_is_left_alone(tmp_pat
     path = tmp_path / "letter.txt"
     path.write_bytes(b"Dear Sir or Madam, " * 100)
     error = await opening(f"sqlite:///{path}")
-    assert error.code is Code.SOURCE_UNREACHABLE
+    assert error.code is Code.SOURCE_URL
     assert "not a SQLite database" in error.message
+    assert "a file that SQLite wrote" in error.hint
     assert path.read_bytes() == b"Dear Sir or Madam, " * 100
 
 

@@ -206,7 +206,8 @@ def parse_file_url(url: str, known_options: Iterable[str]) -> FileUrl:
 
 
 def require_file(url: str) -> None:
-    """See that the file of a database URL is there. Raises: TidegateError SOURCE_UNREACHABLE."""
+    """See that the file of a database URL is there. Raises: TidegateError SOURCE_UNREACHABLE,
+    SOURCE_URL."""
     host, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     if not host and path not in ("", ":memory:"):
         _existing(path)
@@ -218,8 +219,9 @@ def _existing(path: str) -> str:
     for candidate in (written, decoded):
         if os.path.isdir(candidate):  # noqa: PTH112 - Path.is_dir hides permission errors
             raise TidegateError(
-                Code.SOURCE_UNREACHABLE,
+                Code.SOURCE_URL,
                 f"{candidate} is a directory, not a database.",
+                hint="Correct the source's URL: it must name the database's file.",
                 details={"path": candidate},
             )
         if os.path.exists(candidate):  # noqa: PTH110 - as above

@@ -78,9 +78,9 @@ def _file_error(text: str) -> TidegateError:
         return TidegateError(Code.SOURCE_UNREACHABLE, "There is no database file any more.")
     if "not a valid DuckDB" in text:
         return TidegateError(
-            Code.SOURCE_UNREACHABLE,
+            Code.SOURCE_URL,
             "The file is not a DuckDB database.",
-            hint="Check the source's URL.",
+            hint="Correct the source's URL: it must name a file that DuckDB wrote.",
         )
     if "No space left" in text:
         return TidegateError(

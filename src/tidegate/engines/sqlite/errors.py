@@ -21,7 +21,7 @@ _CODES: dict[int, Code] = {
     apsw.SQLITE_FULL: Code.SOURCE_UNREACHABLE,
     apsw.SQLITE_IOERR: Code.SOURCE_UNREACHABLE,
     apsw.SQLITE_CORRUPT: Code.SOURCE_UNREACHABLE,
-    apsw.SQLITE_NOTADB: Code.SOURCE_UNREACHABLE,
+    apsw.SQLITE_NOTADB: Code.SOURCE_URL,
     apsw.SQLITE_CANTOPEN: Code.SOURCE_UNREACHABLE,
     apsw.SQLITE_PERM: Code.SOURCE_UNREACHABLE,
     apsw.SQLITE_PROTOCOL: Code.SOURCE_BUSY,
@@ -43,7 +43,10 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
         "The database file is damaged.",
         "Restore it from a backup; PRAGMA integrity_check tells what is wrong.",
     ),
-    apsw.SQLITE_NOTADB: ("The file is not a SQLite database.", "Check the source's URL."),
+    apsw.SQLITE_NOTADB: (
+        "The file is not a SQLite database, or it is encrypted.",
+        "Correct the source's URL: it must name a file that SQLite wrote.",
+    ),
     apsw.SQLITE_CANTOPEN: (
         "SQLite cannot open the database file.",
         "Check that this process may read the file and its folder.",
