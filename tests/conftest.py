@@ -15,14 +15,14 @@ from support.eventually import HANG_S
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked
 # for with `./dev test --hypothesis-profile=hunt`.
 settings.register_profile(
-    "house",
+    "repeatable",
     deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("hunt", settings.get_profile("house"), derandomize=False)
-settings.load_profile("house")
+settings.register_profile("hunt", settings.get_profile("repeatable"), derandomize=False)
+settings.load_profile("repeatable")
 
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that: a
 # command that a test interrupts would never end.

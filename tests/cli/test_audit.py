@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from support.eventually import PATIENCE_S
+from tidegate.audit.event import Event
+from tidegate.audit.log import AuditLog
+from tidegate.audit.server_events import ServerEvent
 
 
 @pytest.fixture
@@ -147,3 +150,16 @@ def test_before_anything_was_signed_there_is_no_checkpoint(run):
     assert run("audit", "checkpoint").status != 0
     assert run("audit", "tail").status != 0
     assert run("audit", "verify").status != 0
+
+
+def test_records_with_the_former_words_are_verified_and_shown(run, record, state):
+    log = AuditLog(record, keys=state / "audit-key")
+    log.append(
+        Event(call_id="c-dry", phase="intent", actor="ann", source="towns", request="rehearse")
+    )
+    log.record_event(ServerEvent(name="call.turned_away", actor="ann", details={"tool": "drop"}))
+    log.close()
+    assert run("audit", "verify").status == 0
+    former = run("audit", "tail", "--actor", "ann").out.splitlines()
+    assert ["dry run, rolled back" in line for line in former] == [True, False]
+    assert "call.turned_away" in former[1]

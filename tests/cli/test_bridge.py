@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.bridge_host import Host, bridged, end_server, told, wait_for_end
+from support.bridge_host import Host, bridged, end_server, handshake_of, wait_for_end
 from support.command_line import Ended, environment, serving
 from support.eventually import HANG_S
 from tidegate.bridge.handshake import Handshake, HandshakeFile
@@ -63,7 +63,7 @@ def test_it_uses_the_server_that_runs(towns: Path, state: Path, run: Run) -> Non
         with bridged(state, *CORE) as host:
             host.open()
             assert "Köln" in read(host, 1)
-            assert told(state)["pid"] == server.process.pid
+            assert handshake_of(state)["pid"] == server.process.pid
     assert starts(run) == 1
 
 
@@ -81,10 +81,10 @@ def test_a_server_that_was_killed_is_replaced_and_the_session_opened_again(
     with bridged(state, *CORE) as host:
         host.open()
         assert "Köln" in read(host, 1)
-        first = told(state)["pid"]
+        first = handshake_of(state)["pid"]
         end_server(state)
         assert "Köln" in read(host, 2)
-        assert told(state)["pid"] != first
+        assert handshake_of(state)["pid"] != first
 
 
 def test_a_call_that_may_have_run_is_not_sent_again(towns: Path, state: Path, run: Run) -> None:
@@ -105,11 +105,11 @@ def test_a_stale_file_is_replaced(towns: Path, state: Path) -> None:
         server.until("serving")
         server.process.kill()
         server.process.wait()
-    assert told(state)["pid"] == server.process.pid
+    assert handshake_of(state)["pid"] == server.process.pid
     with bridged(state, *CORE) as host:
         host.open()
         assert "Köln" in read(host, 1)
-        assert told(state)["pid"] != server.process.pid
+        assert handshake_of(state)["pid"] != server.process.pid
 
 
 def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_file(
@@ -131,7 +131,7 @@ def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_fil
 def test_a_server_takes_its_file_away_when_it_stops(state: Path) -> None:
     with serving(HTTP, state) as server:
         server.until("serving")
-        assert told(state)["pid"] == server.process.pid
+        assert handshake_of(state)["pid"] == server.process.pid
         assert server.tell(signal.SIGTERM).status == 0
     assert not (state / "bridge" / "handshake.json").exists()
 
@@ -140,10 +140,10 @@ def test_a_second_server_leaves_the_file_of_the_first(state: Path) -> None:
     with serving(HTTP, state) as first, serving(HTTP, state) as second:
         first.until("serving")
         second.until("serving")
-        pid = told(state)["pid"]
+        pid = handshake_of(state)["pid"]
         other = second if pid == first.process.pid else first
         assert other.tell(signal.SIGTERM).status == 0
-        assert told(state)["pid"] == pid
+        assert handshake_of(state)["pid"] == pid
 
 
 def test_it_may_only_read(towns: Path, state: Path, run: Run, contents: Contents) -> None:
@@ -245,7 +245,7 @@ def test_a_server_that_it_started_ends_when_it_is_idle(
         # Without a session nothing keeps the server.
         assert "tools" in host.process.ask("tools/list", {})["result"]
         try:
-            watched = os.pidfd_open(told(state)["pid"])
+            watched = os.pidfd_open(handshake_of(state)["pid"])
         except (FileNotFoundError, ProcessLookupError):
             pass  # it has ended already
         else:

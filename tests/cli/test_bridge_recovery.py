@@ -81,7 +81,7 @@ def test_a_lost_session_is_opened_again_as_the_host_had_opened_it(
 def test_failures_at_the_same_time_open_one_session(
     state: Path, server: Scripted, sessions: Sessions
 ) -> None:
-    # All are told of the loss before the first of them comes back.
+    # All report the loss before the first of them reconnects.
     together = threading.Barrier(5, timeout=PATIENCE_S)
     gone = {"s1"}
 
@@ -206,7 +206,7 @@ def test_a_new_server_gets_the_session_of_the_host(
     assert sessions.opened == 2
 
 
-def test_what_a_new_session_must_know_is_told_to_it(
+def test_a_new_session_receives_what_it_must_know(
     state: Path, server: Scripted, sessions: Sessions
 ) -> None:
     def request(id: int, method: str, **params: Any) -> dict[str, Any]:

@@ -19,5 +19,5 @@ def test_an_account_that_could_write_is_warned_of(run):
     plain = run("source", "test", "may-read", "--json").json
     assert [warning for warning in plain["warnings"] if "SELECT 1 took" not in warning] == []
     assert plain["server_version"].startswith("MariaDB")
-    told = run("query", "may-read", "SELECT COUNT(*) FROM towns")
-    assert told.status == 0
+    reported = run("query", "may-read", "SELECT COUNT(*) FROM towns")
+    assert reported.status == 0

@@ -136,8 +136,8 @@ def test_on_a_source_that_may_be_written_it_still_only_reads_and_explain_knows_i
     ended = run("query", "towns", "DELETE FROM towns WHERE id = 1")
     assert (ended.status, ended.out) == (77, "")
     assert "`tidegate query` only reads. Make the change with a client" in ended.err
-    told = run("explain", "--source", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
-    assert (told["caller"]["scope"], told["verdict"]) == ("readOnly", "deny")
+    reported = run("explain", "--source", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
+    assert (reported["caller"]["scope"], reported["verdict"]) == ("readOnly", "deny")
     assert contents() == before
 
 

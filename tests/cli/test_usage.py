@@ -55,8 +55,8 @@ def test_help_gives_each_command_a_line_with_what_it_does(group: str) -> None:
 def test_the_defaults_that_help_names_are_those_of_a_source() -> None:
     """The first choice is the default: the words of the command line load no settings."""
     fresh = SourceSettings(name="shop", url="sqlite:///shop.db")
-    told = {name: choices[0] for name, (choices, _) in SOURCE_RULES.items()}
-    assert told == {name: getattr(fresh, name) for name in SOURCE_RULES}
+    reported = {name: choices[0] for name, (choices, _) in SOURCE_RULES.items()}
+    assert reported == {name: getattr(fresh, name) for name in SOURCE_RULES}
 
 
 def test_a_hint_that_the_message_ends_with_is_said_once(tmp_path: Path) -> None:

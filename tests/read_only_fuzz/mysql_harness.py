@@ -150,8 +150,8 @@ class MysqlHarness:
         ask = self._ask
         seen: Digest = {"files": short(files(self._server.directory, NOISE, contents=False))}
         com = await ask("SHOW SESSION STATUS LIKE 'Com\\_%'")
-        told = {name for name, count in com if count != "0" and not name.startswith("Com_show")}
-        seen["commands"] = repr(sorted(told - COUNTED))
+        reported = {name for name, count in com if count != "0" and not name.startswith("Com_show")}
+        seen["commands"] = repr(sorted(reported - COUNTED))
         variables = await ask("SHOW SESSION VARIABLES")
         seen["session"] = short([row for row in variables if row[0] not in MOVING])
         seen["transaction"] = repr([row for row in variables if row[0] == "in_transaction"])

@@ -72,7 +72,7 @@ SERVE_FLAGS = {
     "--no-auth": "callers hold none: loopback alone, and they only read",
     "--allow-writes": "what --source names is readWrite, and the client at stdio may write",
     "--extended": "more tools, each with a row of its own",
-    "--for-bridge": "a descriptor that is told when bridges find the server",
+    "--for-bridge": "a descriptor that is reported when bridges find the server",
     "--state": "where tokens and approvals are kept",
 }
 """What each flag of `serve` grants: a flag that appears is to be thought about here."""

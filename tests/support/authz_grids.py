@@ -1,7 +1,7 @@
 """What is expected of every actor under every setting of a source, written out.
 
 Nothing here is computed from the code under test. A row is a setting (`authz_shops.SETTINGS`), a
-column an actor (`authz_house.ACTORS`), a word an outcome:
+column an actor (`authz_server.ACTORS`), a word an outcome:
 
 ok        it runs                            source    not on the caller's allowlist
 blocked   closed to this kind of caller      scope     the caller's scope does not cover it
@@ -440,7 +440,7 @@ masked       ok      ok      ok      ok      ok      source  ok      ok      ok 
 unmapped     gone    gone    gone    gone    gone    source  gone    gone    gone    gone
 """)
 
-# A tab, by its id: who may not see its source is told that there is none.
+# A tab, by its id: to a caller who may not see its source it does not exist.
 TABS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      gone    ok      ok      ok      ok

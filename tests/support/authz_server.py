@@ -65,9 +65,9 @@ PLANLESS = ("masked", "engine.unsupported", "sql.failed")
 GONE = ("result.gone", "window.unknown_tab")
 
 
-class House:
+class Harness:
     """One source called by its setting's name, with more `settings`, and those `beside` it. Open it
-    with `House.opened`."""
+    with `Harness.opened`."""
 
     def __init__(self, directory: Path, engine: str, setting: str, **more: Any) -> None:
         self.engine = ENGINES[engine]
@@ -91,13 +91,13 @@ class House:
     @asynccontextmanager
     async def opened(
         cls, directory: Path, engine: str, setting: str, **more: Any
-    ) -> AsyncIterator[House]:
-        house = cls(directory, engine, setting, **more)
+    ) -> AsyncIterator[Harness]:
+        harness = cls(directory, engine, setting, **more)
         try:
-            yield house
+            yield harness
         finally:
-            await house.app.close()
-            house.shop.close()
+            await harness.app.close()
+            harness.shop.close()
 
     async def actors(self) -> dict[str, Actor]:
         """Everybody, each made by what makes it in a running server."""
@@ -155,8 +155,8 @@ class House:
 class Caller:
     """One actor at one surface."""
 
-    def __init__(self, house: House, surface: Surface, actor: Actor) -> None:
-        self._house = house
+    def __init__(self, harness: Harness, surface: Surface, actor: Actor) -> None:
+        self._harness = harness
         self._surface = surface.name
         self.peer = Peer(surface, actor)
 
@@ -165,35 +165,35 @@ class Caller:
 
     async def outcome(self, name: str, effect: str, actor: str) -> str:
         """What came of a call of a tool or a resource, as a word of `authz_grids`."""
-        house = self._house
-        row = house.row((self._surface, name))
+        harness = self._harness
+        row = harness.row((self._surface, name))
         if row.takes == URI:
-            uri = name.partition("{?")[0].replace("{id}", house.source.id)
+            uri = name.partition("{?")[0].replace("{id}", harness.source.id)
             uri += row.arguments.get("?", "")
             return word(await self.peer.request("resources/read", uri=uri))
-        names = {"database": house.shop.database, "schema": house.shop.schema}
+        names = {"database": harness.shop.database, "schema": harness.shop.schema}
         arguments = {
             key: value.format(**names) if isinstance(value, str) else value
             for key, value in row.arguments.items()
         }
         if row.takes == TAB:
-            arguments[TAB] = await house.tab()
+            arguments[TAB] = await harness.tab()
         elif row.takes == HANDLE:
             arguments[HANDLE] = await self._handle()
         else:
-            arguments[row.takes] = {ID: house.source.id, NAME: house.source.name}[row.takes]
+            arguments[row.takes] = {ID: harness.source.id, NAME: harness.source.name}[row.takes]
         if row.text is not None:
             way = name.partition(" ")[2]
             by = f"{actor}_{way}" if way else actor
-            arguments[row.text] = house.engine.statement(effect, by)
+            arguments[row.text] = harness.engine.statement(effect, by)
         if name == "disconnect":
-            await house.connect()
+            await harness.connect()
         found = word(await self.peer.call(name.partition(" ")[0], **arguments))
         return "denied" if row.explains and found in PLANLESS else found
 
     async def _handle(self) -> str:
         """The handle of a cut result, or one that leads nowhere if there is no result."""
-        name = self._house.source.name
+        name = self._harness.source.name
         text = "SELECT id FROM customers"
         reply = await self.peer.call("query", sql=text, max_rows=1, source=name)
         said = reply["result"]["content"][0]["text"]
@@ -257,10 +257,10 @@ async def oauth_actor(scope: str, groups: list[str], sources: list[str] | None =
 
 
 def play(directory: Path, engine: str, setting: str, scenario: Any, **more: Any) -> Any:
-    """What `scenario(house)` returns, in a house of its own."""
+    """What `scenario(harness)` returns, in a harness of its own."""
 
     async def whole() -> Any:
-        async with House.opened(directory, engine, setting, **more) as house:
-            return await scenario(house)
+        async with Harness.opened(directory, engine, setting, **more) as harness:
+            return await scenario(harness)
 
     return asyncio.run(whole())

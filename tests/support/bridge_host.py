@@ -1,4 +1,4 @@
-"""Bridges under test: a host that types, and a server that does as it is told."""
+"""Bridges under test: a host that types, and a server that follows a script."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def bridged(state: Path, *words: str) -> Generator[Host]:
         yield Host(process)
 
 
-def told(state: Path) -> dict[str, Any]:
+def handshake_of(state: Path) -> dict[str, Any]:
     """What the handshake file says."""
     return json.loads((state / "bridge" / "handshake.json").read_text())
 
@@ -85,7 +85,7 @@ def write(state: Path, **changes: Any) -> None:
 def end_server(state: Path, number: signal.Signals = signal.SIGKILL) -> None:
     """End the server that the file names, and wait until it has ended."""
     with suppress(FileNotFoundError, ProcessLookupError):
-        pid = told(state)["pid"]
+        pid = handshake_of(state)["pid"]
         watched = os.pidfd_open(pid)
         try:
             signal.pidfd_send_signal(watched, number)

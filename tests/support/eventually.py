@@ -1,6 +1,6 @@
 """How long the tests wait for what others do in their own time, and the one way they do it.
 
-A server clears its activity view after it has answered, a process ends after it was told to, a
+A server clears its activity view after it has answered, a process ends after it was signalled, a
 file is written when its writer gets the processor. Looking once is a race, and sleeping is a guess:
 here one looks again until it is so, and fails, saying what was awaited, if it never becomes so.
 """

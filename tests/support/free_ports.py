@@ -1,4 +1,4 @@
-"""Ports for servers that must be told one, and that nobody else takes meanwhile.
+"""Ports for servers that need one by number, reserved until they listen.
 
 To bind port 0, close it and hand its number on is a race: until the server listens, and whenever it
 restarts, the kernel may give the number to another. So the ports are taken from below those that

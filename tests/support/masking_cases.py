@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Statements that try to get at what is hidden, or are told the truth about it anyway.
+"""Statements that try to get at what is hidden, or that read what is true and not hidden.
 
 `=`: gives exactly what it gives on the database in which everything is hidden already. `!`: is
 refused. `?`: may fail in the database or tell of plans and names, and shows nothing hidden.

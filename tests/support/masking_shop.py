@@ -33,7 +33,7 @@ from tidegate.sql.rewrite import rewrite
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 ACTOR = Actor("t1", "reporting", Scope.READ_ONLY)
-SHIELD = DataRules(
+DATA_RULES = DataRules(
     masks=(
         ("customers.email", "hash"),
         ("customers.phone", "partial"),
@@ -108,7 +108,7 @@ _TABLES = (
 )
 
 
-def told(rows: list[tuple]) -> list[str]:
+def row_texts(rows: list[tuple]) -> list[str]:
     """Rows in an order of their own, to compare."""
     return sorted(
         repr(tuple([bytes(cell) if isinstance(cell, msgspec.Raw) else cell for cell in row]))
@@ -181,11 +181,11 @@ class Side:
         self.catalog = await self.engine.describe(permit, NEVER)
         return self.catalog
 
-    def rewritten(self, text: str, data_rules: DataRules = SHIELD) -> str:
+    def rewritten(self, text: str, data_rules: DataRules = DATA_RULES) -> str:
         """The text as it would run."""
         return self.masked(text, data_rules).text
 
-    def masked(self, text: str | Statement, data_rules: DataRules = SHIELD) -> Statement:
+    def masked(self, text: str | Statement, data_rules: DataRules = DATA_RULES) -> Statement:
         statement = Statement(text) if isinstance(text, str) else text
         return rewrite(statement, self.dialect, data_rules, self.catalog, KEY)
 
@@ -218,7 +218,7 @@ class Shop:
         self.real, self.seen = self._loop.run_until_complete(self._opened.__aenter__())
 
     def ask(
-        self, text: str | Statement, data_rules: DataRules = SHIELD
+        self, text: str | Statement, data_rules: DataRules = DATA_RULES
     ) -> tuple[list[str], list[tuple]]:
         """The rewritten statement on the real database."""
         return self._loop.run_until_complete(self.real.ask(self.real.masked(text, data_rules)))

@@ -1,4 +1,4 @@
-"""Conversations of official clients with a server: how to have one, and what it must have told."""
+"""Conversations of official clients with a server: how to have one, and what it must report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_conversation(report: Mapping[str, Any], revision: str) -> None:
     assert text == {"sum": 3}
     assert structured == ({"sum": 3} if revision >= "2025-06-18" else None)
     assert report["tool_error"] is True
-    assert [told[:2] for told in report["progress"]] == [[0, 100], [50, 100], [100, 100]]
+    assert [reported[:2] for reported in report["progress"]] == [[0, 100], [50, 100], [100, 100]]
     assert report["logs"] == ["alert", "emergency"]
     assert report["elicited"] == "accept: Alice"
     assert report["sampled"] == "LLM response: Paris"

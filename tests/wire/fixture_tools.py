@@ -377,7 +377,7 @@ async def test_x_mcp_header(server: Counters, context: Context, given: dict[str,
     return said(f"region={given.get('region')}")
 
 
-# Changes that subscribers are told of
+# Changes that subscribers are notified of
 
 
 @tool("Tells subscribers that the tools changed")

@@ -56,7 +56,7 @@ def test_a_structured_result_comes_as_text_alone(peer: Peer) -> None:
     assert not _names(result) & LATER
 
 
-def test_audio_is_told_in_text(peer: Peer) -> None:
+def test_audio_is_described_in_text(peer: Peer) -> None:
     (block,) = peer.call("test_audio_content").result["content"]
     assert block["type"] == "text"
     assert "audio/wav" in block["text"]

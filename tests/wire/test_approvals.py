@@ -26,7 +26,7 @@ ERAS = ("2025-06-18", "2025-11-25", MODERN)
 each_era = pytest.mark.parametrize("revision", ERAS)
 
 
-class House:
+class Harness:
     """A database behind the real command, with a person's inbox beside it."""
 
     def __init__(self, directory: Path) -> None:
@@ -66,15 +66,15 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
 Open = Callable[..., Peer]
 
 
 @pytest.fixture
-def peer(house: House) -> Iterator[Open]:
+def peer(harness: Harness) -> Iterator[Open]:
     """`peer(revision, answer)`: a client on stdio whose person answers so."""
     peers: list[Peer] = []
 
@@ -85,7 +85,7 @@ def peer(house: House) -> Iterator[Open]:
             asked.append(request["params"]["message"])
             return answer
 
-        made = StdioPeer(revision, house.command(), answer=reply, **more)
+        made = StdioPeer(revision, harness.command(), answer=reply, **more)
         made.asked = asked  # pyright: ignore[reportAttributeAccessIssue]
         peers.append(made)
         return made.connect()
@@ -100,112 +100,116 @@ def _query(peer: Peer, sql: str = UPDATE) -> Outcome:
 
 
 @each_era
-def test_a_person_at_the_client_lets_it_run_once(house: House, peer: Open, revision: str) -> None:
-    house.add()
+def test_a_person_at_the_client_lets_it_run_once(
+    harness: Harness, peer: Open, revision: str
+) -> None:
+    harness.add()
     client: Any = peer(revision, ALLOW)
     assert "error" not in _query(client).text
-    assert house.names() == ["Köln", "Lviv"]
+    assert harness.names() == ["Köln", "Lviv"]
     (message,) = client.asked
-    for told in (UPDATE, "towns", "stdio", "write", "id 2, name Lemberg -> Lviv"):
-        assert told in message
-    (question,) = house.waiting("--all")
+    for reported in (UPDATE, "towns", "stdio", "write", "id 2, name Lemberg -> Lviv"):
+        assert reported in message
+    (question,) = harness.waiting("--all")
     assert question["state"] == "used"
     assert "stdio" in question["decided_by"]
-    told = {record["name"] for record in house.records() if "name" in record}
-    assert {"approval.asked", "approval.allowed", "approval.used"} <= told
-    intents = [each for each in house.records() if each["phase"] == "intent"]
-    assert [each["request"] for each in intents] == ["rehearse", "query"]
+    reported = {record["name"] for record in harness.records() if "name" in record}
+    assert {"approval.asked", "approval.allowed", "approval.used"} <= reported
+    intents = [each for each in harness.records() if each["phase"] == "intent"]
+    assert [each["request"] for each in intents] == ["dry_run", "query"]
     assert question["id"] in {each.get("approval") for each in intents}
 
 
 @each_era
 @pytest.mark.parametrize("answer", [DENY, {"action": "decline"}])
 def test_a_person_at_the_client_refuses_it(
-    house: House, peer: Open, revision: str, answer: Any
+    harness: Harness, peer: Open, revision: str, answer: Any
 ) -> None:
-    house.add()
+    harness.add()
     client: Any = peer(revision, answer)
     assert "approval.declined" in _query(client).text
     assert "approval.declined" in _query(client).text
     assert len(client.asked) == 1
-    assert house.names() == ["Köln", "Lemberg"]
+    assert harness.names() == ["Köln", "Lemberg"]
 
 
 @each_era
 def test_who_closes_the_form_leaves_the_question_in_the_inbox(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add()
+    harness.add()
     client = peer(revision, {"action": "cancel"})
-    id = house.question(_query(client))
-    assert house.names() == ["Köln", "Lemberg"]
-    assert house.run("approvals", "allow", id).status == 0
+    id = harness.question(_query(client))
+    assert harness.names() == ["Köln", "Lemberg"]
+    assert harness.run("approvals", "allow", id).status == 0
     assert "error" not in _query(client).text
-    assert house.names() == ["Köln", "Lviv"]
+    assert harness.names() == ["Köln", "Lviv"]
 
 
 @each_era
 def test_an_answer_of_the_wrong_shape_grants_nothing(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add()
+    harness.add()
     client = peer(revision, {"action": "accept", "content": {"decision": "yes"}})
     _query(client)
-    assert house.names() == ["Köln", "Lemberg"]
-    assert [each["state"] for each in house.waiting("--all")] == ["pending"]
+    assert harness.names() == ["Köln", "Lemberg"]
+    assert [each["state"] for each in harness.waiting("--all")] == ["pending"]
 
 
 @each_era
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {"url": {}}}])
 def test_a_client_that_shows_no_forms_is_never_asked(
-    house: House, peer: Open, revision: str, capabilities: Any
+    harness: Harness, peer: Open, revision: str, capabilities: Any
 ) -> None:
-    house.add()
+    harness.add()
     client: Any = peer(revision, ALLOW, capabilities=capabilities)
-    id = house.question(_query(client))
+    id = harness.question(_query(client))
     assert client.asked == []
-    assert house.names() == ["Köln", "Lemberg"]
-    assert house.run("approvals", "allow", id).status == 0
+    assert harness.names() == ["Köln", "Lemberg"]
+    assert harness.run("approvals", "allow", id).status == 0
     assert "error" not in _query(client).text
     assert "approval.needed" in _query(client).text
-    assert house.names() == ["Köln", "Lviv"]
+    assert harness.names() == ["Köln", "Lviv"]
 
 
 @each_era
 def test_where_the_inbox_alone_counts_no_client_is_asked(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add("--approval-for", "writes", "--approval", "inbox", "--unattended", "allow")
+    harness.add("--approval-for", "writes", "--approval", "inbox", "--unattended", "allow")
     client: Any = peer(revision, ALLOW)
-    house.question(_query(client))
+    harness.question(_query(client))
     assert client.asked == []
-    assert house.names() == ["Köln", "Lemberg"]
+    assert harness.names() == ["Köln", "Lemberg"]
 
 
 @each_era
 def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add("--approval-for", "writes", "--unattended", "allow")
+    harness.add("--approval-for", "writes", "--unattended", "allow")
     assert "error" not in _query(peer(revision, capabilities={})).text
-    assert house.names() == ["Köln", "Lviv"]
-    assert house.waiting("--all") == []
+    assert harness.names() == ["Köln", "Lviv"]
+    assert harness.waiting("--all") == []
 
 
 @each_era
-def test_who_may_not_read_unasked_is_shown_no_rows(house: House, peer: Open, revision: str) -> None:
-    house.add("--agents", "ask")
+def test_who_may_not_read_unasked_is_shown_no_rows(
+    harness: Harness, peer: Open, revision: str
+) -> None:
+    harness.add("--agents", "ask")
     client: Any = peer(revision, {"action": "cancel"})
-    id = house.question(_query(client))
+    id = harness.question(_query(client))
     (message,) = client.asked
     assert "Lemberg" not in message
-    assert "name Lemberg -> Lviv" in house.run("approvals", "show", id).out
-    assert house.names() == ["Köln", "Lemberg"]
+    assert "name Lemberg -> Lviv" in harness.run("approvals", "show", id).out
+    assert harness.names() == ["Köln", "Lemberg"]
 
 
 @each_era
-def test_a_statement_cannot_speak_for_the_gate(house: House, peer: Open, revision: str) -> None:
-    house.add()
+def test_a_statement_cannot_speak_for_the_gate(harness: Harness, peer: Open, revision: str) -> None:
+    harness.add()
     client: Any = peer(revision, {"action": "decline"})
     _query(client, LIES)
     (message,) = client.asked
@@ -213,70 +217,72 @@ def test_a_statement_cannot_speak_for_the_gate(house: House, peer: Open, revisio
     assert not any(line.startswith("Dry run:   0") for line in message.splitlines())
 
 
-def test_an_answer_that_comes_before_the_question_grants_nothing(house: House, peer: Open) -> None:
-    house.add()
+def test_an_answer_that_comes_before_the_question_grants_nothing(
+    harness: Harness, peer: Open
+) -> None:
+    harness.add()
     client = peer(MODERN, ALLOW)
     params = {"name": "query", "arguments": {"sql": UPDATE}}
     first = client.request("tools/call", params).result
     (key,) = first["inputRequests"]
     volunteered = {**params, "inputResponses": {key: ALLOW}}
     client.request("tools/call", volunteered)
-    assert house.names() == ["Köln", "Lemberg"]
-    assert [each["state"] for each in house.waiting("--all")] == ["pending"]
+    assert harness.names() == ["Köln", "Lemberg"]
+    assert [each["state"] for each in harness.waiting("--all")] == ["pending"]
 
 
-def test_the_same_call_five_times_at_once_is_one_question(house: House, peer: Open) -> None:
-    house.add()
+def test_the_same_call_five_times_at_once_is_one_question(harness: Harness, peer: Open) -> None:
+    harness.add()
     client = peer(MODERN, ALLOW)
     params = {"name": "query", "arguments": {"sql": UPDATE}}
     results = [client.request("tools/call", params).result for _ in range(5)]
     assert [each["resultType"] for each in results].count("input_required") == 1
-    (question,) = house.waiting()
+    (question,) = harness.waiting()
     assert question["askers"] == 5
 
 
 @pytest.mark.parametrize(("generation", "mode"), [(1, None), (2, "auto"), (2, "legacy")])
 def test_the_official_clients_ask_their_person(
-    house: House, generation: int, mode: str | None
+    harness: Harness, generation: int, mode: str | None
 ) -> None:
-    house.add()
-    config: dict[str, Any] = {"command": house.command(), "answer": ALLOW}
+    harness.add()
+    config: dict[str, Any] = {"command": harness.command(), "answer": ALLOW}
     if mode is not None:
         config["mode"] = mode
     report = python_sdk(generation, {**config, "calls": [["query", {"sql": UPDATE}]]})
     assert not report["results"][0]["is_error"], report
     assert len(report["asked"]) == 1
-    assert house.names() == ["Köln", "Lviv"]
+    assert harness.names() == ["Köln", "Lviv"]
     declined = {**config, "answer": {"action": "decline"}}
     other = "DELETE FROM towns WHERE id = 1"
     report = python_sdk(generation, {**declined, "calls": [["query", {"sql": other}]]})
     assert report["results"][0]["is_error"], report
-    assert house.names() == ["Köln", "Lviv"]
+    assert harness.names() == ["Köln", "Lviv"]
 
 
-def test_a_grant_belongs_to_its_token(house: House) -> None:
-    house.add()
+def test_a_grant_belongs_to_its_token(harness: Harness) -> None:
+    harness.add()
     tokens = [
-        house.run("token", "create", name, "--scope", "readWrite").out.strip()
+        harness.run("token", "create", name, "--scope", "readWrite").out.strip()
         for name in ("ann", "bob")
     ]
-    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--state", str(house.state)]
-    with serving(words, house.state) as server:
+    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--state", str(harness.state)]
+    with serving(words, harness.state) as server:
         address = next(word for word in server.until("serving").split() if word.startswith("http"))
         port = int(address.removesuffix("/mcp").rpartition(":")[2])
         ann, bob = (HttpPeer(port, MODERN, capabilities={}) for _ in tokens)
         ann.token, bob.token = tokens
-        id = house.question(_query(ann))
-        assert house.run("approvals", "allow", id[:9]).status == 0
+        id = harness.question(_query(ann))
+        assert harness.run("approvals", "allow", id[:9]).status == 0
         assert "approval.needed" in _query(bob).text
-        assert house.names() == ["Köln", "Lemberg"]
+        assert harness.names() == ["Köln", "Lemberg"]
         assert "error" not in _query(ann).text
-        assert house.names() == ["Köln", "Lviv"]
+        assert harness.names() == ["Köln", "Lviv"]
 
 
-def _waits(house: House) -> str:
+def _waits(harness: Harness) -> str:
     """A file of settings with which a call waits for the inbox."""
-    path = house.database.with_name("settings.json")
+    path = harness.database.with_name("settings.json")
     path.write_text(json.dumps({"approvals": {"wait_s": HANG_S}, "allow_writes": True}))
     return str(path)
 
@@ -290,26 +296,26 @@ def _begin(peer: HttpPeer, id: str) -> Any:
 
 
 @pytest.mark.parametrize("decision", ["allow", "deny"])
-def test_a_call_may_wait_for_the_inbox(house: House, decision: str) -> None:
-    house.add()
-    made = house.run("token", "create", "ann", "--scope", "readWrite")
-    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--config", _waits(house)]
-    with serving([*words, "--state", str(house.state)], house.state) as server:
+def test_a_call_may_wait_for_the_inbox(harness: Harness, decision: str) -> None:
+    harness.add()
+    made = harness.run("token", "create", "ann", "--scope", "readWrite")
+    words = ["serve", "--surface", "core", "--http", "127.0.0.1:0", "--config", _waits(harness)]
+    with serving([*words, "--state", str(harness.state)], harness.state) as server:
         address = next(word for word in server.until("serving").split() if word.startswith("http"))
         port = int(address.removesuffix("/mcp").rpartition(":")[2])
         peer = HttpPeer(port, MODERN, capabilities={})
         peer.token = made.out.strip()
         response = _begin(peer, "waits")
-        asked = wait_until(house.waiting, "the question in the inbox")
-        assert house.run("approvals", decision, asked[0]["id"]).status == 0
-        told = json.dumps(list(response.messages()))
+        asked = wait_until(harness.waiting, "the question in the inbox")
+        assert harness.run("approvals", decision, asked[0]["id"]).status == 0
+        reported = json.dumps(list(response.messages()))
         response.close()
-        assert "Waiting for approval" in told
+        assert "Waiting for approval" in reported
     if decision == "allow":
-        assert house.names() == ["Köln", "Lviv"]
+        assert harness.names() == ["Köln", "Lviv"]
     else:
-        assert "approval.declined" in told
-        assert house.names() == ["Köln", "Lemberg"]
+        assert "approval.declined" in reported
+        assert harness.names() == ["Köln", "Lemberg"]
 
 
 PHRASE = "I understand this is irreversible"
@@ -320,30 +326,30 @@ EMPTY = "DELETE FROM towns"
 @each_era
 @pytest.mark.parametrize("sql", [DROP, EMPTY])
 def test_what_cannot_be_undone_needs_the_phrase_and_then_a_person(
-    house: House, peer: Open, revision: str, sql: str
+    harness: Harness, peer: Open, revision: str, sql: str
 ) -> None:
-    house.add("--approval-for", "nothing")
+    harness.add("--approval-for", "nothing")
     client: Any = peer(revision, DENY)
     for given in ({}, {"confirm": PHRASE.lower()}, {"confirm": ""}, {"confirm": f"{PHRASE}."}):
         refused = client.call("query", {"sql": sql, **given}).text
         assert refused.partition(":")[0] in ("policy.confirm", "argument.invalid")
         assert PHRASE in refused and len(refused) < 250
-    assert client.asked == [] and house.waiting("--all") == []
+    assert client.asked == [] and harness.waiting("--all") == []
     refused = client.call("query", {"sql": sql, "confirm": PHRASE}).text
     assert "approval.declined" in refused and len(refused) < 250
     (message,) = client.asked
     assert sql in message
-    assert house.names() == ["Köln", "Lemberg"]
+    assert harness.names() == ["Köln", "Lemberg"]
 
 
 @each_era
 def test_the_phrase_and_a_person_at_the_client_let_it_run_once(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add("--approval-for", "nothing")
+    harness.add("--approval-for", "nothing")
     client: Any = peer(revision, ALLOW)
     assert "error" not in client.call("query", {"sql": EMPTY, "confirm": PHRASE}).text
-    assert house.names() == []
+    assert harness.names() == []
     assert len(client.asked) == 1
     assert "policy.confirm" in client.call("query", {"sql": EMPTY}).text
     assert len(client.asked) == 1
@@ -351,30 +357,30 @@ def test_the_phrase_and_a_person_at_the_client_let_it_run_once(
 
 @each_era
 def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
-    house: House, peer: Open, revision: str
+    harness: Harness, peer: Open, revision: str
 ) -> None:
-    house.add("--approval-for", "nothing")
+    harness.add("--approval-for", "nothing")
     client = peer(revision, capabilities={})
     asked = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
     assert len(asked.text) < 250
-    assert house.names() == ["Köln", "Lemberg"]
-    assert house.run("approvals", "allow", house.question(asked)).status == 0
+    assert harness.names() == ["Köln", "Lemberg"]
+    assert harness.run("approvals", "allow", harness.question(asked)).status == 0
     # The grant is for the call as it was: it does not stand for the phrase.
     assert "policy.confirm" in client.call("query", {"sql": EMPTY}).text
-    assert house.names() == ["Köln", "Lemberg"]
+    assert harness.names() == ["Köln", "Lemberg"]
     assert "error" not in client.call("query", {"sql": EMPTY, "confirm": PHRASE}).text
-    assert house.names() == []
+    assert harness.names() == []
     again = client.call("query", {"sql": EMPTY, "confirm": PHRASE})
     assert "approval.needed" in again.text
 
 
 @each_era
-def test_the_phrase_opens_nothing_else(house: House, peer: Open, revision: str) -> None:
-    house.add("--approval-for", "nothing")
+def test_the_phrase_opens_nothing_else(harness: Harness, peer: Open, revision: str) -> None:
+    harness.add("--approval-for", "nothing")
     client: Any = peer(revision, ALLOW)
     for sql in (UPDATE, "SELECT 1", "VACUUM", f"{DROP}; {DROP}", "ATTACH 'x.db' AS x"):
         assert client.call("query", {"sql": sql, "confirm": PHRASE}).text.startswith(
             ("policy.", "sql.")
         )
     assert client.asked == []
-    assert house.names() == ["Köln", "Lemberg"]
+    assert harness.names() == ["Köln", "Lemberg"]

@@ -28,7 +28,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_the_python_sdk_1_hears_everything(bridge: dict[str, Any], revision: str) -> None:
+def test_the_python_sdk_1_receives_everything(bridge: dict[str, Any], revision: str) -> None:
     report = python_sdk(1, {**bridge, "revision": revision})
     assert report["revision"] == revision
     check_conversation(report, revision)
@@ -37,7 +37,7 @@ def test_the_python_sdk_1_hears_everything(bridge: dict[str, Any], revision: str
 @pytest.mark.parametrize(
     ("mode", "revision"), [("auto", MODERN), ("legacy", "2025-11-25"), (MODERN, MODERN)]
 )
-def test_the_python_sdk_2_hears_everything(
+def test_the_python_sdk_2_receives_everything(
     bridge: dict[str, Any], mode: str, revision: str
 ) -> None:
     report = python_sdk(2, {**bridge, "mode": mode})
@@ -49,7 +49,7 @@ def test_the_python_sdk_2_hears_everything(
     ("generation", "mode", "revision"),
     [(1, "legacy", "2025-11-25"), (2, "auto", MODERN), (2, MODERN, MODERN)],
 )
-def test_the_typescript_sdk_hears_everything(
+def test_the_typescript_sdk_receives_everything(
     bridge: dict[str, Any], generation: int, mode: str, revision: str
 ) -> None:
     report = typescript_sdk(generation, {**bridge, "mode": mode})

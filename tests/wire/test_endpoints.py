@@ -64,7 +64,7 @@ async def echo(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body[::-1], [(b"content-type", b"application/octet-stream")])
 
 
-class House:
+class Harness:
     """An application with an endpoint of each kind."""
 
     def __init__(self, directory: Path) -> None:
@@ -91,64 +91,64 @@ class House:
         return await ask(self.application, method, path, body, given)
 
 
-def play(directory: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
+def play(directory: Path, scenario: Callable[[Harness], Awaitable[None]]) -> None:
     async def whole() -> None:
-        house = House(directory)
+        harness = Harness(directory)
         try:
-            await scenario(house)
+            await scenario(harness)
         finally:
-            await house.app.close()
+            await harness.app.close()
 
     asyncio.run(whole())
 
 
 def test_c8_an_endpoint_refuses_by_its_own_conventions(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        plain = await house.send("POST", "/mcp/v1", PING)
+    async def scenario(harness: Harness) -> None:
+        plain = await harness.send("POST", "/mcp/v1", PING)
         assert (plain.status, plain.json) == (401, {"error": "Unauthorized"})
         assert plain.headers["www-authenticate"] == 'Bearer realm="a product"'
-        ours = await house.send("POST", "/mcp", PING)
+        ours = await harness.send("POST", "/mcp", PING)
         assert ours.status == 401 and ours.json["error"]["code"] < 0
-        bearer = f"Bearer {house.token}"
-        got = await house.send("GET", "/mcp/v1", authorization=bearer)
+        bearer = f"Bearer {harness.token}"
+        got = await harness.send("GET", "/mcp/v1", authorization=bearer)
         assert (got.status, got.headers["allow"]) == (405, "POST")
         assert got.json == {"error": "GET is not served here"}
-        lost = await house.send("POST", "/mcp/v1", PING, host="evil.example")
+        lost = await harness.send("POST", "/mcp/v1", PING, host="evil.example")
         assert lost.status == 403 and "evil.example" in lost.json["error"]
 
     play(tmp_path, scenario)
 
 
 def test_c8_an_endpoint_takes_the_media_types_of_its_conventions(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        sent = {"authorization": f"Bearer {house.token}", "content_type": "text/plain"}
-        served = await house.send("POST", "/mcp/v1", INITIALIZE, **sent)
+    async def scenario(harness: Harness) -> None:
+        sent = {"authorization": f"Bearer {harness.token}", "content_type": "text/plain"}
+        served = await harness.send("POST", "/mcp/v1", INITIALIZE, **sent)
         assert served.status == 200 and served.json["result"]["protocolVersion"] == "2025-06-18"
-        refused = await house.send("POST", "/mcp", INITIALIZE, **sent)
+        refused = await harness.send("POST", "/mcp", INITIALIZE, **sent)
         assert refused.status == 415 and refused.json["error"]["code"] < 0
 
     play(tmp_path, scenario)
 
 
 def test_c8_a_route_has_parameters_and_cookies(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        first = await house.send("GET", "/pages/tables/a%2Fb%20c?x=1&y=%C3%A9")
+    async def scenario(harness: Harness) -> None:
+        first = await harness.send("GET", "/pages/tables/a%2Fb%20c?x=1&y=%C3%A9")
         assert first.json == {"table": "a/b c", "query": {"x": "1", "y": "é"}, "seen": 1}
         assert first.headers["set-cookie"] == "seen=1; Path=/; HttpOnly; SameSite=Strict"
-        second = await house.send("GET", "/pages/tables/t", cookie="other=5; seen=1; seen=9")
+        second = await harness.send("GET", "/pages/tables/t", cookie="other=5; seen=1; seen=9")
         assert second.json["seen"] == 2
 
     play(tmp_path, scenario)
 
 
 def test_c8_a_route_serves_any_bytes(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        style = await house.send("GET", "/pages/style.css")
+    async def scenario(harness: Harness) -> None:
+        style = await harness.send("GET", "/pages/style.css")
         assert (style.status, style.body) == (200, b"\xff\x00body")
         assert style.headers["content-type"] == "text/css"
-        head = await house.send("HEAD", "/pages/style.css")
+        head = await harness.send("HEAD", "/pages/style.css")
         assert (head.status, head.body, head.headers["content-length"]) == (200, b"", "6")
-        echoed = await house.send("POST", "/pages/echo", b"\x01\x02\xff")
+        echoed = await harness.send("POST", "/pages/echo", b"\x01\x02\xff")
         assert echoed.body == b"\xff\x02\x01"
 
     play(tmp_path, scenario)
@@ -168,8 +168,8 @@ def test_c8_a_route_serves_any_bytes(tmp_path: Path) -> None:
 def test_c8_a_route_refuses_with_json(
     tmp_path: Path, method: str, path: str, status: int, name: str
 ) -> None:
-    async def scenario(house: House) -> None:
-        answer = await house.send(method, path, b"nine byte")
+    async def scenario(harness: Harness) -> None:
+        answer = await harness.send(method, path, b"nine byte")
         assert (answer.status, answer.json["error"]) == (status, name)
         assert answer.json["message"]
 
@@ -177,8 +177,8 @@ def test_c8_a_route_refuses_with_json(
 
 
 def test_c8_a_fixed_path_is_preferred_to_a_parameter(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        answer = await house.send("GET", "/pages/tables/list", b"ab")
+    async def scenario(harness: Harness) -> None:
+        answer = await harness.send("GET", "/pages/tables/list", b"ab")
         assert answer.body == b"ba"
 
     play(tmp_path, scenario)
@@ -192,8 +192,8 @@ def test_c8_a_cookie_holds_no_character_that_ends_it(text: str) -> None:
 
 def test_c8_of_two_edges_in_one_process_one_stops_and_the_other_goes_on(tmp_path: Path) -> None:
     async def whole() -> None:
-        house = House(tmp_path / "state")
-        surface = house.app.surface("core")
+        harness = Harness(tmp_path / "state")
+        surface = harness.app.surface("core")
         ours_in, theirs_in = os.pipe()
         theirs_out, ours_out = os.pipe()
         with open(ours_in, "rb") as stdin, open(ours_out, "wb") as stdout:
@@ -202,9 +202,9 @@ def test_c8_of_two_edges_in_one_process_one_stops_and_the_other_goes_on(tmp_path
             )
             listener = bind("127.0.0.1", 0)
             port = listener.getsockname()[1]
-            http = HttpEdge(house.application, listener)
+            http = HttpEdge(harness.application, listener)
             shutdown, ready = Shutdown(), asyncio.Event()
-            serving = asyncio.ensure_future(serve(house.app, [pipes, http], shutdown, ready.set))
+            serving = asyncio.ensure_future(serve(harness.app, [pipes, http], shutdown, ready.set))
             await ready.wait()
             os.write(theirs_in, json.dumps(INITIALIZE).encode() + b"\n")
             heard = await asyncio.to_thread(os.read, theirs_out, 65_536)
@@ -233,22 +233,22 @@ def test_c8_of_two_edges_in_one_process_one_stops_and_the_other_goes_on(tmp_path
 
 def test_c8_a_revoked_token_ends_its_sessions_on_every_edge(tmp_path: Path) -> None:
     async def whole() -> None:
-        house = House(tmp_path)
+        harness = Harness(tmp_path)
         other = HttpApplication(
-            [Endpoint("/mcp", _kernel(house.app), HttpConventions())], house.app.authenticate
+            [Endpoint("/mcp", _kernel(harness.app), HttpConventions())], harness.app.authenticate
         )
-        edges = [HttpEdge(each, bind("127.0.0.1", 0)) for each in (house.application, other)]
+        edges = [HttpEdge(each, bind("127.0.0.1", 0)) for each in (harness.application, other)]
         shutdown, ready = Shutdown(), asyncio.Event()
-        serving = asyncio.ensure_future(serve(house.app, edges, shutdown, ready.set))
+        serving = asyncio.ensure_future(serve(harness.app, edges, shutdown, ready.set))
         await ready.wait()
-        headers = {"authorization": f"Bearer {house.token}"}
-        for each in (house.application, other):
+        headers = {"authorization": f"Bearer {harness.token}"}
+        for each in (harness.application, other):
             opened = await ask(each, "POST", "/mcp", INITIALIZE, headers)
             assert opened.status == 200
             assert [actor.name for actor in each.actors()] == ["test"]
-        house.app.tokens.revoke("test")
+        harness.app.tokens.revoke("test")
         async with asyncio.timeout(PATIENCE_S):
-            while list(house.application.actors()) or list(other.actors()):
+            while list(harness.application.actors()) or list(other.actors()):
                 await asyncio.sleep(0)
         shutdown.ask()
         await serving

@@ -103,7 +103,7 @@ def test_the_version_header_must_equal_the_one_in_meta(peer: HttpPeer, version: 
     assert (status, body["error"]["code"]) == (400, MISMATCH)
 
 
-def test_an_unknown_version_is_told_what_is_supported(peer: HttpPeer) -> None:
+def test_an_unknown_version_is_answered_with_what_is_supported(peer: HttpPeer) -> None:
     message = _request(peer, "tools/list", {"_meta": {f"{META}protocolVersion": "2099-01-01"}})
     status, body = _post(peer, message, {"MCP-Protocol-Version": "2099-01-01"})
     assert (status, body["error"]["code"]) == (400, -32022)

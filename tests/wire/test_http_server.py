@@ -28,7 +28,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 GRACE_S = 5.0
 
 
-class House:
+class Harness:
     """A running server, whose application notes what reaches it."""
 
     def __init__(self) -> None:
@@ -109,26 +109,26 @@ async def rest_of(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def running(server: Callable[..., Server] = Server) -> AsyncIterator[House]:
-    house = House()
+async def running(server: Callable[..., Server] = Server) -> AsyncIterator[Harness]:
+    harness = Harness()
     listener = bind("127.0.0.1", 0)
-    house.port = listener.getsockname()[1]
-    house.server = server(house.application)
-    await house.server.accept(listener)
+    harness.port = listener.getsockname()[1]
+    harness.server = server(harness.application)
+    await harness.server.accept(listener)
     try:
-        yield house
+        yield harness
     finally:
-        stopping = asyncio.ensure_future(house.server.stop(GRACE_S))
-        while not house.server.stopping:
+        stopping = asyncio.ensure_future(harness.server.stop(GRACE_S))
+        while not harness.server.stopping:
             await asyncio.sleep(0)
-        house.go.set()
+        harness.go.set()
         await stopping
 
 
-def run(test: Callable[[House], Awaitable[None]], **more: Any) -> None:
+def run(test: Callable[[Harness], Awaitable[None]], **more: Any) -> None:
     async def main() -> None:
-        async with running(**more) as house:
-            await test(house)
+        async with running(**more) as harness:
+            await test(harness)
 
     asyncio.run(main())
 
@@ -242,24 +242,24 @@ TORN: dict[str, bytes] = {
 
 @pytest.mark.parametrize(("status", "sent"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_ambiguous_or_no_http_reaches_nobody(status: int, sent: bytes) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         # What follows would be a second request, for those who see an end before it.
-        heard = await house.say(sent + sized(b"second"))
+        heard = await harness.say(sent + sized(b"second"))
         assert status_of(heard) == status
         assert heard.count(b"HTTP/1.1 ") == 1
         assert b"connection: close" in heard
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
 
 @pytest.mark.parametrize("body", TORN.values(), ids=TORN.keys())
 def test_a_body_that_is_none_reaches_nobody(body: bytes) -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(CHUNKED + body + sized(b"second"))
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(CHUNKED + body + sized(b"second"))
         assert status_of(heard) == 400
         assert heard.count(b"HTTP/1.1 ") == 1
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
@@ -269,17 +269,17 @@ def test_a_body_that_is_none_reaches_nobody(body: bytes) -> None:
 def test_a_known_head_opens_no_door_for_another(status: int, sent: bytes, ordinary: bytes) -> None:
     """The connection remembers the head of its last request; one that is alike is read anew."""
 
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         for _ in range(3):
             writer.write(sized(b"ordinary"))
             assert await answer_of(reader) == b"ordinary"
-        del house.reached[:]
+        del harness.reached[:]
         writer.write(ordinary + sent + sized(b"second"))
         heard = await rest_of(reader)
         writer.close()
         assert heard.count(b"HTTP/1.1 200 ") == (1 if ordinary else 0)
-        assert [body for _, _, body in house.reached] == ([b"first"] if ordinary else [])
+        assert [body for _, _, body in harness.reached] == ([b"first"] if ordinary else [])
 
     run(test)
 
@@ -293,8 +293,8 @@ async def answer_of(reader: asyncio.StreamReader) -> bytes:
 
 
 def test_a_connection_is_kept_for_many_requests_of_any_length() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         for length in (1, 1, 9, 10, 99, 1_000, 5, 70_000, 300_000, 2):
             body = b"y" * length
             writer.write(sized(body))
@@ -305,9 +305,9 @@ def test_a_connection_is_kept_for_many_requests_of_any_length() -> None:
 
 
 def test_requests_that_come_in_pieces_are_whole() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         whole = sized(b"a body") + CHUNKED + b"2\r\nab\r\n1;x=y\r\nc\r\n0\r\nX: y\r\n\r\n"
-        reader, writer = await house.connect()
+        reader, writer = await harness.connect()
         writer.get_extra_info("socket").setsockopt(6, 1, 1)  # TCP_NODELAY
         for place in range(len(whole)):
             writer.write(whole[place : place + 1])
@@ -316,21 +316,21 @@ def test_requests_that_come_in_pieces_are_whole() -> None:
         assert await answer_of(reader) == b"a body"
         assert await answer_of(reader) == b"abc"
         writer.close()
-        assert [body for _, _, body in house.reached] == [b"a body", b"abc"]
+        assert [body for _, _, body in harness.reached] == [b"a body", b"abc"]
 
     run(test)
 
 
 def test_pipelined_requests_are_answered_in_order_one_at_a_time() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         bodies = [str(number).encode() for number in range(200)]
-        reader, writer = await house.connect()
+        reader, writer = await harness.connect()
         writer.write(sized(b"w", b"/wait") + b"".join(map(sized, bodies)))
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
-        assert house.reached == [("POST", "/wait", b"w")]
-        house.go.set()
+        assert harness.reached == [("POST", "/wait", b"w")]
+        harness.go.set()
         assert await answer_of(reader) == b"w"
         for body in bodies:
             assert await answer_of(reader) == body
@@ -340,14 +340,14 @@ def test_pipelined_requests_are_answered_in_order_one_at_a_time() -> None:
 
 
 def test_a_flood_of_pipelined_requests_ends_the_connection() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         flood = sized(b"w", b"/wait") + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 5_000
-        reader, writer = await house.connect()
+        reader, writer = await harness.connect()
         writer.write(flood)
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
-        house.go.set()
+        harness.go.set()
         heard = await rest_of(reader)
         writer.close()
         assert heard.startswith(b"HTTP/1.1 200")
@@ -357,10 +357,10 @@ def test_a_flood_of_pipelined_requests_ends_the_connection() -> None:
 
 
 def test_what_is_malformed_behind_a_request_does_not_keep_it_from_its_answer() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sized(b"first") + sized(b"second") + b"nonsense\r\n\r\n")
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sized(b"first") + sized(b"second") + b"nonsense\r\n\r\n")
         assert heard.count(b"HTTP/1.1 200") == 2
-        assert [body for _, _, body in house.reached] == [b"first", b"second"]
+        assert [body for _, _, body in harness.reached] == [b"first", b"second"]
 
     run(test)
 
@@ -375,12 +375,12 @@ def test_what_is_malformed_behind_a_request_does_not_keep_it_from_its_answer() -
     ids=["close", "HTTP/1.0", "HTTP/1.0 that would stay"],
 )
 def test_the_last_request_of_a_connection_is_answered_and_nothing_behind_it(sent: bytes) -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sent)
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sent)
         assert status_of(heard) == 200
         assert b"connection: close\r\n" in heard
         assert heard.endswith(b"\r\n\r\na")
-        assert [body for _, _, body in house.reached] == [b"a"]
+        assert [body for _, _, body in harness.reached] == [b"a"]
 
     run(test)
 
@@ -410,11 +410,11 @@ def test_b16_an_offer_of_another_protocol_is_ignored(
 ) -> None:
     """TRIALS B16: Java's HttpClient offers h2c with every first request."""
 
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         both = sent + HEAD + LAST + b"Content-Length: 1\r\n\r\nb"
-        heard = await house.say(*(both[at : at + piece] for at in range(0, len(both), piece)))
+        heard = await harness.say(*(both[at : at + piece] for at in range(0, len(both), piece)))
         assert heard.count(b"HTTP/1.1 200 OK\r\n") == 2
-        assert house.reached == [reached, ("POST", "/echo", b"b")]
+        assert harness.reached == [reached, ("POST", "/echo", b"b")]
 
     run(test)
 
@@ -422,8 +422,8 @@ def test_b16_an_offer_of_another_protocol_is_ignored(
 def test_b16_a_refused_body_is_read_to_its_end_before_the_connection_closes() -> None:
     """TRIALS B16: a client that still writes must come to read the 413."""
 
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         size = 8 * 1024 * 1024
         writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % size)
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -435,7 +435,7 @@ def test_b16_a_refused_body_is_read_to_its_end_before_the_connection_closes() ->
             await writer.drain()
         assert await rest_of(reader) == b""
         writer.close()
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
@@ -443,35 +443,35 @@ def test_b16_a_refused_body_is_read_to_its_end_before_the_connection_closes() ->
 def test_b16_an_escaped_slash_separates_no_path() -> None:
     """TRIALS B16: `/mcp%2Fcore` is another path than `/mcp/core`."""
 
-    async def test(house: House) -> None:
-        await house.say(b"GET /a%2Fb%20c/%64 HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
-        assert house.reached == [("GET", "/a%2Fb c/d", b"")]
+    async def test(harness: Harness) -> None:
+        await harness.say(b"GET /a%2Fb%20c/%64 HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
+        assert harness.reached == [("GET", "/a%2Fb c/d", b"")]
 
     run(test)
 
 
 @pytest.mark.parametrize("begun", [HEAD + b"X: ", b"GET /"], ids=["header", "target"])
 def test_a_head_without_end_is_cut_off(begun: bytes) -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(begun, b"y" * MOST_BYTES)
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(begun, b"y" * MOST_BYTES)
         assert status_of(heard) == 431
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
 
 def test_a_head_of_too_many_headers_is_cut_off_before_its_end() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(HEAD + b"a:\r\n" * 300)
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(HEAD + b"a:\r\n" * 300)
         assert status_of(heard) == 431
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
 
 def test_a_head_request_gets_a_head() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(b"HEAD /echo HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(b"HEAD /echo HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
         assert status_of(heard) == 200
         assert b"content-length: 5\r\n" in heard
         assert heard.endswith(b"\r\n\r\n")
@@ -480,8 +480,8 @@ def test_a_head_request_gets_a_head() -> None:
 
 
 def test_an_answer_is_dated_and_says_its_length() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sized(b"a", more=LAST))
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sized(b"a", more=LAST))
         head = heard.partition(b"\r\n\r\n")[0]
         assert b"\r\ndate: " in head
         assert b" GMT\r\n" in head
@@ -492,19 +492,19 @@ def test_an_answer_is_dated_and_says_its_length() -> None:
 
 
 def test_targets_of_every_form_name_a_path() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         for target in (b"/a%20b?q=/c", b"http://a/a%20b", b"http://a", b"*", b"/\xc3\xa4"):
             method = b"OPTIONS " if target == b"*" else b"GET "
-            await house.say(method + target + b" HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
-        assert [path for _, path, _ in house.reached] == ["/a b", "/a b", "/", "*"]
+            await harness.say(method + target + b" HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
+        assert [path for _, path, _ in harness.reached] == ["/a b", "/a b", "/", "*"]
 
     run(test)
 
 
 def test_a_body_is_asked_for_when_somebody_reads_it() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         expects = b"Expect: 100-continue\r\n"
-        reader, writer = await house.connect()
+        reader, writer = await harness.connect()
         head, _, _ = sized(b"body", more=expects).partition(b"\r\n\r\n")
         writer.write(head + b"\r\n\r\n")
         async with asyncio.timeout(PATIENCE_S):
@@ -517,9 +517,9 @@ def test_a_body_is_asked_for_when_somebody_reads_it() -> None:
 
 
 def test_a_body_is_not_asked_for_when_nobody_reads_it() -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         head, _, _ = sized(b"body", b"/deaf", b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
-        heard = await house.say(head + b"\r\n\r\n")
+        heard = await harness.say(head + b"\r\n\r\n")
         assert status_of(heard) == 401
         assert b"connection: close\r\n" in heard
         assert b"100 Continue" not in heard
@@ -528,8 +528,8 @@ def test_a_body_is_not_asked_for_when_nobody_reads_it() -> None:
 
 
 def test_a_small_body_that_nobody_reads_keeps_the_connection() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         request = sized(b"b" * 100, b"/deaf")
         writer.write(request[:-50])
         assert await answer_of(reader) == b"who are you?"
@@ -544,14 +544,14 @@ def test_a_small_body_that_nobody_reads_keeps_the_connection() -> None:
 def test_a_large_body_that_nobody_reads_ends_the_connection_behind_the_answer(
     chunked: bool,
 ) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         body = b"b" * 200_000
         if chunked:
             start = CHUNKED.replace(b"/echo", b"/deaf")
             request = start + b"%x\r\n" % len(body) + body
         else:
             request = sized(body, b"/deaf")[:-1]
-        heard = await house.say(request)
+        heard = await harness.say(request)
         assert status_of(heard) == 401
         assert heard.endswith(b"who are you?")
         assert b"connection: close\r\n" in heard
@@ -561,68 +561,68 @@ def test_a_large_body_that_nobody_reads_ends_the_connection_behind_the_answer(
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunks"])
 def test_a_body_above_the_limit_is_refused_before_it_is_here(chunked: bool) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         if chunked:
             sent = CHUNKED + b"%x\r\n" % (3 * LIMIT) + b"b" * (LIMIT + 1)
         else:
             sent = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (LIMIT + 1)
-        heard = await house.say(sent)
+        heard = await harness.say(sent)
         assert status_of(heard) == 413
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
 
 def test_a_client_that_goes_is_noticed_while_its_request_runs() -> None:
-    async def test(house: House) -> None:
-        _, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        _, writer = await harness.connect()
         writer.write(sized(b"w", b"/wait"))
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
             writer.transport.abort()
-            await house.left.wait()
-        assert house.requests[0].gone
+            await harness.left.wait()
+        assert harness.requests[0].gone
 
     run(test)
 
 
 def test_a_client_that_goes_within_a_body_reaches_nobody() -> None:
-    async def test(house: House) -> None:
-        _, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        _, writer = await harness.connect()
         writer.write(sized(b"body")[:-1])
         async with asyncio.timeout(PATIENCE_S):
-            while not house.requests:
+            while not harness.requests:
                 await asyncio.sleep(0)
             writer.close()
-            while not house.requests[0].answered:
+            while not harness.requests[0].answered:
                 await asyncio.sleep(0)
-        assert house.reached == []
+        assert harness.reached == []
 
     run(test)
 
 
 def test_a_fault_of_the_application_is_answered_and_ends_the_connection() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sized(b"x", b"/fault"))
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sized(b"x", b"/fault"))
         assert status_of(heard) == 500
         assert b"fault" not in heard
-        assert status_of(await house.say(sized(b"x", more=LAST))) == 200
+        assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
 
     run(test)
 
 
 def test_an_application_that_is_cancelled_does_not_leave_its_client_waiting() -> None:
-    async def test(house: House) -> None:
-        assert await house.say(sized(b"x", b"/cancelled")) == b""
-        assert status_of(await house.say(sized(b"x", more=LAST))) == 200
+    async def test(harness: Harness) -> None:
+        assert await harness.say(sized(b"x", b"/cancelled")) == b""
+        assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
 
     run(test)
 
 
 def test_a_stream_is_sent_in_parts_and_the_connection_goes_on() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sized(b"x", b"/stream") + sized(b"next", more=LAST))
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sized(b"x", b"/stream") + sized(b"next", more=LAST))
         assert b"transfer-encoding: chunked\r\n" in heard
         assert b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\nHTTP/1.1 200" in heard
         assert heard.endswith(b"next")
@@ -631,8 +631,8 @@ def test_a_stream_is_sent_in_parts_and_the_connection_goes_on() -> None:
 
 
 def test_a_stream_to_an_old_client_ends_with_the_connection() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(b"GET /stream HTTP/1.0\r\nHost: a\r\n\r\n")
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(b"GET /stream HTTP/1.0\r\nHost: a\r\n\r\n")
         assert b"chunked" not in heard
         assert heard.endswith(b"\r\n\r\nonetwo")
 
@@ -640,16 +640,16 @@ def test_a_stream_to_an_old_client_ends_with_the_connection() -> None:
 
 
 def test_a_stream_that_was_not_ended_does_not_look_whole() -> None:
-    async def test(house: House) -> None:
-        heard = await house.say(sized(b"x", b"/torn"))
+    async def test(harness: Harness) -> None:
+        heard = await harness.say(sized(b"x", b"/torn"))
         assert not heard.endswith(b"0\r\n\r\n")
 
     run(test)
 
 
 def test_work_behind_an_answer_does_not_hold_up_the_next_request() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         writer.write(sized(b"x", b"/early"))
         assert await answer_of(reader) == b"early"
         writer.write(sized(b"next"))
@@ -663,15 +663,15 @@ def test_work_behind_an_answer_does_not_hold_up_the_next_request() -> None:
 
 
 def test_the_next_request_waits_for_a_client_that_does_not_read() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         writer.write(sized(b"x", b"/large") * 2)
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
             # Another client is served meanwhile; the answer that nobody reads holds up its own.
-            assert status_of(await house.say(sized(b"x", more=LAST))) == 200
-        assert [path for _, path, _ in house.reached] == ["/large", "/echo"]
+            assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
+        assert [path for _, path, _ in harness.reached] == ["/large", "/echo"]
         for _ in range(2):
             assert len(await answer_of(reader)) == 30_000_000
         writer.close()
@@ -680,15 +680,15 @@ def test_the_next_request_waits_for_a_client_that_does_not_read() -> None:
 
 
 def test_connections_beyond_the_bound_are_refused() -> None:
-    async def test(house: House) -> None:
-        connections = [await house.connect() for _ in range(2)]
+    async def test(harness: Harness) -> None:
+        connections = [await harness.connect() for _ in range(2)]
         for reader, writer in connections:
             writer.write(sized(b"x"))
             assert await answer_of(reader) == b"x"
-        assert status_of(await house.say()) == 503
+        assert status_of(await harness.say()) == 503
         connections[0][1].close()
         async with asyncio.timeout(PATIENCE_S):
-            while status_of(await house.say(sized(b"y", more=LAST))) != 200:
+            while status_of(await harness.say(sized(b"y", more=LAST))) != 200:
                 pass
         connections[1][1].close()
 
@@ -706,16 +706,16 @@ SLOW: dict[str, tuple[Deadlines, bytes]] = {
 
 @pytest.mark.parametrize(("deadlines", "sent"), SLOW.values(), ids=SLOW.keys())
 def test_who_keeps_us_waiting_is_cut_off(deadlines: Deadlines, sent: bytes) -> None:
-    async def test(house: House) -> None:
-        await house.say(sent)
-        assert [body for _, _, body in house.reached if body] == []
+    async def test(harness: Harness) -> None:
+        await harness.say(sent)
+        assert [body for _, _, body in harness.reached if body] == []
 
     run(test, server=partial(Server, deadlines=deadlines, sweep_s=0.05))
 
 
 def test_the_time_for_a_head_begins_with_its_first_byte() -> None:
     async def main() -> None:
-        server = Server(House().application)
+        server = Server(Harness().application)
         connection = server.connection()
         connection.connection_made(Wire("127.0.0.1"))
         server.now += 70
@@ -728,18 +728,18 @@ def test_the_time_for_a_head_begins_with_its_first_byte() -> None:
 
 
 def test_who_leaves_an_answer_lying_is_cut_off() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         writer.write(sized(b"x", b"/large") * 2)
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
             # There is room for one connection only: until that one is cut off.
-            while status_of(await house.say(sized(b"y", more=LAST))) != 200:
+            while status_of(await harness.say(sized(b"y", more=LAST))) != 200:
                 pass
         assert len(await rest_of(reader)) < 30_000_000
         writer.close()
-        assert [path for _, path, _ in house.reached] == ["/large", "/echo"]
+        assert [path for _, path, _ in harness.reached] == ["/large", "/echo"]
 
     server = partial(Server, deadlines=Deadlines(0.2, 60, 60), sweep_s=0.05, most_connections=1)
     run(test, server=server)
@@ -765,8 +765,8 @@ class Pipe(Wire):
 
 def test_who_reads_an_answer_slowly_is_let_be() -> None:
     async def main() -> None:
-        house, pipe = House(), Pipe()
-        server = Server(house.application)
+        harness, pipe = Harness(), Pipe()
+        server = Server(harness.application)
         connection = server.connection()
         connection.connection_made(pipe)
         pipe.unread = 30_000_000
@@ -792,8 +792,8 @@ def test_who_reads_an_answer_slowly_is_let_be() -> None:
 
 def test_who_does_not_read_is_not_read_from() -> None:
     async def main() -> None:
-        house, pipe = House(), Pipe()
-        server = Server(house.application)
+        harness, pipe = Harness(), Pipe()
+        server = Server(harness.application)
         connection = server.connection()
         connection.connection_made(pipe)
         connection.pause_writing()
@@ -810,15 +810,15 @@ def test_who_does_not_read_is_not_read_from() -> None:
         while not pipe.written.endswith(b"early"):
             await asyncio.sleep(0)
         connection.connection_lost(None)
-        house.go.set()
+        harness.go.set()
 
     asyncio.run(main())
 
 
 def test_nothing_is_answered_while_an_answer_is_not_taken() -> None:
     async def main() -> None:
-        house, pipe = House(), Pipe()
-        connection = Server(house.application).connection()
+        harness, pipe = Harness(), Pipe()
+        connection = Server(harness.application).connection()
         connection.connection_made(pipe)
         connection.data_received(sized(b"x", b"/early"))
         while not pipe.written:
@@ -827,21 +827,21 @@ def test_nothing_is_answered_while_an_answer_is_not_taken() -> None:
         connection.data_received(sized(b"next") * 3)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert [path for _, path, _ in house.reached] == ["/early"]
+        assert [path for _, path, _ in harness.reached] == ["/early"]
         connection.resume_writing()
         async with asyncio.timeout(PATIENCE_S):
             while pipe.written.count(b"\r\n\r\nnext") < 3:
                 await asyncio.sleep(0)
         connection.connection_lost(None)
-        house.go.set()
+        harness.go.set()
 
     asyncio.run(main())
 
 
 def test_a_head_is_not_charged_for_what_came_before_it_in_one_piece() -> None:
     async def main() -> None:
-        house, pipe = House(), Pipe()
-        connection = Server(house.application).connection()
+        harness, pipe = Harness(), Pipe()
+        connection = Server(harness.application).connection()
         connection.connection_made(pipe)
         last = sized(b"last", more=LAST)
         connection.data_received(sized(b"b" * 1_000) * 100 + last[:20])
@@ -855,14 +855,14 @@ def test_a_head_is_not_charged_for_what_came_before_it_in_one_piece() -> None:
 
 
 def test_a_client_that_sends_no_more_ends_what_runs_for_it() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         writer.write(sized(b"w", b"/wait"))
         async with asyncio.timeout(PATIENCE_S):
-            while not house.reached:
+            while not harness.reached:
                 await asyncio.sleep(0)
             writer.write_eof()
-            await house.left.wait()
+            await harness.left.wait()
         assert await rest_of(reader) == b""
         writer.close()
 
@@ -870,12 +870,12 @@ def test_a_client_that_sends_no_more_ends_what_runs_for_it() -> None:
 
 
 def test_who_waits_for_us_is_not() -> None:
-    async def test(house: House) -> None:
-        reader, writer = await house.connect()
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
         writer.write(sized(b"w", b"/wait"))
-        await house.say()  # another connection, which is cut off for its silence
-        await house.say()
-        house.go.set()
+        await harness.say()  # another connection, which is cut off for its silence
+        await harness.say()
+        harness.go.set()
         assert await answer_of(reader) == b"w"
         writer.close()
 
@@ -884,14 +884,14 @@ def test_who_waits_for_us_is_not() -> None:
 
 def test_the_end_waits_for_what_is_being_answered_and_for_nothing_else() -> None:
     async def main() -> bytes:
-        async with running() as house:
-            reader, writer = await house.connect()
-            idle, other = await house.connect()
+        async with running() as harness:
+            reader, writer = await harness.connect()
+            idle, other = await harness.connect()
             writer.write(sized(b"w", b"/wait"))
             other.write(sized(b"x"))
             assert await answer_of(idle) == b"x"
             async with asyncio.timeout(PATIENCE_S):
-                while len(house.reached) < 2:
+                while len(harness.reached) < 2:
                     await asyncio.sleep(0)
         assert await rest_of(idle) == b""
         heard = await rest_of(reader)

@@ -34,11 +34,11 @@ def test_progress_goes_to_who_gave_a_token(
     peer = connect(transport, revision)
     outcome = peer.call("test_tool_with_progress", _meta={"progressToken": token})
     assert [note["method"] for note in outcome.before] == ["notifications/progress"] * 3
-    told = [note["params"] for note in outcome.before]
-    assert [(note["progressToken"], note["progress"]) for note in told] == [
+    notification = [note["params"] for note in outcome.before]
+    assert [(note["progressToken"], note["progress"]) for note in notification] == [
         (token, done) for done in (0, 50, 100)
     ]
-    assert all(("message" in note) == (revision > "2024-11-05") for note in told)
+    assert all(("message" in note) == (revision > "2024-11-05") for note in notification)
 
 
 @both
@@ -79,7 +79,7 @@ def test_progress_is_dropped_for_a_client_that_takes_no_stream(connect: Connect)
     [("2024-11-05", "warning"), ("2025-03-26", "info"), ("2025-06-18", "alert")]
     + [("2025-11-25", level) for level in LEVELS],
 )
-def test_a_session_hears_its_level_and_above(
+def test_a_session_receives_its_level_and_above(
     connect: Connect, transport: str, revision: str, level: str
 ) -> None:
     peer = connect(transport, revision)
@@ -89,7 +89,7 @@ def test_a_session_hears_its_level_and_above(
 
 
 @both
-def test_the_stateless_era_hears_what_each_request_asks_for(
+def test_the_stateless_era_receives_what_each_request_asks_for(
     connect: Connect, transport: str
 ) -> None:
     peer = connect(transport, MODERN)
@@ -218,7 +218,7 @@ def test_a_call_cannot_be_cancelled_from_another_session(connect: Connect) -> No
 
 @both
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_subscribers_of_a_resource_are_told(
+def test_subscribers_of_a_resource_are_notified(
     connect: Connect, transport: str, revision: str
 ) -> None:
     peer = connect(transport, revision)
@@ -226,21 +226,21 @@ def test_subscribers_of_a_resource_are_told(
     stream = peer.listen() if isinstance(peer, HttpPeer) else None
     peer.call("trigger_resource_change")
     assert peer.request("resources/subscribe", uri).result == {}
-    told = _told(peer, stream, "trigger_resource_change")
-    assert told == {
+    notification = _notification(peer, stream, "trigger_resource_change")
+    assert notification == {
         "jsonrpc": "2.0",
         "method": "notifications/resources/updated",
         "params": uri,
     }
     assert peer.request("resources/unsubscribe", uri).result == {}
     peer.call("trigger_resource_change")
-    told = _told(peer, stream, "test_trigger_tool_change")
-    assert told["method"] == "notifications/tools/list_changed"
+    notification = _notification(peer, stream, "test_trigger_tool_change")
+    assert notification["method"] == "notifications/tools/list_changed"
     if stream is not None:
         stream.close()
 
 
-def _told(peer: Peer, stream: Response | None, trigger: str) -> dict[str, Any]:
+def _notification(peer: Peer, stream: Response | None, trigger: str) -> dict[str, Any]:
     outcome = peer.call(trigger)
     return next(stream.messages()) if stream is not None else outcome.before[-1]
 
@@ -251,7 +251,7 @@ def _listen(peer: HttpPeer, id: Any, **wanted: Any) -> Response:
     return peer.post(message)
 
 
-def test_a_listener_is_acknowledged_and_told_what_it_asked_for(connect: Connect) -> None:
+def test_a_listener_is_acknowledged_and_gets_what_it_asked_for(connect: Connect) -> None:
     peer: HttpPeer = connect("http", MODERN)
     stream = _listen(peer, "sub", toolsListChanged=True, resourceSubscriptions=["test://a"])
     messages = stream.messages()
@@ -262,22 +262,22 @@ def test_a_listener_is_acknowledged_and_told_what_it_asked_for(connect: Connect)
     peer.call("test_trigger_prompt_change")
     peer.call("trigger_resource_change")
     peer.call("test_trigger_tool_change")
-    told = next(messages)
-    assert told["method"] == "notifications/tools/list_changed"
-    assert told["params"]["_meta"] == {SUBSCRIPTION: "sub"}
+    notification = next(messages)
+    assert notification["method"] == "notifications/tools/list_changed"
+    assert notification["params"]["_meta"] == {SUBSCRIPTION: "sub"}
     stream.close()
 
 
-def test_a_listener_hears_of_the_resources_it_named(connect: Connect) -> None:
+def test_a_listener_receives_the_resources_it_named(connect: Connect) -> None:
     peer: HttpPeer = connect("http", MODERN)
     stream = _listen(peer, 5, resourceSubscriptions=["test://watched-resource"])
     messages = stream.messages()
     next(messages)
     peer.call("trigger_resource_change")
-    told = next(messages)
-    assert told["method"] == "notifications/resources/updated"
-    assert told["params"]["uri"] == "test://watched-resource"
-    assert told["params"]["_meta"] == {SUBSCRIPTION: 5}
+    notification = next(messages)
+    assert notification["method"] == "notifications/resources/updated"
+    assert notification["params"]["uri"] == "test://watched-resource"
+    assert notification["params"]["_meta"] == {SUBSCRIPTION: 5}
     stream.close()
 
 

@@ -212,14 +212,16 @@ def test_each_path_has_its_metadata(gate: Gate, issuer: Issuer) -> None:
     assert gate.send("POST", "/.well-known/oauth-protected-resource", b"{}").status == 405
 
 
-def test_a_token_without_a_scope_that_is_mapped_is_told_which(gate: Gate, issuer: Issuer) -> None:
+def test_a_token_without_a_scope_that_is_mapped_is_refused_by_name(
+    gate: Gate, issuer: Issuer
+) -> None:
     answer = gate.query(issuer.token(gate.resource, "profile"))
     assert answer.status == 403
     assert 'error="insufficient_scope"' in answer.challenge
     assert 'scope="db:read"' in answer.challenge
 
 
-def test_a_reader_that_writes_is_told_which_scopes_it_needs(gate: Gate, issuer: Issuer) -> None:
+def test_a_reader_that_writes_gets_the_scopes_it_needs(gate: Gate, issuer: Issuer) -> None:
     answer = gate.query(issuer.token(gate.resource), INSERT)
     assert answer.status == 403
     assert 'error="insufficient_scope"' in answer.challenge

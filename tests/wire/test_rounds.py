@@ -79,7 +79,7 @@ def test_a_person_may_say_no(connect: Connect, transport: str, revision: str, ac
 
 @both
 @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
-def test_a_client_that_cannot_be_asked_is_told_what_it_lacks(
+def test_a_client_that_cannot_be_asked_is_answered_with_what_it_lacks(
     connect: Connect, transport: str, revision: str
 ) -> None:
     peer = connect(transport, revision, capabilities={"roots": {}})

@@ -38,7 +38,7 @@ META = {
 }
 
 
-class House:
+class Harness:
     """The surface over a source that speaks no SQL, and a look at what its engine keeps open."""
 
     def __init__(self, gate: SqliteGate) -> None:
@@ -91,11 +91,11 @@ class House:
 
 
 @asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[House]:
+async def opened(directory: Path) -> AsyncIterator[Harness]:
     DATABASES.pop("baskets", None)
     gate = SqliteGate(directory, Source("s1", "baskets", "memory://baskets", "memory", "memory"))
     async with gate.opened():
-        yield House(gate)
+        yield Harness(gate)
 
 
 def closings(directory: Path) -> list[str]:
@@ -106,27 +106,27 @@ def closings(directory: Path) -> list[str]:
 
 
 async def test_a_client_that_deletes_its_session_ends_its_own_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        mine, other = await house.session(), await house.session()
-        theirs = await house.session("owner")
-        assert house.baskets == [[3], [3], [3]]
+    async with opened(tmp_path) as harness:
+        mine, other = await harness.session(), await harness.session()
+        theirs = await harness.session("owner")
+        assert harness.baskets == [[3], [3], [3]]
         # Another caller cannot end it.
         stolen = mine | {"authorization": "Bearer owner"}
-        assert (await ask(house.application, "DELETE", "/mcp", None, stolen)).status == 404
-        assert len(house.baskets) == 3
-        assert (await ask(house.application, "DELETE", "/mcp", None, mine)).status in (200, 204)
-        await house.closed(2)
-        assert (await house.call("put", {"item": 4}, other)) == {"items": 2}
-        assert (await house.call("put", {"item": 4}, theirs)) == {"items": 2}
+        assert (await ask(harness.application, "DELETE", "/mcp", None, stolen)).status == 404
+        assert len(harness.baskets) == 3
+        assert (await ask(harness.application, "DELETE", "/mcp", None, mine)).status in (200, 204)
+        await harness.closed(2)
+        assert (await harness.call("put", {"item": 4}, other)) == {"items": 2}
+        assert (await harness.call("put", {"item": 4}, theirs)) == {"items": 2}
     assert closings(tmp_path) == [READER.id]
 
 
 async def test_the_end_of_the_input_ends_what_a_client_at_stdio_opened(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
+    async with opened(tmp_path) as harness:
         ours_in, theirs_in = os.pipe()
         theirs_out, ours_out = os.pipe()
         with open(ours_in, "rb") as stdin, open(ours_out, "wb") as stdout:
-            edge = StdioEdge(house.kernel, READER, stdin=stdin, stdout=stdout)
+            edge = StdioEdge(harness.kernel, READER, stdin=stdin, stdout=stdout)
             await edge.start()
             with open(theirs_out, "rb") as answers:
                 for id, method, params in (
@@ -140,52 +140,52 @@ async def test_the_end_of_the_input_ends_what_a_client_at_stdio_opened(tmp_path:
                     os.write(theirs_in, json.dumps(sent).encode() + b"\n")
                     if id is not None:
                         assert b'"error"' not in await asyncio.to_thread(answers.readline)
-                assert house.baskets == [[3]]
+                assert harness.baskets == [[3]]
                 os.close(theirs_in)
                 await asyncio.wait_for(edge.wait_ended(), PATIENCE_S)
                 await edge.stop(1.0)
-                await house.closed()
+                await harness.closed()
     assert closings(tmp_path) == [READER.id]
 
 
 async def test_a_session_that_lay_unused_too_long_ends_when_another_one_comes(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as house:
-        unused = await house.session()
-        session = house.kernel.sessions.find(unused["mcp-session-id"], READER)
+    async with opened(tmp_path) as harness:
+        unused = await harness.session()
+        session = harness.kernel.sessions.find(unused["mcp-session-id"], READER)
         assert session is not None
         session.last_active -= IDLE_S + 1
-        await house.session("owner")
-        await house.closed(1)
+        await harness.session("owner")
+        await harness.closed(1)
     assert closings(tmp_path) == [READER.id]
 
 
 async def test_a_state_of_the_stateless_era_ends_when_its_handle_lies_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as house:
-        monkeypatch.setattr(house.kernel.sessions.states, "_idle_s", 0.2)
+    async with opened(tmp_path) as harness:
+        monkeypatch.setattr(harness.kernel.sessions.states, "_idle_s", 0.2)
         headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}
 
         async def call(tool: str, arguments: dict[str, Any]) -> Any:
             params = {"name": tool, "arguments": arguments, "_meta": META}
-            answer = await house.post("tools/call", params, headers | {"mcp-name": tool})
+            answer = await harness.post("tools/call", params, headers | {"mcp-name": tool})
             return answer.json["result"]["structuredContent"]
 
         handle = (await call("open", {}))["handle"]
         assert (await call("put", {"item": 3, "handle": handle})) == {"items": 1}
-        await house.closed()
+        await harness.closed()
     assert closings(tmp_path) == [READER.id]
 
 
 @pytest.mark.parametrize("way", ["revoked", "stopped"])
 async def test_a_revoked_token_and_the_end_of_the_server_end_it(tmp_path: Path, way: str) -> None:
-    async with opened(tmp_path) as house:
-        await house.session()
+    async with opened(tmp_path) as harness:
+        await harness.session()
         if way == "revoked":
-            house.application.end_actors([READER.id], "the token was revoked")
+            harness.application.end_actors([READER.id], "the token was revoked")
         else:
-            house.application.close()
-        await house.closed()
+            harness.application.close()
+        await harness.closed()
     assert closings(tmp_path) == [READER.id]

@@ -41,7 +41,7 @@ NOWHERE = "tablepro://nowhere"
 each_client = pytest.mark.parametrize("client", sorted(CLIENTS))
 
 
-class House:
+class Harness:
     """A state with two sources, one of which nobody can reach, and a token."""
 
     def __init__(self, directory: Path) -> None:
@@ -75,8 +75,8 @@ def _address(server: Serving) -> str:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
 def calls(ids: dict[str, str]) -> list[tuple[list[Any], int, int]]:
@@ -112,9 +112,9 @@ def _check(result: dict[str, Any], code: int, status: int) -> None:
 
 @each_client
 @pytest.mark.parametrize("mode", MODES)
-def test_each_error_has_the_status_of_its_mode(house: House, client: str, mode: str) -> None:
+def test_each_error_has_the_status_of_its_mode(harness: Harness, client: str, mode: str) -> None:
     converse = CLIENTS[client]
-    with house.served(mode) as where:
+    with harness.served(mode) as where:
         listed = calls(_ids(converse, where))
         if (client, mode) == LOST:
             listed = [each for each in listed if each[2] == 200]
@@ -125,9 +125,11 @@ def test_each_error_has_the_status_of_its_mode(house: House, client: str, mode: 
         _check(result, code, status)
 
 
-def test_the_table_ends_the_session_of_the_client_for_which_auto_spares_it(house: House) -> None:
+def test_the_table_ends_the_session_of_the_client_for_which_auto_spares_it(
+    harness: Harness,
+) -> None:
     converse = CLIENTS[FRAGILE]
-    with house.served("seed") as where:
+    with harness.served("seed") as where:
         wrong = [call for call, _, status in calls(_ids(converse, where)) if status == 403]
         with pytest.raises(AssertionError, match="403"):
             converse({**where, "calls": wrong})
@@ -139,10 +141,10 @@ def test_the_table_ends_the_session_of_the_client_for_which_auto_spares_it(house
     [(each, mode) for each in sorted(CLIENTS) for mode in MODES if (each, mode) != LOST],
 )
 def test_a_fault_of_the_server_is_500_where_the_mode_has_it(
-    house: House, client: str, mode: str
+    harness: Harness, client: str, mode: str
 ) -> None:
-    with house.served(mode) as where:
-        house.settings.write_text("{")
+    with harness.served(mode) as where:
+        harness.settings.write_text("{")
         report = CLIENTS[client]({**where, "calls": [["list_connections", {}]]})
     plain = mode == "compat" or (mode == "auto" and client in SPARED)
     assert report["statuses"] == [200 if plain else 500]
@@ -150,15 +152,18 @@ def test_a_fault_of_the_server_is_500_where_the_mode_has_it(
 
 
 @each_client
-def test_what_the_door_refuses_has_its_status_for_every_client(house: House, client: str) -> None:
-    expired = house.make("short", "--expires", "1s")
+def test_what_the_door_refuses_has_its_status_for_every_client(
+    harness: Harness, client: str
+) -> None:
+    expired = harness.make("short", "--expires", "1s")
     wait_until(
-        lambda: '"expired"' in tidegate("token", "list", "--json", state=house.state).out, "the end"
+        lambda: '"expired"' in tidegate("token", "list", "--json", state=harness.state).out,
+        "the end",
     )
-    with house.served("compat") as where:
-        for token, told in ((expired, "expired"), ("tg_" + "x" * 43, "[Uu]nauth|not valid")):
+    with harness.served("compat") as where:
+        for token, reported in ((expired, "expired"), ("tg_" + "x" * 43, "[Uu]nauth|not valid")):
             # The Python SDK 2 keeps what the server said to itself.
-            with pytest.raises(AssertionError, match=f"401|{told}|returned an error response"):
+            with pytest.raises(AssertionError, match=f"401|{reported}|returned an error response"):
                 CLIENTS[client]({**where, "token": token, "calls": []})
 
 
@@ -168,8 +173,8 @@ def _select(towns: str, more: str = "") -> list[Any]:
 
 
 @each_client
-def test_a_body_that_is_too_large_is_413_in_every_mode(house: House, client: str) -> None:
-    with house.served("compat") as where:
+def test_a_body_that_is_too_large_is_413_in_every_mode(harness: Harness, client: str) -> None:
+    with harness.served("compat") as where:
         towns = _ids(CLIENTS[client], where)["towns"]
         given = {**where, "calls": [_select(towns, "x" * 30_000)]}
         if client == FRAGILE:
@@ -182,8 +187,8 @@ def test_a_body_that_is_too_large_is_413_in_every_mode(house: House, client: str
 
 
 @pytest.mark.parametrize("client", WITH_SESSIONS)
-def test_a_lost_session_is_404_in_every_mode(house: House, client: str) -> None:
-    with house.served("compat") as where:
+def test_a_lost_session_is_404_in_every_mode(harness: Harness, client: str) -> None:
+    with harness.served("compat") as where:
         towns = _ids(CLIENTS[client], where)["towns"]
         calls = [_select(towns), ["end", {}], _select(towns)]
         report = CLIENTS[client]({**where, "calls": calls})
@@ -194,15 +199,15 @@ def test_a_lost_session_is_404_in_every_mode(house: House, client: str) -> None:
     assert "Session not found" in lost["message"] or "Session terminated" in lost["message"]
 
 
-def test_a_second_handshake_is_400_in_every_mode(house: House) -> None:
-    with house.served("compat") as where, pytest.raises(AssertionError, match="400"):
+def test_a_second_handshake_is_400_in_every_mode(harness: Harness) -> None:
+    with harness.served("compat") as where, pytest.raises(AssertionError, match="400"):
         CLIENTS[FRAGILE]({**where, "calls": [["initialize", {}]]})
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_call_that_is_called_back_is_answered_so_with_200(house: House, mode: str) -> None:
+def test_a_call_that_is_called_back_is_answered_so_with_200(harness: Harness, mode: str) -> None:
     converse = CLIENTS[FRAGILE]
-    with house.served(mode) as where:
+    with harness.served(mode) as where:
         towns = _ids(converse, where)["towns"]
         endless = {"connection_id": towns, "query": ENDLESS, "timeout_seconds": 60}
         called_back = ["cancel", {"tool": "execute_query", "arguments": endless}]
@@ -213,8 +218,8 @@ def test_a_call_that_is_called_back_is_answered_so_with_200(house: House, mode: 
 
 
 @each_client
-def test_an_address_that_guesses_tokens_is_429_in_every_mode(house: House, client: str) -> None:
-    with house.served("compat") as where:
+def test_an_address_that_guesses_tokens_is_429_in_every_mode(harness: Harness, client: str) -> None:
+    with harness.served("compat") as where:
         port = int(where["url"].split(":")[2].partition("/")[0])
         for guess in range(6):
             headers = {"Authorization": f"Bearer tg_{guess:043}"}

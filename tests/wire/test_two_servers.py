@@ -147,7 +147,7 @@ async def test_the_rest_of_a_result_is_at_the_server_that_read_it_and_the_other_
         assert not (await first.call(token, "more", handle=handle))["result"].get("isError")
 
 
-async def test_a_session_of_the_other_server_is_unknown_and_the_client_told_to_begin_anew(
+async def test_a_session_of_the_other_server_is_unknown_and_the_client_has_to_initialize_again(
     tmp_path: Path, database: Path
 ) -> None:
     async with two(tmp_path, database) as (first, second, token):

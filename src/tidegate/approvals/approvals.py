@@ -120,7 +120,7 @@ class Approvals:
         return await asyncio.to_thread(self._answered, approval_request)
 
     async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:
-        """The question with what a rehearsal showed, also kept so."""
+        """The question with what a dry run showed, also kept so."""
         await asyncio.to_thread(self._book.attach_dry_run, question.id, dry_run)
         return structs.replace(question, dry_run=dry_run)
 

@@ -218,7 +218,7 @@ class ServerAudit:
         actor, client = context.actor, context.client
         self._audit.record_repeated(
             ServerEvent(
-                name="call.turned_away",
+                name="call.rejected",
                 actor=actor.id,
                 actor_name=actor.name,
                 client=f"{client.name}/{client.version}",

@@ -48,7 +48,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     cancels: bool = True
     foreign_keys: bool = True
     row_counts: bool = True
-    rehearses: bool = False
+    dry_runs: bool = False
     identities: bool = False
     prepares: bool = False
     sessions: bool = False
@@ -138,7 +138,7 @@ class Engine(Protocol):
         Tries nothing, and says why, unless the catalogue shows that nothing outside the
         transaction could notice: no trigger, no sequence, no function that may do more. Waits for
         no lock for long. Nothing is ever committed.
-        Raises: as `run`, UNSUPPORTED if the engine does not rehearse.
+        Raises: as `run`, UNSUPPORTED if the engine has no dry runs.
         """
         ...
 

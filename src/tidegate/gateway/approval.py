@@ -62,7 +62,7 @@ async def try_change(ctx: CallContext) -> DryRun:
         return DryRun(reason="only INSERT, UPDATE and DELETE are tried.")
     if rules_for(ctx.call.actor, ctx.source) is not None:
         return DryRun(reason="some of the source is hidden from the caller.")
-    if not ctx.engine.capabilities.rehearses:
+    if not ctx.engine.capabilities.dry_runs:
         return DryRun(reason="this engine cannot try a change without harm.")
     request = structs.replace(request, limits=DRY_RUN_LIMITS)
     tried = ctx.for_dry_run(request)

@@ -111,7 +111,7 @@ class CallContext:
     def for_dry_run(self, request: EngineRequest) -> CallContext:
         """A context for trying `request`, with records of its own."""
         tried = CallContext(self.services, self.call, f"{self.call_id}-dry")
-        tried.kind, tried.dry_run = "rehearse", True
+        tried.kind, tried.dry_run = "dry_run", True
         tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
         tried.judgement, tried.verdict = self.judgement, self.verdict
         tried.language = self.language

@@ -1,7 +1,7 @@
 """A statement with its plain values made alike, so that what differs in values only is judged once.
 
 Nothing in judging looks at the value of a number or of a string that is compared with: the
-property test `tests/properties/sql/test_template.py` holds that. Texts with anything that could
+property test `tests/properties/sql/test_fingerprint.py` holds that. Texts with anything that could
 make it uncertain where a literal ends (comments, brackets, dollar quotes, backslashes) stay as
 they are. What stands in double quotes or backticks is left alone: a database that knows no such
 quote refuses the sign. An `@` counts outside quotes only, where it may name a variable. The number

@@ -36,7 +36,7 @@ GRANT SELECT ON rooms TO {alice}, {bob}, {login};
 POSTGRES = [name for name in sorted(CASES) if name.startswith("postgres")]
 
 
-class House(IdentityShop):
+class RoleShop(IdentityShop):
     """A shop whose rows are owned, opened by an account that may read next to nothing itself."""
 
     def __init__(self, case):
@@ -50,157 +50,167 @@ class House(IdentityShop):
 
 
 @pytest.fixture(params=POSTGRES)
-def house(request, tmp_path):
-    house = House(CASES[request.param].prepare(tmp_path))
-    yield house
-    for role in house.roles.values():
-        house.ask(f"DROP OWNED BY {role}; DROP ROLE {role}")
+def role_shop(request, tmp_path):
+    role_shop = RoleShop(CASES[request.param].prepare(tmp_path))
+    yield role_shop
+    for role in role_shop.roles.values():
+        role_shop.ask(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-async def test_the_database_keeps_rows_from_all_but_their_owner(house):
-    async with house.case.opened() as engine:
+async def test_the_database_keeps_rows_from_all_but_their_owner(role_shop):
+    async with role_shop.case.opened() as engine:
         ids = "SELECT id FROM orders ORDER BY id"
-        assert await house.run(engine, "alice", ids) == [(1,), (2,)]
-        assert await house.run(engine, "bob", ids) == [(3,)]
-        assert await house.run(engine, "alice", ids) == [(1,), (2,)]
+        assert await role_shop.run(engine, "alice", ids) == [(1,), (2,)]
+        assert await role_shop.run(engine, "bob", ids) == [(3,)]
+        assert await role_shop.run(engine, "alice", ids) == [(1,), (2,)]
 
 
-async def test_variables_reach_the_policies_of_tables(house):
-    async with house.case.opened() as engine:
+async def test_variables_reach_the_policies_of_tables(role_shop):
+    async with role_shop.case.opened() as engine:
         ids = "SELECT id FROM rooms"
-        assert await house.run(engine, "alice", ids, app_tenant="red") == [(1,)]
-        assert await house.run(engine, None, ids, app_tenant="blue") == [(2,)]
-        assert await house.run(engine, "alice", ids) == []
+        assert await role_shop.run(engine, "alice", ids, app_tenant="red") == [(1,)]
+        assert await role_shop.run(engine, None, ids, app_tenant="blue") == [(2,)]
+        assert await role_shop.run(engine, "alice", ids) == []
 
 
-async def test_names_and_values_are_no_code(house):
+async def test_names_and_values_are_no_code(role_shop):
     hostile = """'; RESET ROLE; -- "x" \\ $$"""
-    async with house.case.opened() as engine:
+    async with role_shop.case.opened() as engine:
         text = "SELECT current_setting('app.tenant'), current_user::text"
-        found = await house.run(engine, "alice", text, app_tenant=hostile)
-        assert found == [(hostile, house.roles["alice"])]
-        error = await house.refused(house.run(engine, hostile, "SELECT 1"))
+        found = await role_shop.run(engine, "alice", text, app_tenant=hostile)
+        assert found == [(hostile, role_shop.roles["alice"])]
+        error = await role_shop.refused(role_shop.run(engine, hostile, "SELECT 1"))
         assert error.code is Code.POLICY_IDENTITY
 
 
-async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(house):
+async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(role_shop):
     who = "SELECT current_user::text, coalesce(current_setting('app.tenant', true), '')"
-    login, alice = house.roles["login"], house.roles["alice"]
-    async with house.case.opened() as engine:
+    login, alice = role_shop.roles["login"], role_shop.roles["alice"]
+    async with role_shop.case.opened() as engine:
         for effect in (Effect.READ, Effect.WRITE):
-            first = await house.run(engine, "alice", who, effect=effect, app_tenant="red")
+            first = await role_shop.run(engine, "alice", who, effect=effect, app_tenant="red")
             assert first == [(alice, "red")]
-            assert await house.case.ask(engine, who) == [(login, "")]
-            await house.refused(house.run(engine, "alice", "SELECT 1 / (id - id) FROM orders"))
-            assert await house.case.ask(engine, who) == [(login, "")]
+            assert await role_shop.case.ask(engine, who) == [(login, "")]
+            await role_shop.refused(
+                role_shop.run(engine, "alice", "SELECT 1 / (id - id) FROM orders")
+            )
+            assert await role_shop.case.ask(engine, who) == [(login, "")]
 
 
-async def test_callers_who_take_turns_on_one_connection_are_each_themselves(house):
-    async with house.case.opened() as engine:
+async def test_callers_who_take_turns_on_one_connection_are_each_themselves(role_shop):
+    async with role_shop.case.opened() as engine:
         callers = ["alice", "bob", None] * 10
         found = await asyncio.gather(
-            *[house.run(engine, who, "SELECT current_user::text") for who in callers]
+            *[role_shop.run(engine, who, "SELECT current_user::text") for who in callers]
         )
-    assert found == [[(house.roles[who or "login"],)] for who in callers]
+    assert found == [[(role_shop.roles[who or "login"],)] for who in callers]
 
 
-async def test_a_cancelled_caller_leaves_nothing_behind(house):
-    async with house.case.opened() as engine:
+async def test_a_cancelled_caller_leaves_nothing_behind(role_shop):
+    async with role_shop.case.opened() as engine:
         cancellation = Cancellation()
         text = "SELECT id, pg_sleep(600) FROM orders"
         text = text.replace(", pg_sleep(600)", ", (SELECT count(*) FROM generate_series(1, 1e11))")
-        permit = house.permit("alice", Query(Statement(text)))
+        permit = role_shop.permit("alice", Query(Statement(text)))
         running = asyncio.ensure_future(engine.run(permit, cancellation))
         listed = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT id, (SELECT%'"
         listed += " AND state = 'active'"
-        await until(lambda: house.ask(listed) != [(0,)], "the statement in the server")
+        await until(lambda: role_shop.ask(listed) != [(0,)], "the statement in the server")
         cancellation.cancel()
-        assert (await house.refused(running)).code is Code.CALL_CANCELLED
-        assert await house.case.ask(engine, "SELECT current_user::text") == [
-            (house.roles["login"],)
+        assert (await role_shop.refused(running)).code is Code.CALL_CANCELLED
+        assert await role_shop.case.ask(engine, "SELECT current_user::text") == [
+            (role_shop.roles["login"],)
         ]
 
 
-async def test_a_change_is_made_as_the_caller_and_within_its_policies(house):
-    async with house.case.opened() as engine:
+async def test_a_change_is_made_as_the_caller_and_within_its_policies(role_shop):
+    async with role_shop.case.opened() as engine:
         add = "INSERT INTO orders VALUES ($1, $2, 'red')"
-        mine, theirs = house.roles["alice"], house.roles["bob"]
-        await house.run(engine, "alice", add, (4, mine), Effect.WRITE)
-        error = await house.refused(house.run(engine, "alice", add, (5, theirs), Effect.WRITE))
+        mine, theirs = role_shop.roles["alice"], role_shop.roles["bob"]
+        await role_shop.run(engine, "alice", add, (4, mine), Effect.WRITE)
+        error = await role_shop.refused(
+            role_shop.run(engine, "alice", add, (5, theirs), Effect.WRITE)
+        )
         assert error.code is Code.SQL_FAILED
-        await house.run(engine, "alice", "DELETE FROM orders WHERE id >= 0", effect=Effect.WRITE)
-    assert house.ask("SELECT id, owner FROM orders") == [(3, theirs)]
+        await role_shop.run(
+            engine, "alice", "DELETE FROM orders WHERE id >= 0", effect=Effect.WRITE
+        )
+    assert role_shop.ask("SELECT id, owner FROM orders") == [(3, theirs)]
 
 
-async def test_a_statement_is_explained_as_the_caller(house):
-    async with house.case.opened() as engine:
+async def test_a_statement_is_explained_as_the_caller(role_shop):
+    async with role_shop.case.opened() as engine:
         text = "SELECT * FROM orders"
-        permit = house.permit("alice", Explain(Statement(text)))
+        permit = role_shop.permit("alice", Explain(Statement(text)))
         cursor = await engine.run(permit, NEVER)
         plan = " ".join(str(row[0]) for row in await cursor.fetch(100))
         await cursor.close()
         assert "owner = CURRENT_USER" in plan
-        stranger = house.permit("login", Explain(Statement(text)))
-        assert (await house.refused(engine.run(stranger, NEVER))).code is Code.SQL_FAILED
+        stranger = role_shop.permit("login", Explain(Statement(text)))
+        assert (await role_shop.refused(engine.run(stranger, NEVER))).code is Code.SQL_FAILED
 
 
-async def test_rows_are_counted_as_the_caller(house):
-    async with house.case.opened() as engine:
+async def test_rows_are_counted_as_the_caller(role_shop):
+    async with role_shop.case.opened() as engine:
         counting = Browse("counts", table="orders")
-        counts = await engine.describe(house.permit("bob", counting), NEVER)
+        counts = await engine.describe(role_shop.permit("bob", counting), NEVER)
         assert list(counts.rows.values()) == [1]
 
 
-async def test_tables_are_described_as_the_caller(house):
-    async with house.case.opened() as engine:
-        ddl = await engine.describe(house.permit("bob", Browse("ddl", table="orders")), NEVER)
+async def test_tables_are_described_as_the_caller(role_shop):
+    async with role_shop.case.opened() as engine:
+        ddl = await engine.describe(role_shop.permit("bob", Browse("ddl", table="orders")), NEVER)
         assert "orders" in ddl.text
-        unknown = house.permit("nobody", Browse("ddl", table="orders"))
-        assert (await house.refused(engine.describe(unknown, NEVER))).code is Code.POLICY_IDENTITY
+        unknown = role_shop.permit("nobody", Browse("ddl", table="orders"))
+        assert (
+            await role_shop.refused(engine.describe(unknown, NEVER))
+        ).code is Code.POLICY_IDENTITY
 
 
-async def test_a_change_is_rehearsed_as_the_caller(house):
-    house.ask(
+async def test_a_change_is_dry_run_as_the_caller(role_shop):
+    role_shop.ask(
         f"CREATE TABLE mine (id int PRIMARY KEY); INSERT INTO mine VALUES (1);"
-        f"GRANT SELECT, DELETE ON mine TO {house.roles['alice']}"
+        f"GRANT SELECT, DELETE ON mine TO {role_shop.roles['alice']}"
     )
-    async with house.case.opened() as engine:
+    async with role_shop.case.opened() as engine:
         request = Query(Statement("DELETE FROM mine WHERE id = 1"), limits=Limits(max_rows=5))
-        dry_run = await engine.dry_run(house.permit("alice", request, Effect.WRITE), NEVER)
+        dry_run = await engine.dry_run(role_shop.permit("alice", request, Effect.WRITE), NEVER)
         assert dry_run.affected == 1
-        permit = house.permit("bob", request, Effect.WRITE)
-        assert (await house.refused(engine.dry_run(permit, NEVER))).code is Code.SQL_FAILED
-    assert house.ask("SELECT * FROM mine") == [(1,)]
+        permit = role_shop.permit("bob", request, Effect.WRITE)
+        assert (await role_shop.refused(engine.dry_run(permit, NEVER))).code is Code.SQL_FAILED
+    assert role_shop.ask("SELECT * FROM mine") == [(1,)]
 
 
 @pytest.mark.parametrize("who", ["stranger", "is_not_there", "none", "NONE", ""])
-async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(house, who):
-    async with house.case.opened() as engine:
+async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(role_shop, who):
+    async with role_shop.case.opened() as engine:
         for effect, text in ((Effect.READ, "SELECT 1"), (Effect.WRITE, "CREATE TABLE t (a int)")):
-            error = await house.refused(house.run(engine, who, text, effect=effect))
+            error = await role_shop.refused(role_shop.run(engine, who, text, effect=effect))
             assert error.code is Code.POLICY_IDENTITY
             assert error.hint
-            assert house.roles["stranger"] not in error.message
-        assert await house.run(engine, "alice", "SELECT 1") == [(1,)]
-    assert house.ask("SELECT to_regclass('t')::text") == [(None,)]
+            assert role_shop.roles["stranger"] not in error.message
+        assert await role_shop.run(engine, "alice", "SELECT 1") == [(1,)]
+    assert role_shop.ask("SELECT to_regclass('t')::text") == [(None,)]
 
 
-async def test_only_variables_of_an_application_are_set(house):
+async def test_only_variables_of_an_application_are_set(role_shop):
     for name in ("role", "search_path", "transaction_read_only", "app.x y", "", "a."):
-        source = structs.replace(house.case.source, run_as=RunAs(variables=((name, "x"),)))
-        error = await house.refused(open_engine(source))
+        source = structs.replace(role_shop.case.source, run_as=RunAs(variables=((name, "x"),)))
+        error = await role_shop.refused(open_engine(source))
         assert error.code is Code.CONFIG_INVALID
         assert "run_as" in error.message
 
 
-async def test_names_mean_the_same_whatever_the_callers_role(house):
-    alice = house.roles["alice"]
-    house.ask(
+async def test_names_mean_the_same_whatever_the_callers_role(role_shop):
+    alice = role_shop.roles["alice"]
+    role_shop.ask(
         f"CREATE SCHEMA {alice} AUTHORIZATION {alice}; CREATE TABLE {alice}.rooms (id int);"
         f"ALTER TABLE {alice}.rooms OWNER TO {alice}"
     )
-    async with house.case.opened() as engine:
-        assert await house.run(engine, "alice", "SELECT id FROM rooms", app_tenant="red") == [(1,)]
+    async with role_shop.case.opened() as engine:
+        assert await role_shop.run(engine, "alice", "SELECT id FROM rooms", app_tenant="red") == [
+            (1,)
+        ]
 
 
 @pytest.mark.parametrize("scheme", sorted(ENGINES))

@@ -89,7 +89,7 @@ async def test_one_table_can_be_counted(case):
 
 
 @pytest.mark.parametrize("aspect", ["catalog", "ddl", "counts"])
-async def test_an_unknown_table_is_told_with_one_like_it(case, aspect):
+async def test_an_unknown_table_is_reported_with_one_like_it(case, aspect):
     async with case.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await case.browse(engine, aspect, table="item")
@@ -97,7 +97,7 @@ async def test_an_unknown_table_is_told_with_one_like_it(case, aspect):
     assert "items" in caught.value.hint
 
 
-async def test_an_unknown_schema_is_told(case):
+async def test_an_unknown_schema_is_reported(case):
     async with case.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await case.browse(engine, "catalog", schema="nowhere")

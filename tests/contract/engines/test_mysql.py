@@ -281,7 +281,7 @@ async def test_nothing_of_a_session_is_left_for_the_next_caller(shop):
         (("\ud800",), Code.ARGUMENT_INVALID),
     ],
 )
-async def test_parameters_that_do_not_fit_are_told(shop, params, code):
+async def test_parameters_that_do_not_fit_are_reported(shop, params, code):
     async with shop.opened() as engine:
         assert (await refused(shop, engine, "SELECT ?", params)).code is code
         assert await shop.ask(engine, "SELECT ?", ("'; DROP TABLE items -- \\",)) == [
@@ -304,7 +304,7 @@ async def test_an_unknown_name_hints_where_to_look(shop, text, number, hint):
     assert hint in error.hint
 
 
-async def test_a_plain_account_is_told_without_its_name(shop, change):
+async def test_a_plain_account_is_reported_without_its_name(shop, change):
     change("CREATE USER IF NOT EXISTS nobody_much; GRANT SELECT ON items TO nobody_much")
     async with as_user(shop, "nobody_much").opened() as engine:
         error = await refused(shop, engine, "SELECT * FROM parts")
@@ -350,7 +350,7 @@ async def test_an_explanation_comes_as_text_and_as_json(shop):
         ("mysql://u@@h/d", "URL"),
     ],
 )
-def test_a_url_that_cannot_be_read_is_told(url, part):
+def test_a_url_that_cannot_be_read_is_reported(url, part):
     with pytest.raises(TidegateError) as caught:
         parse_conninfo(url)
     assert caught.value.code is Code.SOURCE_URL

@@ -37,7 +37,7 @@ GRANT SELECT ON {db}.orders_of_bob TO {bob}
 """
 
 
-class House(IdentityShop):
+class RoleShop(IdentityShop):
     """A database of which the account that opens it may read nothing by itself."""
 
     def __init__(self, case):
@@ -51,84 +51,91 @@ class House(IdentityShop):
 
 
 @pytest.fixture
-def house(tmp_path):
-    house = House(CASES["mysql"].prepare(tmp_path))
-    house.nobody = [(house.roles["home"], None)]
-    yield house
+def role_shop(tmp_path):
+    role_shop = RoleShop(CASES["mysql"].prepare(tmp_path))
+    role_shop.no_role = [(role_shop.roles["home"], None)]
+    yield role_shop
     for name in ("alice", "bob", "stranger", "home"):
-        house.server.script(f"DROP ROLE {house.roles[name]}")
-    house.server.script(f"DROP USER {house.roles['login']}")
+        role_shop.server.script(f"DROP ROLE {role_shop.roles[name]}")
+    role_shop.server.script(f"DROP USER {role_shop.roles['login']}")
 
 
-async def test_a_role_opens_what_is_granted_to_it_alone(house):
-    async with house.case.opened() as engine:
+async def test_a_role_opens_what_is_granted_to_it_alone(role_shop):
+    async with role_shop.case.opened() as engine:
         alices, bobs = (f"SELECT id FROM orders_of_{name}" for name in ("alice", "bob"))
         for _ in range(2):
-            assert await house.run(engine, "alice", alices) == [(1,), (2,)]
-            assert await house.run(engine, "bob", bobs) == [(3,)]
+            assert await role_shop.run(engine, "alice", alices) == [(1,), (2,)]
+            assert await role_shop.run(engine, "bob", bobs) == [(3,)]
             for who, text in (("alice", bobs), ("bob", alices), (None, alices)):
-                error = await house.refused(house.run(engine, who, text))
+                error = await role_shop.refused(role_shop.run(engine, who, text))
                 assert error.code in (Code.SQL_FAILED, Code.SQL_FUNCTION)
 
 
-async def test_names_and_values_are_no_code(house):
+async def test_names_and_values_are_no_code(role_shop):
     hostile = """'; SET ROLE NONE; -- "x" \\ ` é"""
-    async with house.case.opened() as engine:
-        found = await house.run(engine, "alice", WHO, actor=hostile)
-        assert found == [(house.roles["alice"], hostile)]
-        error = await house.refused(house.run(engine, hostile, "SELECT 1"))
+    async with role_shop.case.opened() as engine:
+        found = await role_shop.run(engine, "alice", WHO, actor=hostile)
+        assert found == [(role_shop.roles["alice"], hostile)]
+        error = await role_shop.refused(role_shop.run(engine, hostile, "SELECT 1"))
         assert error.code is Code.POLICY_IDENTITY
 
 
-async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(house):
+async def test_nothing_of_a_caller_is_left_for_the_next_one_on_the_connection(role_shop):
     add = "INSERT INTO log (id) VALUES (?)"
-    async with house.case.opened() as engine:
-        assert await house.who_is_there(engine) == house.nobody
+    async with role_shop.case.opened() as engine:
+        assert await role_shop.who_is_there(engine) == role_shop.no_role
         for work in (
-            house.run(engine, "alice", WHO, actor="me"),
-            house.run(engine, "alice", add, (1,), Effect.WRITE, actor="me"),
-            house.refused(house.run(engine, "alice", "SELECT (SELECT id FROM orders_of_alice)")),
-            house.refused(house.run(engine, "alice", add, (1,), Effect.WRITE, actor="me")),
-            house.refused(house.run(engine, "stranger", "SELECT 1", actor="me")),
+            role_shop.run(engine, "alice", WHO, actor="me"),
+            role_shop.run(engine, "alice", add, (1,), Effect.WRITE, actor="me"),
+            role_shop.refused(
+                role_shop.run(engine, "alice", "SELECT (SELECT id FROM orders_of_alice)")
+            ),
+            role_shop.refused(role_shop.run(engine, "alice", add, (1,), Effect.WRITE, actor="me")),
+            role_shop.refused(role_shop.run(engine, "stranger", "SELECT 1", actor="me")),
         ):
             await work
-            assert await house.who_is_there(engine) == house.nobody
+            assert await role_shop.who_is_there(engine) == role_shop.no_role
 
 
-async def test_callers_who_take_turns_on_one_connection_are_each_themselves(house):
-    async with house.case.opened() as engine:
+async def test_callers_who_take_turns_on_one_connection_are_each_themselves(role_shop):
+    async with role_shop.case.opened() as engine:
         callers = ["alice", "bob", None] * 8
         found = await asyncio.gather(
-            *[house.run(engine, who, WHO, actor=str(place)) for place, who in enumerate(callers)]
+            *[
+                role_shop.run(engine, who, WHO, actor=str(place))
+                for place, who in enumerate(callers)
+            ]
         )
     assert found == [
-        [(house.roles[who or "home"], str(place))] for place, who in enumerate(callers)
+        [(role_shop.roles[who or "home"], str(place))] for place, who in enumerate(callers)
     ]
 
 
-async def test_a_cancelled_caller_leaves_nothing_behind(house):
-    async with house.case.opened() as engine:
+async def test_a_cancelled_caller_leaves_nothing_behind(role_shop):
+    async with role_shop.case.opened() as engine:
         cancellation = Cancellation()
         tables = ", ".join(f"orders_of_alice AS o{place}" for place in range(40))
         text = f"SELECT SUM(o1.id + o2.id) FROM {tables}"
         running = asyncio.ensure_future(
-            engine.run(house.permit("alice", Query(Statement(text)), actor="me"), cancellation)
+            engine.run(role_shop.permit("alice", Query(Statement(text)), actor="me"), cancellation)
         )
         listed = (
             "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SUM(%'"
         )
-        await until(lambda: house.server.script(listed) != [(0,)], "the statement in the server")
+        await until(
+            lambda: role_shop.server.script(listed) != [(0,)], "the statement in the server"
+        )
         cancellation.cancel()
-        assert (await house.refused(running)).code is Code.CALL_CANCELLED
-        assert await house.who_is_there(engine) == house.nobody
+        assert (await role_shop.refused(running)).code is Code.CALL_CANCELLED
+        assert await role_shop.who_is_there(engine) == role_shop.no_role
 
 
-async def test_a_change_is_recorded_with_the_caller_that_made_it(house):
-    async with house.case.opened() as engine:
-        await house.run(
+async def test_a_change_is_recorded_with_the_caller_that_made_it(role_shop):
+    async with role_shop.case.opened() as engine:
+        await role_shop.run(
             engine, "alice", "INSERT INTO log (id) VALUES (1)", effect=Effect.WRITE, actor="Ann"
         )
-    assert house.server.script("SELECT * FROM log", house.database) == [(1, "Ann")]
+    assert role_shop.server.script("SELECT * FROM log", role_shop.database) == [(1, "Ann")]
 
 
 @pytest.mark.parametrize(
@@ -150,43 +157,45 @@ async def test_a_change_is_recorded_with_the_caller_that_made_it(house):
         "BEGIN NOT ATOMIC SET ROLE NONE; END",
     ],
 )
-async def test_no_statement_says_that_its_caller_is_another(house, text):
-    async with house.case.opened() as engine:
-        await house.refused(house.run(engine, "alice", text, actor="Ann"))
-        change = house.run(engine, "alice", text, effect=Effect.WRITE, actor="Ann")
-        assert (await house.refused(change)).code in (Code.POLICY_DENIED, Code.SQL_MULTIPLE)
-        assert await house.who_is_there(engine) == house.nobody
-        assert await house.run(engine, "alice", WHO, actor="Ann") == [(house.roles["alice"], "Ann")]
-    assert house.server.script("SELECT * FROM log", house.database) == []
+async def test_no_statement_says_that_its_caller_is_another(role_shop, text):
+    async with role_shop.case.opened() as engine:
+        await role_shop.refused(role_shop.run(engine, "alice", text, actor="Ann"))
+        change = role_shop.run(engine, "alice", text, effect=Effect.WRITE, actor="Ann")
+        assert (await role_shop.refused(change)).code in (Code.POLICY_DENIED, Code.SQL_MULTIPLE)
+        assert await role_shop.who_is_there(engine) == role_shop.no_role
+        assert await role_shop.run(engine, "alice", WHO, actor="Ann") == [
+            (role_shop.roles["alice"], "Ann")
+        ]
+    assert role_shop.server.script("SELECT * FROM log", role_shop.database) == []
 
 
-async def test_a_statement_is_explained_and_its_rows_counted_as_the_caller(house):
-    async with house.case.opened() as engine:
+async def test_a_statement_is_explained_and_its_rows_counted_as_the_caller(role_shop):
+    async with role_shop.case.opened() as engine:
         explain = Explain(Statement("SELECT * FROM log"))
-        cursor = await engine.run(house.permit("alice", explain), NEVER)
+        cursor = await engine.run(role_shop.permit("alice", explain), NEVER)
         assert await cursor.fetch(10)
         await cursor.close()
-        error = await house.refused(engine.run(house.permit("bob", explain), NEVER))
+        error = await role_shop.refused(engine.run(role_shop.permit("bob", explain), NEVER))
         assert error.code is Code.SQL_FAILED
         counting = Browse("counts", table="log")
-        counts = await engine.describe(house.permit("alice", counting), NEVER)
+        counts = await engine.describe(role_shop.permit("alice", counting), NEVER)
         assert list(counts.rows.values()) == [0]
-        await house.refused(engine.describe(house.permit("bob", counting), NEVER))
-        assert await house.who_is_there(engine) == house.nobody
+        await role_shop.refused(engine.describe(role_shop.permit("bob", counting), NEVER))
+        assert await role_shop.who_is_there(engine) == role_shop.no_role
 
 
 @pytest.mark.parametrize("who", ["stranger", "is_not_there", "none", "NONE", ""])
-async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(house, who):
-    async with house.case.opened() as engine:
+async def test_a_role_that_is_not_granted_or_not_there_runs_nothing(role_shop, who):
+    async with role_shop.case.opened() as engine:
         for effect, text in ((Effect.READ, "SELECT 1"), (Effect.WRITE, "CREATE TABLE t (a INT)")):
-            error = await house.refused(house.run(engine, who, text, effect=effect))
+            error = await role_shop.refused(role_shop.run(engine, who, text, effect=effect))
             assert error.code is Code.POLICY_IDENTITY
             assert error.hint
-        assert await house.run(engine, "alice", "SELECT 1") == [(1,)]
-    assert house.server.script("SHOW TABLES LIKE 't'", house.database) == []
+        assert await role_shop.run(engine, "alice", "SELECT 1") == [(1,)]
+    assert role_shop.server.script("SHOW TABLES LIKE 't'", role_shop.database) == []
 
 
-async def test_only_names_of_variables_are_taken_for_such(house):
+async def test_only_names_of_variables_are_taken_for_such(role_shop):
     for name in ("a b", "a`", "@actor", ""):
-        source = structs.replace(house.case.source, run_as=RunAs(variables=((name, "x"),)))
-        assert (await house.refused(open_engine(source))).code is Code.CONFIG_INVALID
+        source = structs.replace(role_shop.case.source, run_as=RunAs(variables=((name, "x"),)))
+        assert (await role_shop.refused(open_engine(source))).code is Code.CONFIG_INVALID

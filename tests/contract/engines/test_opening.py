@@ -167,7 +167,7 @@ async def test_opening_and_reading_leaves_no_file_behind(shop):
     assert [path.name for path in shop.parent.iterdir()] == ["shop.db"]
 
 
-async def test_a_read_only_disk_can_be_told(shop):
+async def test_a_source_on_a_read_only_disk_can_be_declared_read_only(shop):
     engine = await open_engine(source(f"sqlite:///{shop}?immutable=1&mode=ro&timeout=0.5"))
     assert await engine.schema_version()
     await engine.close()

@@ -103,7 +103,7 @@ async def test_a_plain_role_counts_what_it_may_read(case):
         assert error.code in (Code.SQL_FAILED, Code.TABLE_UNKNOWN)
 
 
-async def test_what_a_plain_role_may_not_read_is_told_with_a_way_out(case):
+async def test_what_a_plain_role_may_not_read_is_reported_with_a_way_out(case):
     async with case.opened() as engine:
         for text in ("SELECT * FROM void", "SELECT 1 FROM items, void"):
             error = await refused(case.ask(engine, text))

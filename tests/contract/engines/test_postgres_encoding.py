@@ -22,7 +22,7 @@ def shop(tmp_path):
     server.drop_database("bytes")
 
 
-async def test_a_cell_that_is_not_utf8_is_told_with_a_way_to_its_bytes(shop):
+async def test_a_cell_that_is_not_utf8_is_reported_with_a_way_to_its_bytes(shop):
     async with shop.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "SELECT word FROM words ORDER BY id")

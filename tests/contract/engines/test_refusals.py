@@ -45,7 +45,7 @@ async def test_a_semicolon_and_a_comment_behind_are_no_second_statement(case):
         assert len(await case.ask(engine, case.spelling.comment_behind)) == 1
 
 
-async def test_no_statement_is_told_as_such(case):
+async def test_no_statement_is_reported_as_such(case):
     async with case.opened() as engine:
         error = await refusal(case, engine, case.spelling.empty)
     assert error.code is Code.SQL_EMPTY

@@ -92,7 +92,7 @@ async def test_a_page_of_exactly_n_rows_is_not_truncated(case, count):
 
 
 @pytest.mark.parametrize("most", [1, 10, 511, 600])
-async def test_one_row_too_many_is_told(case, most):
+async def test_one_row_too_many_is_reported(case, most):
     limits = Limits(max_rows=most)
     async with case.opened() as engine:
         cursor = await case.start(engine, case.spelling.rows.format(n=most + 1), limits=limits)

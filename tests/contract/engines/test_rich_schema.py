@@ -110,7 +110,7 @@ async def described(case):
     return {table.name: table for table in catalog.tables}
 
 
-async def test_columns_are_told_with_all_that_the_database_knows(case):
+async def test_columns_are_described_with_all_that_the_database_knows(case):
     tables = await described(case)
     kind = case.name.partition("-")[0]
     columns = {column.name: column for column in tables["lines"].columns}
@@ -145,7 +145,7 @@ async def test_keys_of_several_columns_keep_their_order(case):
         assert foreign.on_update == "SET NULL"
 
 
-async def test_indexes_and_views_are_told(case):
+async def test_indexes_and_views_are_described(case):
     tables = await described(case)
     indexes = {index.name: index for index in tables["lines"].indexes}
     assert indexes["by_price"].columns == ("price", "code")

@@ -59,7 +59,7 @@ async def test_a_password_is_taken_from_the_environment_or_a_file(case, monkeypa
     assert await count(led(case, "${ENV:URL_PASSWORD}")) == [(10,)]
 
 
-async def test_a_password_that_is_not_there_is_told_by_the_name_of_its_place(case, tmp_path):
+async def test_a_password_that_is_not_there_is_reported_by_the_name_of_its_place(case, tmp_path):
     for reference in ("ENV:NO_SUCH_VARIABLE", f"FILE:{tmp_path}/nothing"):
         with pytest.raises(TidegateError) as caught:
             await count(led(case, f"${{{reference}}}"))

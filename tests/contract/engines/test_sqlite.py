@@ -87,7 +87,7 @@ async def test_replacements_begin_in_the_middle_of_a_result(shop, change):
     assert [tuple(row) for row in rows] == expected
 
 
-async def test_a_change_whose_rows_cannot_be_read_is_told_and_undone(shop):
+async def test_a_change_whose_rows_cannot_be_read_is_reported_and_undone(shop):
     async with shop.opened() as engine:
         before = shop.digest(engine)
         with pytest.raises(TidegateError) as caught:
@@ -107,7 +107,7 @@ async def test_a_change_whose_rows_cannot_be_read_is_told_and_undone(shop):
         (("\ud800",), Code.SQL_UNREADABLE),
     ],
 )
-async def test_parameters_that_do_not_fit_are_told(shop, params, code):
+async def test_parameters_that_do_not_fit_are_reported(shop, params, code):
     async with shop.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, "SELECT ?", params)
@@ -115,7 +115,7 @@ async def test_parameters_that_do_not_fit_are_told(shop, params, code):
 
 
 @pytest.mark.parametrize("text", ["SELECT 1 \0", "SELECT '\ud800'"])
-async def test_text_that_sqlite_cannot_read_is_told(shop, text):
+async def test_text_that_sqlite_cannot_read_is_reported(shop, text):
     async with shop.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text)

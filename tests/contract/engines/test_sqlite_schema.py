@@ -148,7 +148,7 @@ async def test_after_analyze_the_catalog_estimates_rows(shop, change):
     assert catalog.tables[0].approximate_rows == 20
 
 
-async def test_one_table_is_told_as_in_the_whole_catalog(shop, change):
+async def test_one_table_is_described_as_in_the_whole_catalog(shop, change):
     change(EXTRAS)
     async with shop.opened() as engine:
         catalog = await shop.browse(engine, "catalog")

@@ -113,7 +113,7 @@ async def test_a_place_that_becomes_free_goes_to_who_has_waited_longest(file):
     await pool.close()
 
 
-async def test_those_who_wait_are_told_when_the_pool_is_closed(file):
+async def test_those_who_wait_get_an_error_when_the_pool_is_closed(file):
     pool = one_thread(file)
     await pool.take(1)
     waiting = [asyncio.ensure_future(pool.take(PATIENCE_S)) for _ in range(2)]

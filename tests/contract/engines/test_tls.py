@@ -94,8 +94,8 @@ async def refused(url):
         await engine.close()
     error = caught.value
     assert error.code in (Code.SOURCE_UNREACHABLE, Code.SOURCE_URL)
-    told = error.message + error.hint
-    assert PASSWORD not in told
+    reported = error.message + error.hint
+    assert PASSWORD not in reported
     assert "/" not in error.message
     return error
 

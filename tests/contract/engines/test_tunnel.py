@@ -131,7 +131,7 @@ async def test_a_database_behind_an_ssh_server_is_used_like_any_other(sshd, case
         assert await asyncio.gather(*counts) == [[(20,)]] * 12
 
 
-async def test_a_tunnel_that_was_cut_is_opened_anew_for_the_next_call(sshd, case):
+async def test_a_tunnel_that_was_cut_is_opened_again_for_the_next_call(sshd, case):
     async with led(case, sshd.options()).opened() as engine:
         count = case.spelling.count.format(name="items")
         for _ in range(2):
@@ -169,7 +169,7 @@ async def test_a_tunnel_that_stalls_ends_by_the_time_limit(sshd, case):
         assert await case.ask(engine, count) == [(10,)]
 
 
-async def test_an_ssh_server_that_went_away_is_told_until_it_is_back(sshd, case):
+async def test_an_ssh_server_that_went_away_is_reported_until_it_is_back(sshd, case):
     async with led(case, sshd.options()).opened() as engine:
         count = case.spelling.count.format(name="items")
         sshd.stop()
@@ -192,12 +192,12 @@ async def test_an_ssh_server_that_went_away_is_told_until_it_is_back(sshd, case)
         ("barred", "known_hosts", "The SSH server does not let this account through"),
     ],
 )
-async def test_a_refusal_is_told_without_a_secret(sshd, case, short, key, hosts, message):
+async def test_a_refusal_is_reported_without_a_secret(sshd, case, short, key, hosts, message):
     error = await failing(led(case, sshd.options(key, hosts)))
     assert error.code is Code.SOURCE_UNREACHABLE
     assert error.message.startswith(message)
-    told = error.message + error.hint + str(error.details)
-    assert not any(secret in told for secret in (*SECRETS.values(), key, str(sshd.port)))
+    reported = error.message + error.hint + str(error.details)
+    assert not any(secret in reported for secret in (*SECRETS.values(), key, str(sshd.port)))
     assert (list(short.iterdir()), ssh_processes()) == ([], {})
 
 
@@ -212,14 +212,14 @@ async def test_a_host_key_that_is_not_known_is_not_added_and_nobody_logs_in(sshd
     assert (sshd.directory / "log").read_text().count("Accepted") == before
 
 
-async def test_a_server_that_nothing_answers_at_is_told(sshd, case):
+async def test_a_server_that_nothing_answers_at_is_reported(sshd, case):
     error = await failing(led(case, sshd.options(port=1)))
     assert error.message == "The SSH server cannot be reached."
     error = await failing(led(case, sshd.options(), port=1))
     assert error.message == "The SSH server cannot reach the database."
 
 
-async def test_the_way_may_be_told_by_the_configuration_of_ssh(sshd, case, tmp_path):
+async def test_the_route_may_come_from_the_configuration_of_ssh(sshd, case, tmp_path):
     files = sshd.directory
     common = (
         f"HostName 127.0.0.1\nUser {sshd.user}\nIdentityFile {files}/welcome\n"

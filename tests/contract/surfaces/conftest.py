@@ -1,4 +1,4 @@
-"""Runs a surface's contract on every engine of `houses`."""
+"""Runs a surface's contract on every engine of `engine_shops`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contract.surfaces.houses import HOUSES, House
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 
 
-@pytest.fixture(params=sorted(HOUSES))
-def house(request: pytest.FixtureRequest, tmp_path: Path) -> House:
+@pytest.fixture(params=sorted(ENGINE_SHOPS))
+def engine_shop(request: pytest.FixtureRequest, tmp_path: Path) -> EngineShop:
     """One engine with a shop of its own."""
-    return HOUSES[request.param](tmp_path)
+    return ENGINE_SHOPS[request.param](tmp_path)

@@ -1,4 +1,4 @@
-"""What a caller that may use two tables alone is told by the tools: of no other table anything."""
+"""A caller that may use two tables only learns nothing of other tables from any tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.surfaces.houses import HOUSES, House
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from support.surface_client import WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
@@ -76,33 +76,33 @@ async def _leave_traces(peer: Peer) -> None:
     )
 
 
-def test_no_tool_tells_of_another_table(house: House) -> None:
+def test_no_tool_tells_of_another_table(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> list[tuple[str, str]]:
-        told = []
+        reported = []
         for tool, arguments in METADATA:
             reply = await peer.call(tool, **({"connection_id": SHOP_ID} | arguments))
-            told.append((tool, json.dumps(reply)))
+            reported.append((tool, json.dumps(reply)))
         for uri in (
             f"tablepro://connections/{SHOP_ID}/schema",
             f"tablepro://connections/{SHOP_ID}/history",
         ):
-            told.append((uri, json.dumps(await peer.request("resources/read", uri=uri))))
-        return told
+            reported.append((uri, json.dumps(await peer.request("resources/read", uri=uri))))
+        return reported
 
-    gate = house.gate()
-    house.converse(_leave_traces, WRITER, gate=gate)
-    told = house.converse(talk, LISTED, gate=gate, config=EXTENDED)
-    assert not [reply for _, reply in told if "argument.invalid" in reply or "-32601" in reply]
-    leaks = [(tool, reply) for tool, reply in told if OTHERS.search(reply)]
+    gate = engine_shop.gate()
+    engine_shop.converse(_leave_traces, WRITER, gate=gate)
+    reported = engine_shop.converse(talk, LISTED, gate=gate, config=EXTENDED)
+    assert not [reply for _, reply in reported if "argument.invalid" in reply or "-32601" in reply]
+    leaks = [(tool, reply) for tool, reply in reported if OTHERS.search(reply)]
     assert leaks == []
-    assert house.annex is None or not any(house.annex in reply for _, reply in told)
-    by_tool = dict(told)
+    assert engine_shop.annex is None or not any(engine_shop.annex in reply for _, reply in reported)
+    by_tool = dict(reported)
     assert "orders" in by_tool["list_tables"] and "big_orders" in by_tool["list_tables"]
     assert "customer_id" in by_tool["describe_table"]
     assert "orders" in by_tool["list_recent_tabs"]
 
 
-def test_another_table_is_refused_as_if_there_were_none(house: House) -> None:
+def test_another_table_is_refused_as_if_there_were_none(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> list[tuple[str, str, str]]:
         said = []
         for tool, arguments in NAMING:
@@ -113,28 +113,28 @@ def test_another_table_is_refused_as_if_there_were_none(house: House) -> None:
             said.append((tool, json.dumps(one), json.dumps(other)))
         return said
 
-    before = house.count("void"), house.count("orders")
-    for tool, one, other in house.converse(talk, LISTED, config=EXTENDED):
+    before = engine_shop.count("void"), engine_shop.count("orders")
+    for tool, one, other in engine_shop.converse(talk, LISTED, config=EXTENDED):
         assert '"error"' in one or '"isError": true' in one, (tool, one)
         assert one.replace("void", "nowhere") == other, tool
-    assert (house.count("void"), house.count("orders")) == before
+    assert (engine_shop.count("void"), engine_shop.count("orders")) == before
 
 
-def test_a_tab_of_another_table_is_not_found(house: House) -> None:
-    gate = house.gate()
+def test_a_tab_of_another_table_is_not_found(engine_shop: EngineShop) -> None:
+    gate = engine_shop.gate()
 
     async def opened(peer: Peer) -> str:
         reply = await peer.result("open_table_tab", connection_id=SHOP_ID, table_name="customers")
         return reply["structuredContent"]["tab_id"]
 
-    tab = house.converse(opened, WRITER, gate=gate)
-    error = house.converse(
+    tab = engine_shop.converse(opened, WRITER, gate=gate)
+    error = engine_shop.converse(
         lambda peer: peer.error("focus_query_tab", tab_id=tab), LISTED, gate=gate
     )
     assert "tab not found" in error["message"]
 
 
-def test_listed_tables_are_read_and_written_as_ever(house: House) -> None:
+def test_listed_tables_are_read_and_written_as_ever(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         for query in (
             "SELECT count(*) FROM orders",
@@ -144,39 +144,39 @@ def test_listed_tables_are_read_and_written_as_ever(house: House) -> None:
             await peer.result("execute_query", connection_id=SHOP_ID, query=query)
         await peer.result("open_table_tab", connection_id=SHOP_ID, table_name="orders")
 
-    house.converse(talk, LISTED)
-    assert house.count("orders") == 4
+    engine_shop.converse(talk, LISTED)
+    assert engine_shop.count("orders") == 4
 
 
-def test_another_database_or_schema_has_no_listed_table(house: House) -> None:
-    if house.annex is None and house.elsewhere is None:
+def test_another_database_or_schema_has_no_listed_table(engine_shop: EngineShop) -> None:
+    if engine_shop.annex is None and engine_shop.elsewhere is None:
         pytest.skip("this engine has one database and one schema")
     actor = Actor("tok_2", "two", Scope.READ_ONLY, tables=frozenset({"customers"}))
-    place = house.annex or house.elsewhere
+    place = engine_shop.annex or engine_shop.elsewhere
 
     async def talk(peer: Peer) -> list[dict[str, Any]]:
         replies = [
             await peer.call("execute_query", connection_id=SHOP_ID, query=query)
             for query in ("SELECT * FROM customers", f"SELECT * FROM {place}.customers")
         ]
-        tool = "switch_database" if house.annex else "switch_schema"
+        tool = "switch_database" if engine_shop.annex else "switch_schema"
         await peer.call(tool, connection_id=SHOP_ID, **{tool.removeprefix("switch_"): place})
         replies.append(
             await peer.call("execute_query", connection_id=SHOP_ID, query="SELECT * FROM customers")
         )
         return replies
 
-    here, named, switched = house.converse(talk, actor)
+    here, named, switched = engine_shop.converse(talk, actor)
     assert "Lovelace" in json.dumps(here)
     assert "error" in named and "nickname" not in json.dumps(named)
     assert "nickname" not in json.dumps(switched)
 
 
 def test_the_core_surface_knows_no_other_table(tmp_path: Path) -> None:
-    house = HOUSES["sqlite"](tmp_path)
+    engine_shop = ENGINE_SHOPS["sqlite"](tmp_path)
 
     async def talk() -> list[str]:
-        gate = house.gate()
+        gate = engine_shop.gate()
         async with gate.opened():
             peer = Peer(core.surface(gate), LISTED)
             await peer.open()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from contract.surfaces.houses import HOUSES, House
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from support.surface_client import READER
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
@@ -32,16 +32,16 @@ def downloads(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> House:
+def shop(tmp_path: Path) -> EngineShop:
     """Files are the same for every engine."""
-    return HOUSES["sqlite"](tmp_path)
+    return ENGINE_SHOPS["sqlite"](tmp_path)
 
 
-def call(house: House, downloads: Path, path: str, **arguments: Any) -> dict[str, Any]:
+def call(engine_shop: EngineShop, downloads: Path, path: str, **arguments: Any) -> dict[str, Any]:
     """The whole reply to an export into a file."""
     config = Config(surface={"workbench": {"export_directory": str(downloads)}})
     given = {"connection_id": SHOP_ID, "format": "csv", "tables": ["customers"]} | arguments
-    return house.converse(
+    return engine_shop.converse(
         lambda peer: peer.call("export_data", output_path=path, **given), READER, config=config
     )
 
@@ -50,33 +50,41 @@ def everything_under(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def refused(house: House, downloads: Path, path: str, message: str, **arguments: Any) -> None:
+def refused(
+    engine_shop: EngineShop, downloads: Path, path: str, message: str, **arguments: Any
+) -> None:
     """The export is refused with the message, and there is no new file anywhere."""
     around = downloads.parent
     before = everything_under(around)
-    error = call(house, downloads, path, **arguments)["error"]
+    error = call(engine_shop, downloads, path, **arguments)["error"]
     assert (error["code"], error["message"]) == (-32602, f"Invalid params: {message}")
     assert everything_under(around) == before
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "sql"])
-def test_a_file_is_written_and_its_path_told(house: House, downloads: Path, format: str) -> None:
-    shown = call(house, downloads, f"out.{format}", format=format)["result"]["structuredContent"]
+def test_a_file_is_written_and_its_path_returned(
+    engine_shop: EngineShop, downloads: Path, format: str
+) -> None:
+    shown = call(engine_shop, downloads, f"out.{format}", format=format)["result"][
+        "structuredContent"
+    ]
     assert shown == {"path": str(downloads / f"out.{format}"), "rows_exported": 3}
     written = downloads / f"out.{format}"
     assert "ada@example.org" in written.read_text("utf-8")
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
 
 
-def test_the_file_holds_what_an_answer_would(house: House, downloads: Path) -> None:
-    call(house, downloads, "out.csv")
-    inline = house.result("export_data", format="csv", tables=["customers"])
+def test_the_file_holds_what_an_answer_would(engine_shop: EngineShop, downloads: Path) -> None:
+    call(engine_shop, downloads, "out.csv")
+    inline = engine_shop.result("export_data", format="csv", tables=["customers"])
     assert (downloads / "out.csv").read_bytes().decode() == inline["data"]
 
 
-def test_several_tables_in_one_json_file_are_one_object(house: House, downloads: Path) -> None:
+def test_several_tables_in_one_json_file_are_one_object(
+    engine_shop: EngineShop, downloads: Path
+) -> None:
     tables = ["orders", "void", "orders"]
-    shown = call(house, downloads, "all.json", format="json", tables=tables)
+    shown = call(engine_shop, downloads, "all.json", format="json", tables=tables)
     assert shown["result"]["structuredContent"]["rows_exported"] == 6
     whole = json.loads((downloads / "all.json").read_text("utf-8"))
     assert {name: len(rows) for name, rows in whole.items()} == {
@@ -85,7 +93,7 @@ def test_several_tables_in_one_json_file_are_one_object(house: House, downloads:
 
 
 def test_several_tables_in_one_csv_file_have_an_empty_line_between(
-    shop: House, downloads: Path
+    shop: EngineShop, downloads: Path
 ) -> None:
     call(shop, downloads, "all.csv", tables=["orders", "void"])
     first, second = (downloads / "all.csv").read_bytes().decode().split("\r\n\r\n")
@@ -93,7 +101,7 @@ def test_several_tables_in_one_csv_file_have_an_empty_line_between(
     assert second == "id,name\r\n"
 
 
-def test_nothing_is_overwritten(shop: House, downloads: Path) -> None:
+def test_nothing_is_overwritten(shop: EngineShop, downloads: Path) -> None:
     (downloads / "out.csv").write_text("mine")
     paths = [
         call(shop, downloads, "out.csv")["result"]["structuredContent"]["path"] for _ in range(2)
@@ -103,7 +111,7 @@ def test_nothing_is_overwritten(shop: House, downloads: Path) -> None:
 
 
 def test_a_path_may_be_absolute_or_begin_with_the_home(
-    shop: House, downloads: Path, monkeypatch: pytest.MonkeyPatch
+    shop: EngineShop, downloads: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(downloads.parent))
     (downloads / "deep").mkdir()
@@ -118,7 +126,7 @@ def test_a_path_may_be_absolute_or_begin_with_the_home(
      "~nobody-is-called-so/out.csv", "../Downloads/out.csv", "../DownloadsEvil/out.csv"],
 )  # fmt: skip
 def test_a_path_outside_is_refused(
-    shop: House, downloads: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    shop: EngineShop, downloads: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setenv("HOME", str(downloads.parent))
     (downloads / "deep").mkdir()
@@ -126,7 +134,7 @@ def test_a_path_outside_is_refused(
     refused(shop, downloads, path, OUTSIDE)
 
 
-def test_a_folder_that_only_begins_alike_is_outside(shop: House, downloads: Path) -> None:
+def test_a_folder_that_only_begins_alike_is_outside(shop: EngineShop, downloads: Path) -> None:
     evil = downloads.parent / "DownloadsEvil"
     evil.mkdir()
     refused(shop, downloads, str(evil / "out.csv"), OUTSIDE)
@@ -147,19 +155,19 @@ def test_a_folder_that_only_begins_alike_is_outside(shop: House, downloads: Path
     ],
 )
 def test_names_that_do_not_fit_are_refused(
-    shop: House, downloads: Path, path: str, message: str
+    shop: EngineShop, downloads: Path, path: str, message: str
 ) -> None:
     refused(shop, downloads, path, message)
 
 
-def test_a_link_to_a_folder_outside_is_not_followed(shop: House, downloads: Path) -> None:
+def test_a_link_to_a_folder_outside_is_not_followed(shop: EngineShop, downloads: Path) -> None:
     outside = downloads.parent / "outside"
     outside.mkdir()
     (downloads / "link").symlink_to(outside)
     refused(shop, downloads, "link/out.csv", NO_PLACE)
 
 
-def test_a_link_in_the_place_of_the_file_is_not_followed(shop: House, downloads: Path) -> None:
+def test_a_link_in_the_place_of_the_file_is_not_followed(shop: EngineShop, downloads: Path) -> None:
     target = downloads.parent / "target.csv"
     target.write_text("mine")
     (downloads / "out.csv").symlink_to(target)
@@ -170,20 +178,20 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(shop: House, downloads:
     assert not (downloads.parent / "not-there.csv").exists()
 
 
-def test_a_pipe_in_the_place_of_the_file_is_left_alone(shop: House, downloads: Path) -> None:
+def test_a_pipe_in_the_place_of_the_file_is_left_alone(shop: EngineShop, downloads: Path) -> None:
     os.mkfifo(downloads / "out.csv")
     shown = call(shop, downloads, "out.csv")["result"]["structuredContent"]
     assert shown["path"] == str(downloads / "out-1.csv")
 
 
-def test_the_folder_itself_may_be_a_link(shop: House, downloads: Path) -> None:
+def test_the_folder_itself_may_be_a_link(shop: EngineShop, downloads: Path) -> None:
     link = downloads.parent / "Linked"
     link.symlink_to(downloads)
     shown = call(shop, link, str(link / "out.csv"))["result"]["structuredContent"]
     assert shown["path"] == str(downloads / "out.csv")
 
 
-def test_without_the_folder_nothing_is_made(shop: House, downloads: Path) -> None:
+def test_without_the_folder_nothing_is_made(shop: EngineShop, downloads: Path) -> None:
     downloads.rmdir()
     refused(
         shop,
@@ -194,14 +202,16 @@ def test_without_the_folder_nothing_is_made(shop: House, downloads: Path) -> Non
 
 
 @pytest.mark.parametrize("query", ["DELETE FROM orders", "SELECT nope FROM orders", "SELEC 1"])
-def test_a_refused_export_makes_no_file(house: House, downloads: Path, query: str) -> None:
-    reply = call(house, downloads, "out.csv", tables=None, query=query)
+def test_a_refused_export_makes_no_file(
+    engine_shop: EngineShop, downloads: Path, query: str
+) -> None:
+    reply = call(engine_shop, downloads, "out.csv", tables=None, query=query)
     assert "error" in reply
     assert everything_under(downloads) == set()
-    assert house.count("orders") == 3
+    assert engine_shop.count("orders") == 3
 
 
-def test_a_query_that_fails_midway_leaves_no_file(shop: House, downloads: Path) -> None:
+def test_a_query_that_fails_midway_leaves_no_file(shop: EngineShop, downloads: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000)"
     query = f"{numbers} SELECT CASE WHEN i = 4000 THEN abs(-9223372036854775808) ELSE i END FROM n"
     assert "error" in call(shop, downloads, "out.csv", tables=None, query=query)
@@ -219,7 +229,7 @@ def small_disk(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_leaves_no_half_file(shop: House, downloads: Path) -> None:
+def test_a_full_disk_leaves_no_half_file(shop: EngineShop, downloads: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000)"
     query = f"{numbers} SELECT i, printf('%.*c', 1000, 'x') FROM n"
     with small_disk(2_000_000):
@@ -230,8 +240,8 @@ def test_a_full_disk_leaves_no_half_file(shop: House, downloads: Path) -> None:
 
 
 def new_file(downloads: Path, path: str) -> NewFile:
-    house = Downloads(str(downloads))
-    return house.new_file(house.names(path, ".csv"))
+    engine_shop = Downloads(str(downloads))
+    return engine_shop.new_file(engine_shop.names(path, ".csv"))
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_no_half_file(downloads: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.surfaces.houses import House
+from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config, LimitSettings
@@ -130,92 +130,92 @@ def text_literal(text: str, dialect: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def fill(house: House, table: str, columns: list[str], rows: list[list[str]]) -> None:
+def fill(engine_shop: EngineShop, table: str, columns: list[str], rows: list[list[str]]) -> None:
     names = ", ".join(f"c{place} {kind}" for place, kind in enumerate(columns))
     given = ", ".join(f"({number}, {', '.join(row)})" for number, row in enumerate(rows))
-    house.script(f"CREATE TABLE {table} (id INTEGER, {names})")
-    house.script(f"INSERT INTO {table} VALUES {given}")
+    engine_shop.script(f"CREATE TABLE {table} (id INTEGER, {names})")
+    engine_shop.script(f"INSERT INTO {table} VALUES {given}")
 
 
-def contents(house: House, table: str) -> list[str]:
-    shown = f"{table}::text" if house.dialect == "postgres" else "*"
-    return [repr(row) for row in house.look(f"SELECT {shown} FROM {table} ORDER BY id")]
+def contents(engine_shop: EngineShop, table: str) -> list[str]:
+    shown = f"{table}::text" if engine_shop.dialect == "postgres" else "*"
+    return [repr(row) for row in engine_shop.look(f"SELECT {shown} FROM {table} ORDER BY id")]
 
 
-def replayed(house: House, table: str) -> None:
+def replayed(engine_shop: EngineShop, table: str) -> None:
     """Export the table as SQL, empty it, run what was exported, and find the same rows."""
-    before = contents(house, table)
+    before = contents(engine_shop, table)
     assert before
-    exported = house.result("export_data", format="sql", tables=[table])
+    exported = engine_shop.result("export_data", format="sql", tables=[table])
     assert exported["row_count"] == len(before)
-    house.script(f"DELETE FROM {table}")
-    house.script(exported["data"])
-    assert contents(house, table) == before
+    engine_shop.script(f"DELETE FROM {table}")
+    engine_shop.script(exported["data"])
+    assert contents(engine_shop, table) == before
 
 
-def test_exported_rows_of_every_type_go_back_into_their_table(house: House) -> None:
-    kinds = [kind for kind, _ in COLUMNS[house.dialect]]
-    house.script(
+def test_exported_rows_of_every_type_go_back_into_their_table(engine_shop: EngineShop) -> None:
+    kinds = [kind for kind, _ in COLUMNS[engine_shop.dialect]]
+    engine_shop.script(
         "CREATE TABLE typed (id INTEGER, "
         + ", ".join(f"c{place} {kind}" for place, kind in enumerate(kinds))
         + ")"
     )
     number = 0
-    for place, (_, values) in enumerate(COLUMNS[house.dialect]):
+    for place, (_, values) in enumerate(COLUMNS[engine_shop.dialect]):
         for value in values:
-            house.script(f"INSERT INTO typed (id, c{place}) VALUES ({number}, {value})")
+            engine_shop.script(f"INSERT INTO typed (id, c{place}) VALUES ({number}, {value})")
             number += 1
-    replayed(house, "typed")
+    replayed(engine_shop, "typed")
 
 
-def test_exported_text_goes_back_whatever_is_in_it(house: House) -> None:
+def test_exported_text_goes_back_whatever_is_in_it(engine_shop: EngineShop) -> None:
     kind = "VARCHAR(60)"
-    rows = [[text_literal(text, house.dialect)] for text in AWKWARD]
-    fill(house, "awkward", [kind], rows)
-    replayed(house, "awkward")
+    rows = [[text_literal(text, engine_shop.dialect)] for text in AWKWARD]
+    fill(engine_shop, "awkward", [kind], rows)
+    replayed(engine_shop, "awkward")
 
 
-def test_exported_names_are_quoted_for_the_database(house: House) -> None:
+def test_exported_names_are_quoted_for_the_database(engine_shop: EngineShop) -> None:
     names = ["select", "a b", 'quo"te', "tick`", "semi;colon", "größe", "it's"]
-    shown = ", ".join(f"{quoted(name, house.dialect)} INTEGER" for name in names)
-    house.script(f"CREATE TABLE odd (id INTEGER, {shown})")
-    house.script(f"INSERT INTO odd VALUES ({', '.join(map(str, range(len(names) + 1)))})")
-    replayed(house, "odd")
+    shown = ", ".join(f"{quoted(name, engine_shop.dialect)} INTEGER" for name in names)
+    engine_shop.script(f"CREATE TABLE odd (id INTEGER, {shown})")
+    engine_shop.script(f"INSERT INTO odd VALUES ({', '.join(map(str, range(len(names) + 1)))})")
+    replayed(engine_shop, "odd")
 
 
 @pytest.mark.parametrize("table", ["order", "Ünder"])
 def test_a_table_of_a_reserved_or_foreign_name_is_exported_by_a_query_or_by_name(
-    house: House, table: str
+    engine_shop: EngineShop, table: str
 ) -> None:
-    place = quoted(table, house.dialect)
-    house.script(f"CREATE TABLE {place} (id INTEGER)")
-    house.script(f"INSERT INTO {place} VALUES (1)")
+    place = quoted(table, engine_shop.dialect)
+    engine_shop.script(f"CREATE TABLE {place} (id INTEGER)")
+    engine_shop.script(f"INSERT INTO {place} VALUES (1)")
     if table.isascii():
-        exported = house.result("export_data", format="sql", tables=[table])
-        house.script(f"DELETE FROM {place}")
-        house.script(exported["data"])
-        assert house.count(place) == 1
+        exported = engine_shop.result("export_data", format="sql", tables=[table])
+        engine_shop.script(f"DELETE FROM {place}")
+        engine_shop.script(exported["data"])
+        assert engine_shop.count(place) == 1
     else:
-        error = house.error("export_data", format="csv", tables=[table])
+        error = engine_shop.error("export_data", format="csv", tables=[table])
         assert error["code"] == -32602
         assert error["data"]["hint"] == "Export a table of another name by a query."
-        exported = house.result("export_data", format="csv", query=f"SELECT * FROM {place}")
+        exported = engine_shop.result("export_data", format="csv", query=f"SELECT * FROM {place}")
         assert exported["data"] == "id\r\n1\r\n"
 
 
-def test_what_a_table_makes_itself_is_left_to_it(house: House) -> None:
-    made = "GENERATED ALWAYS AS (id * 2)" + ("" if house.dialect == "duckdb" else " STORED")
-    key = "INTEGER GENERATED ALWAYS AS IDENTITY" if house.dialect == "postgres" else "INTEGER"
-    house.script(f"CREATE TABLE made (id INTEGER, twice INTEGER {made}, k {key})")
-    values = "(id) VALUES (4)" if house.dialect == "postgres" else "(id, k) VALUES (4, 1)"
-    house.script(f"INSERT INTO made {values}")
-    replayed(house, "made")
+def test_what_a_table_makes_itself_is_left_to_it(engine_shop: EngineShop) -> None:
+    made = "GENERATED ALWAYS AS (id * 2)" + ("" if engine_shop.dialect == "duckdb" else " STORED")
+    key = "INTEGER GENERATED ALWAYS AS IDENTITY" if engine_shop.dialect == "postgres" else "INTEGER"
+    engine_shop.script(f"CREATE TABLE made (id INTEGER, twice INTEGER {made}, k {key})")
+    values = "(id) VALUES (4)" if engine_shop.dialect == "postgres" else "(id, k) VALUES (4, 1)"
+    engine_shop.script(f"INSERT INTO made {values}")
+    replayed(engine_shop, "made")
 
 
-def test_python_reads_the_csv(house: House) -> None:
-    rows = [[text_literal(text, house.dialect)] for text in AWKWARD]
-    fill(house, "awkward", ["VARCHAR(60)"], rows)
-    exported = house.result(
+def test_python_reads_the_csv(engine_shop: EngineShop) -> None:
+    rows = [[text_literal(text, engine_shop.dialect)] for text in AWKWARD]
+    fill(engine_shop, "awkward", ["VARCHAR(60)"], rows)
+    exported = engine_shop.result(
         "export_data", format="csv", query="SELECT id, c0 FROM awkward ORDER BY id"
     )
     read = list(csv.reader(io.StringIO(exported["data"], newline="")))
@@ -225,13 +225,17 @@ def test_python_reads_the_csv(house: House) -> None:
     assert exported["data"].endswith("\r\n")
 
 
-def test_null_and_the_empty_text_differ_in_csv(house: House) -> None:
-    exported = house.result("export_data", format="csv", query="SELECT NULL AS a, '' AS b, 0 AS c")
+def test_null_and_the_empty_text_differ_in_csv(engine_shop: EngineShop) -> None:
+    exported = engine_shop.result(
+        "export_data", format="csv", query="SELECT NULL AS a, '' AS b, 0 AS c"
+    )
     assert exported["data"] == 'a,b,c\r\n,"",0\r\n'
 
 
-def test_a_spreadsheet_takes_no_text_for_a_formula_and_numbers_stay(house: House) -> None:
-    exported = house.result(
+def test_a_spreadsheet_takes_no_text_for_a_formula_and_numbers_stay(
+    engine_shop: EngineShop,
+) -> None:
+    exported = engine_shop.result(
         "export_data",
         format="csv",
         query="SELECT '=1+1' AS a, '+x' AS b, '-y' AS c, '@z' AS d, -5 AS e,"
@@ -243,17 +247,17 @@ def test_a_spreadsheet_takes_no_text_for_a_formula_and_numbers_stay(house: House
     assert row[6] == "a=b"
 
 
-def test_json_is_valid_also_of_columns_of_one_name(house: House) -> None:
-    exported = house.result(
+def test_json_is_valid_also_of_columns_of_one_name(engine_shop: EngineShop) -> None:
+    exported = engine_shop.result(
         "export_data", format="json", query="SELECT 1 AS a, 'it''s' AS a, NULL AS b"
     )
     assert json.loads(exported["data"]) == [{"a": 1, "a_2": "it's", "b": None}]
-    empty = house.result("export_data", format="json", tables=["void"])
+    empty = engine_shop.result("export_data", format="json", tables=["void"])
     assert json.loads(empty["data"]) == []
 
 
-def test_several_tables_inline_are_several_exports_in_their_order(house: House) -> None:
-    shown = house.result("export_data", format="csv", tables=["orders", "customers", "void"])
+def test_several_tables_inline_are_several_exports_in_their_order(engine_shop: EngineShop) -> None:
+    shown = engine_shop.result("export_data", format="csv", tables=["orders", "customers", "void"])
     assert list(shown) == ["exports"]
     assert [list(one) for one in shown["exports"]] == [["label", "format", "row_count", "data"]] * 3
     assert [(one["label"], one["row_count"]) for one in shown["exports"]] == [
@@ -262,24 +266,26 @@ def test_several_tables_inline_are_several_exports_in_their_order(house: House) 
     assert shown["exports"][2]["data"] == "id,name\r\n"
 
 
-def test_one_export_has_the_documents_keys(house: House) -> None:
-    shown = house.result("export_data", READER, format="csv", tables=["customers"])
+def test_one_export_has_the_documents_keys(engine_shop: EngineShop) -> None:
+    shown = engine_shop.result("export_data", READER, format="csv", tables=["customers"])
     assert list(shown) == ["label", "format", "row_count", "data"]
     assert (shown["label"], shown["format"], shown["row_count"]) == ("customers", "csv", 3)
 
 
-def test_a_table_is_named_with_its_schema(house: House) -> None:
-    name = f"{house.schema}.customers"
-    shown = house.result("export_data", format="csv", tables=[name])
+def test_a_table_is_named_with_its_schema(engine_shop: EngineShop) -> None:
+    name = f"{engine_shop.schema}.customers"
+    shown = engine_shop.result("export_data", format="csv", tables=[name])
     assert (shown["label"], shown["row_count"]) == (name, 3)
-    if house.elsewhere is not None:
-        other = house.result("export_data", format="csv", tables=[f"{house.elsewhere}.customers"])
+    if engine_shop.elsewhere is not None:
+        other = engine_shop.result(
+            "export_data", format="csv", tables=[f"{engine_shop.elsewhere}.customers"]
+        )
         assert other["data"] == "id,nickname\r\n7,the other one\r\n"
 
 
 @pytest.mark.parametrize(("rows", "cut"), [(2, True), (3, False), (-1, True)])
-def test_rows_left_out_are_told(house: House, rows: int, cut: bool) -> None:
-    shown = house.result("export_data", format="csv", tables=["customers"], max_rows=rows)
+def test_rows_left_out_are_reported(engine_shop: EngineShop, rows: int, cut: bool) -> None:
+    shown = engine_shop.result("export_data", format="csv", tables=["customers"], max_rows=rows)
     assert shown["row_count"] == max(1, rows)
     assert shown.get("is_truncated", False) is cut
 
@@ -304,11 +310,11 @@ def test_rows_left_out_are_told(house: House, rows: int, cut: bool) -> None:
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_named(
-    house: House, arguments: dict[str, Any], words: str
+    engine_shop: EngineShop, arguments: dict[str, Any], words: str
 ) -> None:
-    error = house.error("export_data", **({"format": "csv"} | arguments))
+    error = engine_shop.error("export_data", **({"format": "csv"} | arguments))
     assert (error["code"], error["message"]) == (-32602, f"Invalid params: {words}")
-    assert house.count("orders") == 3
+    assert engine_shop.count("orders") == 3
 
 
 WRITES = (
@@ -325,46 +331,48 @@ WRITES = (
 
 @pytest.mark.parametrize("query", WRITES)
 @pytest.mark.parametrize("actor", [READER, WRITER], ids=["reader", "writer"])
-def test_nothing_is_written_through_an_export(house: House, query: str, actor: Any) -> None:
-    error = house.error("export_data", actor, format="csv", query=query)
+def test_nothing_is_written_through_an_export(
+    engine_shop: EngineShop, query: str, actor: Any
+) -> None:
+    error = engine_shop.error("export_data", actor, format="csv", query=query)
     assert error["code"] in (-32007, -32602)
-    assert house.count("orders") == 3
-    assert house.count("void") == 0
-    assert house.look("SELECT total FROM orders WHERE id = 1")[0][0] != 0
+    assert engine_shop.count("orders") == 3
+    assert engine_shop.count("void") == 0
+    assert engine_shop.look("SELECT total FROM orders WHERE id = 1")[0][0] != 0
 
 
-def test_an_export_is_on_record(house: House) -> None:
+def test_an_export_is_on_record(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> list[str]:
         arguments = {"connection_id": SHOP_ID, "format": "csv", "tables": ["orders"]}
         await peer.result("export_data", **arguments)
         found = await peer.result("search_query_history", query="orders")
         return [entry["query"] for entry in found["structuredContent"]["entries"]]
 
-    (query,) = house.converse(talk)
+    (query,) = engine_shop.converse(talk)
     assert query.startswith("SELECT * FROM ")
     assert "orders" in query
     lines = [
         msgspec.json.decode(line)
-        for path in sorted((house.directory / "audit").rglob("*.jsonl"))
+        for path in sorted((engine_shop.directory / "audit").rglob("*.jsonl"))
         for line in path.read_bytes().splitlines()
     ]
     assert any("export_data" in json.dumps(line) for line in lines)
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "sql"])
-def test_what_is_masked_is_masked_in_an_export(house: House, format: str) -> None:
-    gate = house.gate(masks=(Mask(f"{house.schema}.customers.email"),))
+def test_what_is_masked_is_masked_in_an_export(engine_shop: EngineShop, format: str) -> None:
+    gate = engine_shop.gate(masks=(Mask(f"{engine_shop.schema}.customers.email"),))
     arguments = {"connection_id": SHOP_ID, "format": format, "tables": ["customers"]}
-    shown = house.converse(lambda peer: peer.result("export_data", **arguments), gate=gate)
+    shown = engine_shop.converse(lambda peer: peer.result("export_data", **arguments), gate=gate)
     data = shown["structuredContent"]["data"]
     assert "example.org" not in data
     assert "Ada Lovelace" in data
 
 
-def test_an_export_too_large_for_an_answer_says_what_to_do(house: House) -> None:
+def test_an_export_too_large_for_an_answer_says_what_to_do(engine_shop: EngineShop) -> None:
     config = Config(limits=LimitSettings(max_bytes=1_000))
     query = "SELECT a.full_name FROM customers a, customers b, customers c, customers d"
-    error = house.converse(
+    error = engine_shop.converse(
         lambda peer: peer.error("export_data", connection_id=SHOP_ID, format="csv", query=query),
         config=config,
     )
@@ -372,9 +380,9 @@ def test_an_export_too_large_for_an_answer_says_what_to_do(house: House) -> None
     assert "output_path" in error["data"]["hint"]
 
 
-def test_the_limit_of_an_answer_holds_for_all_its_tables_together(house: House) -> None:
+def test_the_limit_of_an_answer_holds_for_all_its_tables_together(engine_shop: EngineShop) -> None:
     config = Config(limits=LimitSettings(max_bytes=1_024))
-    error = house.converse(
+    error = engine_shop.converse(
         lambda peer: peer.error(
             "export_data", connection_id=SHOP_ID, format="csv", tables=["customers"] * 20
         ),
@@ -386,7 +394,9 @@ def test_the_limit_of_an_answer_holds_for_all_its_tables_together(house: House) 
 @pytest.mark.parametrize(
     ("tables", "limiter"), [(["orders"], [0.0, 0.2, 0.8, 1.0]), (["orders", "customers"], [])]
 )
-def test_progress_never_goes_back(house: House, tables: list[str], limiter: list[float]) -> None:
+def test_progress_never_goes_back(
+    engine_shop: EngineShop, tables: list[str], limiter: list[float]
+) -> None:
     async def talk(peer: Peer) -> list[float]:
         await peer.request(
             "tools/call",
@@ -396,4 +406,4 @@ def test_progress_never_goes_back(house: House, tables: list[str], limiter: list
         )
         return [note["params"]["progress"] for note in peer.notes.messages]
 
-    assert house.converse(talk) == limiter
+    assert engine_shop.converse(talk) == limiter

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.surfaces.houses import House
+from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
@@ -18,28 +18,32 @@ NAMES = ["search_schema", "list_indexes", "list_foreign_keys", "browse_table", "
          "explain_query", "get_server_dashboard", "insert_rows"]  # fmt: skip
 
 
-def reply(house: House, tool: str, actor: Actor = WRITER, **arguments: Any) -> dict[str, Any]:
+def reply(
+    engine_shop: EngineShop, tool: str, actor: Actor = WRITER, **arguments: Any
+) -> dict[str, Any]:
     given = {"connection_id": SHOP_ID} | arguments
-    return house.converse(lambda peer: peer.call(tool, **given), actor, config=EXTENDED)
+    return engine_shop.converse(lambda peer: peer.call(tool, **given), actor, config=EXTENDED)
 
 
-def shown(house: House, tool: str, actor: Actor = READER, **arguments: Any) -> dict[str, Any]:
-    answer = reply(house, tool, actor, **arguments)
+def shown(
+    engine_shop: EngineShop, tool: str, actor: Actor = READER, **arguments: Any
+) -> dict[str, Any]:
+    answer = reply(engine_shop, tool, actor, **arguments)
     assert "result" in answer, answer
     return answer["result"]["structuredContent"]
 
 
-def test_they_are_offered_only_where_the_settings_say_so(house: House) -> None:
+def test_they_are_offered_only_where_the_settings_say_so(engine_shop: EngineShop) -> None:
     async def listed(peer: Peer) -> list[str]:
         return [tool["name"] for tool in (await peer.request("tools/list"))["result"]["tools"]]
 
-    plain = house.converse(listed)
+    plain = engine_shop.converse(listed)
     assert len(plain) == 19
-    assert house.converse(listed, config=EXTENDED) == [*plain, *NAMES]
-    assert house.error("browse_table", table="orders")["code"] == -32601
+    assert engine_shop.converse(listed, config=EXTENDED) == [*plain, *NAMES]
+    assert engine_shop.error("browse_table", table="orders")["code"] == -32601
 
 
-def test_their_outputs_fit_their_schemas_and_their_texts(house: House) -> None:
+def test_their_outputs_fit_their_schemas_and_their_texts(engine_shop: EngineShop) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     arguments: dict[str, dict[str, Any]] = {
         "search_schema": {"term": "id"},
@@ -58,12 +62,12 @@ def test_their_outputs_fit_their_schemas_and_their_texts(house: House) -> None:
             (block,) = answer["content"]
             assert msgspec.json.decode(block["text"]) == answer["structuredContent"]
 
-    house.converse(talk, config=EXTENDED)
+    engine_shop.converse(talk, config=EXTENDED)
 
 
-def ids(house: House, *filters: dict[str, Any], **more: Any) -> list[str]:
+def ids(engine_shop: EngineShop, *filters: dict[str, Any], **more: Any) -> list[str]:
     found = shown(
-        house, "browse_table", table="customers", columns=["id"], filters=list(filters),
+        engine_shop, "browse_table", table="customers", columns=["id"], filters=list(filters),
         sort=[{"column": "id"}], **more,
     )  # fmt: skip
     return [row[0] for row in found["rows"]]
@@ -100,26 +104,26 @@ def ids(house: House, *filters: dict[str, Any], **more: Any) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_filter_finds_what_it_says(
-    house: House, filter: dict[str, Any], found: list[str]
+    engine_shop: EngineShop, filter: dict[str, Any], found: list[str]
 ) -> None:
-    assert ids(house, filter) == found
-    counted = shown(house, "count_rows", table="customers", filters=[filter])
+    assert ids(engine_shop, filter) == found
+    counted = shown(engine_shop, "count_rows", table="customers", filters=[filter])
     assert counted == {"row_count": len(found), "is_approximate": False, "filter_count": 1}
-    assert house.count("void") == 0
+    assert engine_shop.count("void") == 0
 
 
-def test_filters_are_joined_by_and_or_or(house: House) -> None:
+def test_filters_are_joined_by_and_or_or(engine_shop: EngineShop) -> None:
     one, two = ({"column": "id", "operator": "equals", "value": id} for id in (1, 2))
-    assert ids(house, one, two) == []
-    assert ids(house, one, two, logic="or") == ["1", "2"]
+    assert ids(engine_shop, one, two) == []
+    assert ids(engine_shop, one, two, logic="or") == ["1", "2"]
 
 
-def test_a_table_is_browsed_page_by_page(house: House) -> None:
+def test_a_table_is_browsed_page_by_page(engine_shop: EngineShop) -> None:
     page: dict[str, Any] = {"table": "customers", "columns": ["id"], "limit": 2}
     down = [{"column": "id", "direction": "desc"}]
-    first = shown(house, "browse_table", sort=down, **page)
+    first = shown(engine_shop, "browse_table", sort=down, **page)
     assert (first["rows"], first["is_truncated"]) == ([["3"], ["2"]], True)
-    second = shown(house, "browse_table", sort=down, offset=2, **page)
+    second = shown(engine_shop, "browse_table", sort=down, offset=2, **page)
     assert (second["rows"], second["is_truncated"]) == ([["1"]], False)
 
 
@@ -141,28 +145,30 @@ def test_a_table_is_browsed_page_by_page(house: House) -> None:
         {"schema": "main.x"},
     ],
 )
-def test_what_is_no_column_or_operator_is_refused(house: House, arguments: dict[str, Any]) -> None:
-    answer = reply(house, "browse_table", **({"table": "customers"} | arguments))
+def test_what_is_no_column_or_operator_is_refused(
+    engine_shop: EngineShop, arguments: dict[str, Any]
+) -> None:
+    answer = reply(engine_shop, "browse_table", **({"table": "customers"} | arguments))
     assert answer["error"]["code"] == -32602
-    assert house.count("void") == 0
+    assert engine_shop.count("void") == 0
 
 
-def test_keys_and_indexes_are_listed(house: House) -> None:
-    indexes = shown(house, "list_indexes", table="orders")["tables"]
+def test_keys_and_indexes_are_listed(engine_shop: EngineShop) -> None:
+    indexes = shown(engine_shop, "list_indexes", table="orders")["tables"]
     assert [table["table"] for table in indexes] == ["orders"]
     assert "orders_by_customer" in [index["name"] for index in indexes[0]["indexes"]]
-    (keys,) = shown(house, "list_foreign_keys")["tables"]
+    (keys,) = shown(engine_shop, "list_foreign_keys")["tables"]
     assert keys["table"] == "orders"
     (key,) = keys["foreign_keys"]
     assert (key["column"], key["referenced_table"]) == ("customer_id", "customers")
 
 
-def test_the_schema_is_searched(house: House) -> None:
-    found = shown(house, "search_schema", term="CUSTOMER", schema=house.schema)
+def test_the_schema_is_searched(engine_shop: EngineShop) -> None:
+    found = shown(engine_shop, "search_schema", term="CUSTOMER", schema=engine_shop.schema)
     assert [(m["kind"], m["name"]) for m in found["matches"]] == [
         ("table", "customers"), ("column", "customer_id"), ("column", "customer_id"),
     ]  # fmt: skip
-    cut = shown(house, "search_schema", term="CUSTOMER", limit=1)
+    cut = shown(engine_shop, "search_schema", term="CUSTOMER", limit=1)
     assert (len(cut["matches"]), cut["is_truncated"]) == (1, True)
 
 
@@ -170,56 +176,58 @@ def test_the_schema_is_searched(house: House) -> None:
     "query",
     ["ANALYZE DELETE FROM orders", "SELECT 1; DELETE FROM orders", "(ANALYZE) DELETE FROM orders"],
 )
-def test_an_explanation_runs_nothing(house: House, query: str) -> None:
-    assert "error" in reply(house, "explain_query", query=query)
-    assert "error" in reply(house, "explain_query", query="SELECT 1", analyze=True)
-    assert house.count("orders") == 3
+def test_an_explanation_runs_nothing(engine_shop: EngineShop, query: str) -> None:
+    assert "error" in reply(engine_shop, "explain_query", query=query)
+    assert "error" in reply(engine_shop, "explain_query", query="SELECT 1", analyze=True)
+    assert engine_shop.count("orders") == 3
 
 
-def test_inserted_values_are_data(house: House) -> None:
+def test_inserted_values_are_data(engine_shop: EngineShop) -> None:
     rows = [[1, "'); DROP TABLE void; --"], [2, None], [3, "海\\"]]
-    done = shown(house, "insert_rows", WRITER, table="void", columns=["id", "name"], rows=rows)
+    done = shown(
+        engine_shop, "insert_rows", WRITER, table="void", columns=["id", "name"], rows=rows
+    )
     assert done == {"rows_submitted": 3, "rows_affected": 3}
-    assert [list(row) for row in house.look("SELECT id, name FROM void ORDER BY id")] == rows
+    assert [list(row) for row in engine_shop.look("SELECT id, name FROM void ORDER BY id")] == rows
 
 
-def test_all_rows_go_in_or_none(house: House) -> None:
-    answer = reply(house, "insert_rows", table="void", columns=["id"], rows=[[1], [2], [1]])
+def test_all_rows_go_in_or_none(engine_shop: EngineShop) -> None:
+    answer = reply(engine_shop, "insert_rows", table="void", columns=["id"], rows=[[1], [2], [1]])
     assert answer["error"]["code"] == -32602
-    assert house.count("void") == 0
+    assert engine_shop.count("void") == 0
 
 
-def test_a_thousand_rows_go_in_at_once_and_no_more(house: House) -> None:
+def test_a_thousand_rows_go_in_at_once_and_no_more(engine_shop: EngineShop) -> None:
     rows = [[number] for number in range(1_000)]
-    done = shown(house, "insert_rows", WRITER, table="void", columns=["id"], rows=rows)
+    done = shown(engine_shop, "insert_rows", WRITER, table="void", columns=["id"], rows=rows)
     assert done["rows_affected"] == 1_000
-    more = reply(house, "insert_rows", table="void", columns=["id"], rows=[*rows, [1_000]])
+    more = reply(engine_shop, "insert_rows", table="void", columns=["id"], rows=[*rows, [1_000]])
     assert more["error"]["message"] == "Invalid params: Parameter rows must hold 1 to 1000 rows"
 
 
 @pytest.mark.parametrize(("actor", "settings"), [(READER, {}), (WRITER, {"access": "read"})])
 def test_who_may_not_write_inserts_nothing(
-    house: House, actor: Actor, settings: dict[str, Any]
+    engine_shop: EngineShop, actor: Actor, settings: dict[str, Any]
 ) -> None:
-    gate = house.gate(**settings)
-    error = house.converse(
+    gate = engine_shop.gate(**settings)
+    error = engine_shop.converse(
         lambda peer: peer.error(
             "insert_rows", connection_id=SHOP_ID, table="void", columns=["id"], rows=[[1]]
         ),
         actor, gate=gate, config=EXTENDED,
     )  # fmt: skip
     assert error["code"] == -32007
-    assert house.count("void") == 0
+    assert engine_shop.count("void") == 0
 
 
-def test_the_dashboard_shows_no_statement_of_anybody(house: House) -> None:
+def test_the_dashboard_shows_no_statement_of_anybody(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> dict[str, Any]:
         await peer.result("execute_query", connection_id=SHOP_ID, query="SELECT 'my secret'")
         return await peer.result("get_server_dashboard", connection_id=SHOP_ID)
 
-    told = house.converse(talk, READER, config=EXTENDED)["structuredContent"]
-    assert "my secret" not in msgspec.json.encode(told).decode()
-    missing = {failure["panel"] for failure in told["unavailable"]}
+    reported = engine_shop.converse(talk, READER, config=EXTENDED)["structuredContent"]
+    assert "my secret" not in msgspec.json.encode(reported).decode()
+    missing = {failure["panel"] for failure in reported["unavailable"]}
     assert (
         missing
         == {
@@ -227,5 +235,5 @@ def test_the_dashboard_shows_no_statement_of_anybody(house: House) -> None:
             "mysql": set(),
             "sqlite": {"sessions", "metrics", "slow_queries", "errors"},
             "duckdb": {"sessions", "metrics", "slow_queries", "errors"},
-        }[house.dialect]
-    ), told["unavailable"]
+        }[engine_shop.dialect]
+    ), reported["unavailable"]

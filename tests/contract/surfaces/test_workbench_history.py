@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 
-from contract.surfaces.houses import HOUSES, House
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID, sqlite_source
 from support.surface_shop import build_shop
@@ -21,8 +21,8 @@ ACTIVE = "SELECT * FROM customers WHERE city = 'active'"
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> House:
-    return HOUSES["sqlite"](tmp_path)
+def shop(tmp_path: Path) -> EngineShop:
+    return ENGINE_SHOPS["sqlite"](tmp_path)
 
 
 async def run(peer: Peer, *queries: str, connection_id: str = SHOP_ID) -> None:
@@ -40,16 +40,16 @@ async def resource(peer: Peer, id: str = SHOP_ID, **query: Any) -> dict[str, Any
     return await peer.request("resources/read", uri=f"tablepro://connections/{id}/history{tail}")
 
 
-def test_an_entry_has_the_documents_keys(house: House) -> None:
+def test_an_entry_has_the_documents_keys(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> list[dict[str, Any]]:
         await run(peer, "SELECT id FROM orders", "SELECT nope FROM orders")
         return await found(peer)
 
-    failed, done = house.converse(talk, READER)
+    failed, done = engine_shop.converse(talk, READER)
     keys = ["id", "connection_id", "database_name", "query", "executed_at", "execution_time_ms",
             "row_count", "was_successful"]  # fmt: skip
     assert list(done) == keys
-    assert (done["connection_id"], done["database_name"]) == (SHOP_ID, house.database)
+    assert (done["connection_id"], done["database_name"]) == (SHOP_ID, engine_shop.database)
     assert (done["query"], done["row_count"]) == ("SELECT id FROM orders", 3)
     assert done["was_successful"] is True
     assert list(failed) == [*keys, "error_message"]
@@ -75,7 +75,7 @@ def test_an_entry_has_the_documents_keys(house: House) -> None:
     ],
 )
 def test_every_word_must_begin_a_word_and_none_is_an_operator(
-    shop: House, words: str, hits: int
+    shop: EngineShop, words: str, hits: int
 ) -> None:
     async def talk(peer: Peer) -> int:
         await run(peer, ACTIVE)
@@ -84,7 +84,7 @@ def test_every_word_must_begin_a_word_and_none_is_an_operator(
     assert shop.converse(talk) == hits
 
 
-def test_both_ends_of_a_time_are_inclusive_and_entries_are_newest_first(shop: House) -> None:
+def test_both_ends_of_a_time_are_inclusive_and_entries_are_newest_first(shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         await run(peer, "SELECT 1", "SELECT 2", "SELECT 3")
         entries = await found(peer)
@@ -101,13 +101,13 @@ def test_both_ends_of_a_time_are_inclusive_and_entries_are_newest_first(shop: Ho
     shop.converse(talk)
 
 
-def test_a_time_that_ends_before_it_begins_is_refused(shop: House) -> None:
+def test_a_time_that_ends_before_it_begins_is_refused(shop: EngineShop) -> None:
     error = shop.error("search_query_history", query="", since=5, until=1)
     assert error["code"] == -32602
     assert error["message"] == "Invalid params: Parameter since must not be after until"
 
 
-def test_only_what_the_caller_may_see_is_found(shop: House, tmp_path: Path) -> None:
+def test_only_what_the_caller_may_see_is_found(shop: EngineShop, tmp_path: Path) -> None:
     other = sqlite_source(build_shop(tmp_path / "other.db"), "other", OTHER_ID)
     gate = shop.gate(other)
 
@@ -132,17 +132,17 @@ def test_only_what_the_caller_may_see_is_found(shop: House, tmp_path: Path) -> N
     assert {entry["connection_id"] for entry in entries} == {OTHER_ID}
 
 
-def test_a_password_is_not_kept(house: House) -> None:
+def test_a_password_is_not_kept(engine_shop: EngineShop) -> None:
     query = "CREATE USER mallory PASSWORD 'hunter2hunter2'"
 
     async def talk(peer: Peer) -> list[dict[str, Any]]:
         await run(peer, query)
         return [*await found(peer), *await found(peer, "hunter2hunter2")]
 
-    assert "hunter2" not in msgspec.json.encode(house.converse(talk)).decode()
+    assert "hunter2" not in msgspec.json.encode(engine_shop.converse(talk)).decode()
 
 
-def test_the_resource_shows_a_connections_history(house: House) -> None:
+def test_the_resource_shows_a_connections_history(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         await run(peer, "SELECT 1", ACTIVE)
         (contents,) = (await resource(peer))["result"]["contents"]
@@ -157,7 +157,7 @@ def test_the_resource_shows_a_connections_history(house: House) -> None:
             (contents,) = (await resource(peer, **query))["result"]["contents"]
             assert len(msgspec.json.decode(contents["text"])["entries"]) == count, query
 
-    house.converse(talk, READER)
+    engine_shop.converse(talk, READER)
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_the_resource_shows_a_connections_history(house: House) -> None:
     ],
 )
 def test_a_parameter_of_the_resource_that_does_not_fit_is_named(
-    shop: House, query: dict[str, str], words: str
+    shop: EngineShop, query: dict[str, str], words: str
 ) -> None:
     error = shop.converse(lambda peer: resource(peer, **query))["error"]
     assert (error["code"], error["message"]) == (-32602, f"Invalid params: {words}")
 
 
-def test_the_resource_of_no_connection_is_refused(shop: House) -> None:
+def test_the_resource_of_no_connection_is_refused(shop: EngineShop) -> None:
     assert shop.converse(lambda peer: resource(peer, "nope"))["error"]["code"] == -32602
     assert shop.converse(lambda peer: resource(peer, OTHER_ID))["error"]["code"] == -32602

@@ -123,9 +123,9 @@ def test_tools_have_the_documents_names_hints_and_inputs(gate: SqliteGate) -> No
     assert [tool["name"] for tool in listed] == list(DOCUMENT)
     for tool in listed:
         hints, required, properties = DOCUMENT[tool["name"]]
-        told = tool["annotations"]
+        reported = tool["annotations"]
         keys = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-        assert tuple(told[key] for key in keys) == hints, tool["name"]
+        assert tuple(reported[key] for key in keys) == hints, tool["name"]
         schema = tool["inputSchema"]
         assert schema["type"] == "object"
         assert schema.get("required", []) == required

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.surfaces.houses import House
+from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import OWNER, READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.model.actors import Actor
@@ -34,10 +34,10 @@ NEEDLESS = (
 )
 
 
-def state(house: House) -> list[Any]:
+def state(engine_shop: EngineShop) -> list[Any]:
     """The rows of the shop."""
     return [
-        sorted(house.look(f"SELECT * FROM {table}"), key=repr)
+        sorted(engine_shop.look(f"SELECT * FROM {table}"), key=repr)
         for table in ("customers", "orders", "void")
     ]
 
@@ -55,22 +55,22 @@ def state(house: House) -> list[Any]:
     ],
 )  # fmt: skip
 def test_a_change_tells_its_rows(
-    house: House, query: str, rows: list[list[str | None]], affected: int
+    engine_shop: EngineShop, query: str, rows: list[list[str | None]], affected: int
 ) -> None:
-    before = state(house)
-    shown = house.result("execute_query", query=query)
+    before = state(engine_shop)
+    shown = engine_shop.result("execute_query", query=query)
     assert list(shown) == KEYS
     assert sorted(shown["rows"]) == rows
     assert (shown["row_count"], shown["rows_affected"]) == (len(rows), affected)
-    assert (state(house) != before) is bool(affected)
+    assert (state(engine_shop) != before) is bool(affected)
 
 
-def test_a_change_that_returns_more_rows_than_wanted_is_made_whole(house: House) -> None:
+def test_a_change_that_returns_more_rows_than_wanted_is_made_whole(engine_shop: EngineShop) -> None:
     query = "DELETE FROM orders WHERE id > 0 RETURNING id"
-    shown = house.result("execute_query", query=query, max_rows=1)
+    shown = engine_shop.result("execute_query", query=query, max_rows=1)
     assert (shown["row_count"], shown["is_truncated"]) == (1, True)
     assert shown["rows_affected"] == 3
-    assert house.count("orders") == 0
+    assert engine_shop.count("orders") == 0
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,29 @@ def test_a_change_that_returns_more_rows_than_wanted_is_made_whole(house: House)
     ],
 )  # fmt: skip
 def test_a_refused_statement_changes_nothing(
-    house: House, query: str, actor: Actor, settings: dict[str, Any], code: int, message: str
+    engine_shop: EngineShop,
+    query: str,
+    actor: Actor,
+    settings: dict[str, Any],
+    code: int,
+    message: str,
 ) -> None:
-    if query.startswith("TRUNCATE") and house.dialect == "sqlite":
+    if query.startswith("TRUNCATE") and engine_shop.dialect == "sqlite":
         pytest.skip("SQLite has no TRUNCATE")
-    before = state(house)
-    error = house.error("execute_query", actor, settings, query=query)
+    before = state(engine_shop)
+    error = engine_shop.error("execute_query", actor, settings, query=query)
     assert (error["code"], error["message"]) == (code, message)
     assert error["data"]["hint"]
-    assert state(house) == before
+    assert state(engine_shop) == before
 
 
-def confirm(house: House, actor: Actor = WRITER, settings: dict[str, Any] | None = None,
+def confirm(engine_shop: EngineShop, actor: Actor = WRITER, settings: dict[str, Any] | None = None,
             *, allow: bool | None = None, **arguments: Any) -> list[dict[str, Any]]:  # fmt: skip
     """The replies to a confirmation, and, once a person decided, to the same call again."""
     given = {
         "connection_id": SHOP_ID, "query": "DROP TABLE orders", "confirmation_phrase": PHRASE,
     } | arguments  # fmt: skip
-    gate = house.gate(**(settings or {}))
+    gate = engine_shop.gate(**(settings or {}))
 
     async def talk(peer: Peer) -> list[dict[str, Any]]:
         replies = [await peer.call("confirm_destructive_operation", **given)]
@@ -127,57 +132,57 @@ def confirm(house: House, actor: Actor = WRITER, settings: dict[str, Any] | None
             replies += [await peer.call("confirm_destructive_operation", **given) for _ in "12"]
         return replies
 
-    return house.converse(talk, actor, gate=gate)
+    return engine_shop.converse(talk, actor, gate=gate)
 
 
-def tables(house: House) -> int:
+def tables(engine_shop: EngineShop) -> int:
     """How many orders there are, -1 if the table is gone."""
     try:
-        return house.count("orders")
+        return engine_shop.count("orders")
     except Exception:  # noqa: BLE001 - each driver has its own
         return -1
 
 
-def test_the_phrase_alone_runs_nothing(house: House) -> None:
-    (reply,) = confirm(house)
+def test_the_phrase_alone_runs_nothing(engine_shop: EngineShop) -> None:
+    (reply,) = confirm(engine_shop)
     assert reply["error"]["code"] == -32007
     assert reply["error"]["message"] == "Forbidden: A person must approve this call"
     assert reply["error"]["data"]["code"] == "approval.needed"
-    assert house.count("orders") == 3
+    assert engine_shop.count("orders") == 3
 
 
 @pytest.mark.parametrize(
     "query", ["DROP TABLE orders", "DELETE FROM orders", "ALTER TABLE void DROP COLUMN name"]
 )
-def test_the_phrase_and_a_person_run_it_once(house: House, query: str) -> None:
+def test_the_phrase_and_a_person_run_it_once(engine_shop: EngineShop, query: str) -> None:
     if query.startswith("DROP"):
-        house.script("DROP VIEW big_orders")
-    asked, done, again = confirm(house, allow=True, query=query)
+        engine_shop.script("DROP VIEW big_orders")
+    asked, done, again = confirm(engine_shop, allow=True, query=query)
     assert asked["error"]["data"]["code"] == "approval.needed"
     assert list(done["result"]["structuredContent"]) == KEYS
     assert "error" in again
     if query.startswith("ALTER"):
-        columns = house.result("describe_table", table="void")["columns"]
+        columns = engine_shop.result("describe_table", table="void")["columns"]
         assert [column["name"] for column in columns] == ["id"]
     else:
-        assert tables(house) == (-1 if query.startswith("DROP") else 0)
+        assert tables(engine_shop) == (-1 if query.startswith("DROP") else 0)
 
 
-def test_what_a_person_denies_does_not_run(house: House) -> None:
-    _, denied, again = confirm(house, allow=False)
+def test_what_a_person_denies_does_not_run(engine_shop: EngineShop) -> None:
+    _, denied, again = confirm(engine_shop, allow=False)
     for reply in (denied, again):
         assert reply["error"]["data"]["code"] == "approval.declined"
         assert reply["error"]["code"] == -32007
-    assert house.count("orders") == 3
+    assert engine_shop.count("orders") == 3
 
 
 @pytest.mark.parametrize("phrase", ["", "yes", PHRASE + " ", PHRASE.upper(), PHRASE + "."])
-def test_another_phrase_is_an_invalid_confirmation(house: House, phrase: str) -> None:
-    (reply,) = confirm(house, settings={"unattended": "allow"}, confirmation_phrase=phrase)
+def test_another_phrase_is_an_invalid_confirmation(engine_shop: EngineShop, phrase: str) -> None:
+    (reply,) = confirm(engine_shop, settings={"unattended": "allow"}, confirmation_phrase=phrase)
     assert reply["error"]["code"] == -32602
     assert "invalid confirmation" in reply["error"]["message"]
     assert f"confirmation_phrase must be exactly: {PHRASE}" in reply["error"]["message"]
-    assert house.count("orders") == 3
+    assert engine_shop.count("orders") == 3
 
 
 @pytest.mark.parametrize(
@@ -198,23 +203,30 @@ def test_another_phrase_is_an_invalid_confirmation(house: House, phrase: str) ->
     ],
 )  # fmt: skip
 def test_what_may_not_be_confirmed_changes_nothing(
-    house: House, actor: Actor, settings: dict[str, Any], query: str, code: int, message: str
+    engine_shop: EngineShop,
+    actor: Actor,
+    settings: dict[str, Any],
+    query: str,
+    code: int,
+    message: str,
 ) -> None:
-    before = state(house)
-    (reply,) = confirm(house, actor, {"unattended": "allow"} | settings, query=query)
+    before = state(engine_shop)
+    (reply,) = confirm(engine_shop, actor, {"unattended": "allow"} | settings, query=query)
     assert (reply["error"]["code"], reply["error"]["message"]) == (code, message)
-    assert state(house) == before
+    assert state(engine_shop) == before
 
 
-def test_full_access_confirms_where_that_is_demanded(house: House) -> None:
-    house.script("DROP VIEW big_orders")
+def test_full_access_confirms_where_that_is_demanded(engine_shop: EngineShop) -> None:
+    engine_shop.script("DROP VIEW big_orders")
     settings = {"destructive_scope": "fullAccess", "unattended": "allow"}
-    (reply,) = confirm(house, OWNER, settings)
+    (reply,) = confirm(engine_shop, OWNER, settings)
     assert "result" in reply
-    assert tables(house) == -1
+    assert tables(engine_shop) == -1
 
 
-def test_unattended_where_the_operator_says_so_needs_the_phrase_only(house: House) -> None:
-    (reply,) = confirm(house, settings={"unattended": "allow"}, query="DELETE FROM orders")
+def test_unattended_where_the_operator_says_so_needs_the_phrase_only(
+    engine_shop: EngineShop,
+) -> None:
+    (reply,) = confirm(engine_shop, settings={"unattended": "allow"}, query="DELETE FROM orders")
     assert reply["result"]["structuredContent"]["rows_affected"] == 3
-    assert house.count("orders") == 0
+    assert engine_shop.count("orders") == 0

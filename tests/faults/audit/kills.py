@@ -59,7 +59,7 @@ def make_database(directory: Path) -> None:
         made.execute(SCHEMA)
 
 
-def serve_until_killed(directory: Path, name: int, told: int) -> None:
+def serve_until_killed(directory: Path, name: int, descriptor: int) -> None:
     """In the child: open the gate and talk to it, telling each answer in one write."""
     settings = Config(
         state=str(directory / "state"),
@@ -86,7 +86,7 @@ def serve_until_killed(directory: Path, name: int, told: int) -> None:
                 if error.code is not Code.SOURCE_BUSY:
                     raise
                 continue  # SQLite has one writer at a time
-            os.write(told, f"{mark}\n".encode())
+            os.write(descriptor, f"{mark}\n".encode())
 
     async def all_talk() -> None:
         gate = App.open(settings)

@@ -32,7 +32,7 @@ INSERT = "INSERT INTO t(n) VALUES (1)"
 SELECT = "SELECT count(*) FROM t"
 
 
-class House:
+class Harness:
     """A gate over one SQLite file, whose audit disk can be filled."""
 
     def __init__(self, directory, mode):
@@ -84,66 +84,66 @@ def full_disk(log):
 
 def scene(directory, mode, play):
     async def whole():
-        house = House(directory, mode)
+        harness = Harness(directory, mode)
         try:
-            await house.ask(SELECT)
-            await house.ask(INSERT, Scope.FULL_ACCESS)
-            with full_disk(house.app.audit):
-                await play(house)
-            await house.ask(SELECT)
+            await harness.ask(SELECT)
+            await harness.ask(INSERT, Scope.FULL_ACCESS)
+            with full_disk(harness.app.audit):
+                await play(harness)
+            await harness.ask(SELECT)
         finally:
-            await house.app.close()
-        assert verify(house.audit, house.keys).faults == ()
-        return house
+            await harness.app.close()
+        assert verify(harness.audit, harness.keys).faults == ()
+        return harness
 
     return asyncio.run(whole())
 
 
-def gaps(house):
-    return [line["missed"] for line in house.lines() if line["phase"] == "gap"]
+def gaps(harness):
+    return [line["missed"] for line in harness.lines() if line["phase"] == "gap"]
 
 
 def test_strict_runs_nothing_and_answers_nothing_unrecorded(tmp_path):
-    async def play(house):
-        assert await house.refusal(SELECT) is Code.AUDIT_UNAVAILABLE
-        assert await house.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
-        assert await house.refusal("SELEC") is Code.AUDIT_UNAVAILABLE
+    async def play(harness):
+        assert await harness.refusal(SELECT) is Code.AUDIT_UNAVAILABLE
+        assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
+        assert await harness.refusal("SELEC") is Code.AUDIT_UNAVAILABLE
 
-    house = scene(tmp_path, "strict", play)
-    assert house.rows() == 1
-    assert gaps(house) == []
+    harness = scene(tmp_path, "strict", play)
+    assert harness.rows() == 1
+    assert gaps(harness) == []
 
 
 def test_strict_mutations_answers_reads_and_counts_them_but_changes_nothing(tmp_path):
-    async def play(house):
+    async def play(harness):
         for _ in range(3):
-            await house.ask(SELECT)
-        assert await house.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
-        assert await house.refusal("DROP") is not Code.AUDIT_UNAVAILABLE
+            await harness.ask(SELECT)
+        assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
+        assert await harness.refusal("DROP") is not Code.AUDIT_UNAVAILABLE
 
-    house = scene(tmp_path, "strict_mutations", play)
-    assert house.rows() == 1
-    assert len(gaps(house)) == 1
-    assert gaps(house)[0] >= 4
+    harness = scene(tmp_path, "strict_mutations", play)
+    assert harness.rows() == 1
+    assert len(gaps(harness)) == 1
+    assert gaps(harness)[0] >= 4
 
 
 def test_best_effort_goes_on_and_says_how_much_is_missing(tmp_path):
-    async def play(house):
-        await house.ask(SELECT)
-        await house.ask(INSERT, Scope.FULL_ACCESS)
+    async def play(harness):
+        await harness.ask(SELECT)
+        await harness.ask(INSERT, Scope.FULL_ACCESS)
 
-    house = scene(tmp_path, "best_effort", play)
-    assert house.rows() == 2
+    harness = scene(tmp_path, "best_effort", play)
+    assert harness.rows() == 2
     # The read's outcome, the change's intent and its outcome.
-    assert gaps(house) == [3]
+    assert gaps(harness) == [3]
 
 
 def test_the_gap_stands_before_what_was_recorded_after_it(tmp_path):
-    async def play(house):
-        await house.ask(SELECT)
+    async def play(harness):
+        await harness.ask(SELECT)
 
-    house = scene(tmp_path, "best_effort", play)
-    phases = [line["phase"] for line in house.lines()]
+    harness = scene(tmp_path, "best_effort", play)
+    phases = [line["phase"] for line in harness.lines()]
     assert phases[-3:] == ["gap", "outcome", "checkpoint"]
 
 
@@ -185,30 +185,30 @@ def test_after_a_failed_sync_another_segment_is_begun(tmp_path, monkeypatch):
 
 
 def test_b2_a_change_whose_outcome_cannot_be_recorded_says_that_it_ran(tmp_path):
-    async def play(house):
-        filled = full_disk_after_the_intent(house.app.audit)
+    async def play(harness):
+        filled = full_disk_after_the_intent(harness.app.audit)
         with filled, pytest.raises(TidegateError) as caught:
-            await house.ask(INSERT, Scope.FULL_ACCESS)
+            await harness.ask(INSERT, Scope.FULL_ACCESS)
         assert caught.value.code is Code.AUDIT_OUTCOME
         assert "The call ran" in caught.value.message
         assert "before you send it again" in caught.value.hint
         assert "retry" not in caught.value.hint
 
     async def whole():
-        house = House(tmp_path, "strict")
+        harness = Harness(tmp_path, "strict")
         try:
-            await play(house)
-            await house.ask(SELECT)
+            await play(harness)
+            await harness.ask(SELECT)
         finally:
-            await house.app.close()
-        return house
+            await harness.app.close()
+        return harness
 
-    house = asyncio.run(whole())
-    assert house.rows() == 1
-    calls = [(line["call_id"], line["phase"]) for line in house.lines() if "call_id" in line]
+    harness = asyncio.run(whole())
+    assert harness.rows() == 1
+    calls = [(line["call_id"], line["phase"]) for line in harness.lines() if "call_id" in line]
     intent = next(id for id, phase in calls if phase == "intent")
     assert (intent, "outcome") in calls
-    assert verify(house.audit, house.keys).intact
+    assert verify(harness.audit, harness.keys).intact
 
 
 @contextmanager
@@ -231,8 +231,8 @@ def full_disk_after_the_intent(log):
 
 
 def test_b7_taking_a_right_away_works_while_the_audit_disk_is_full(tmp_path):
-    house = House(tmp_path, "strict")
-    app = house.app
+    harness = Harness(tmp_path, "strict")
+    app = harness.app
     plaintext, _ = app.tokens.create("claude", Scope.READ_ONLY)
     with full_disk(app.audit):
         with pytest.raises(TidegateError) as caught:
@@ -246,51 +246,51 @@ def test_b7_taking_a_right_away_works_while_the_audit_disk_is_full(tmp_path):
     later = App.open(app.config)
     later.note("settings.read", {})
     asyncio.run(later.close())
-    events = [line for line in house.lines() if line["phase"] == "event"]
+    events = [line for line in harness.lines() if line["phase"] == "event"]
     (revoked,) = [line for line in events if line["name"] == "token.revoked"]
     assert revoked["details"]["name"] == "claude"
     assert "happened_at" in revoked["details"]
-    assert verify(house.audit, house.keys).faults == ()
+    assert verify(harness.audit, harness.keys).faults == ()
 
 
 def test_b7_an_approval_is_denied_while_the_audit_disk_is_full_and_none_is_given(tmp_path):
-    house = House(tmp_path, "strict")
+    harness = Harness(tmp_path, "strict")
     bounds = ApprovalBounds(0.0, 0.0, 9, 9)
     subject = Subject("writer", "", "test", "tool", "shop", "id", INSERT, "write", "r", "why")
     for id in ("a1", "b2"):
-        house.app.state.approvals.admit(
+        harness.app.state.approvals.admit(
             PendingApproval(id, id, "pending", "tok_1", subject, time.time()), bounds
         )
-    with full_disk(house.app.audit):
-        assert house.app.approvals.decide("a1", "denied", "cli:ann").state == "denied"
+    with full_disk(harness.app.audit):
+        assert harness.app.approvals.decide("a1", "denied", "cli:ann").state == "denied"
         with pytest.raises(TidegateError) as caught:
-            house.app.approvals.decide("b2", "allowed", "cli:ann")
+            harness.app.approvals.decide("b2", "allowed", "cli:ann")
         assert caught.value.code is Code.AUDIT_UNAVAILABLE
-        assert house.app.approvals.find("b2").state == "pending"
-    house.app.note("settings.read", {})
-    asyncio.run(house.app.close())
-    names = [line["name"] for line in house.lines() if line["phase"] == "event"]
+        assert harness.app.approvals.find("b2").state == "pending"
+    harness.app.note("settings.read", {})
+    asyncio.run(harness.app.close())
+    names = [line["name"] for line in harness.lines() if line["phase"] == "event"]
     assert names == ["settings.read", "approval.denied"]
 
 
 def test_b7_a_token_is_revoked_even_where_the_log_cannot_be_opened(tmp_path):
-    house = House(tmp_path, "strict")
-    house.app.tokens.create("claude", Scope.READ_ONLY)
-    asyncio.run(house.app.close())
-    house.audit.rename(tmp_path / "aside")
-    house.audit.write_text("a file in the place of the directory")
-    without = App.open(house.app.config)
+    harness = Harness(tmp_path, "strict")
+    harness.app.tokens.create("claude", Scope.READ_ONLY)
+    asyncio.run(harness.app.close())
+    harness.audit.rename(tmp_path / "aside")
+    harness.audit.write_text("a file in the place of the directory")
+    without = App.open(harness.app.config)
     assert without.tokens.revoke("claude").revoked_at
     with pytest.raises(TidegateError) as caught:
         without.tokens.create("another", Scope.READ_ONLY)
     assert caught.value.code is Code.AUDIT_UNAVAILABLE
     asyncio.run(without.close())
-    house.audit.unlink()
-    (tmp_path / "aside").rename(house.audit)
-    later = App.open(house.app.config)
+    harness.audit.unlink()
+    (tmp_path / "aside").rename(harness.audit)
+    later = App.open(harness.app.config)
     later.note("settings.read", {})
     asyncio.run(later.close())
-    assert [line["name"] for line in house.lines() if line["phase"] == "event"][-2:] == [
+    assert [line["name"] for line in harness.lines() if line["phase"] == "event"][-2:] == [
         "settings.read",
         "token.revoked",
     ]
@@ -298,7 +298,7 @@ def test_b7_a_token_is_revoked_even_where_the_log_cannot_be_opened(tmp_path):
 
 def test_b13_calls_of_two_servers_on_one_state_never_share_an_id(tmp_path):
     async def both():
-        first = House(tmp_path, "strict")
+        first = Harness(tmp_path, "strict")
         second = App.open(first.app.config)
         call = Call(WRITER, "test", "tool", Query(Statement(SELECT)), "shop")
         ids = [(await app.gateway.handle(call)).call_id for app in (first.app, second) * 3]

@@ -31,7 +31,7 @@ async def code_of(awaitable):
     return (await error_of(awaitable)).code
 
 
-async def test_a_file_that_another_process_writes_is_told_and_passes(shop, opened_elsewhere):
+async def test_a_file_that_another_process_writes_is_reported_and_passes(shop, opened_elsewhere):
     with opened_elsewhere(shop.path, read_only=False) as pid:
         error = await error_of(open_engine(shop.source))
         assert error.code is Code.SOURCE_BUSY
@@ -115,7 +115,7 @@ async def test_a_change_that_gives_up_waiting_lets_the_others_pass(shop):
         await reading.close()
 
 
-async def test_a_replaced_file_is_read_anew(shop, tmp_path):
+async def test_a_replaced_file_is_read_again(shop, tmp_path):
     copy = tmp_path / "copy.duckdb"
     shutil.copy(shop.path, copy)
     with duckdb.connect(str(copy)) as connection:
@@ -129,7 +129,7 @@ async def test_a_replaced_file_is_read_anew(shop, tmp_path):
         assert await engine.schema_version() != stamp
 
 
-async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):
+async def test_a_removed_file_is_reported_and_found_again(shop, tmp_path):
     async with shop.opened() as engine:
         await shop.ask(engine, POINT)
         away = shop.path.rename(tmp_path / "away.duckdb")
@@ -173,7 +173,7 @@ async def test_an_option_with_a_wrong_value_is_refused(shop, query):
     assert await code_of(open_engine(source)) is Code.SOURCE_URL
 
 
-async def test_a_file_cut_short_is_told(shop):
+async def test_a_file_cut_short_is_reported(shop):
     shop.path.write_bytes(shop.path.read_bytes()[:20_000])
 
     async def read():

@@ -62,7 +62,7 @@ async def test_a_giant_string_is_refused_for_its_memory(shop):
             assert await shop.ask(engine, COUNT) == [(10,)]
 
 
-async def test_a_statement_that_needs_more_memory_than_the_source_gives_is_told(shop):
+async def test_a_statement_that_needs_more_memory_than_the_source_gives_is_reported(shop):
     url = f"{shop.url}?memory_limit=64MB"
     shop.source = Source("s1", "shop", url, "duckdb", "duckdb")
     async with shop.opened() as engine:
@@ -73,7 +73,7 @@ async def test_a_statement_that_needs_more_memory_than_the_source_gives_is_told(
         assert await shop.ask(engine, COUNT) == [(10,)]
 
 
-async def test_a_statement_that_hears_no_interrupt_loses_its_process(shop):
+async def test_a_statement_that_ignores_interrupts_loses_its_process(shop):
     async with shop.opened() as engine:
         before = pids(engine)
         limits = Limits(timeout_s=0.1)
@@ -83,7 +83,7 @@ async def test_a_statement_that_hears_no_interrupt_loses_its_process(shop):
     await until(lambda: not any(map(lives, before)), "the end of the workers")
 
 
-async def test_cancelling_a_statement_that_hears_no_interrupt_ends_it_too(shop):
+async def test_cancelling_a_statement_that_ignores_interrupts_ends_it_too(shop):
     cancellation = Cancellation()
     async with shop.opened() as engine:
         before = pids(engine)
@@ -95,7 +95,7 @@ async def test_cancelling_a_statement_that_hears_no_interrupt_ends_it_too(shop):
         assert not before & pids(engine)
 
 
-async def test_closing_does_not_wait_for_a_statement_that_hears_no_interrupt(shop):
+async def test_closing_does_not_wait_for_a_statement_that_ignores_interrupts(shop):
     async with shop.opened() as engine:
         task = asyncio.ensure_future(shop.ask(engine, DEAF))
         await busy(engine)
@@ -105,7 +105,7 @@ async def test_closing_does_not_wait_for_a_statement_that_hears_no_interrupt(sho
     await until(lambda: not any(map(lives, before)), "the end of the workers")
 
 
-async def test_a_killed_process_is_told_and_replaced(shop):
+async def test_a_killed_process_is_reported_and_replaced(shop):
     async with shop.opened() as engine:
         task = asyncio.ensure_future(shop.ask(engine, shop.spelling.runaway))
         await busy(engine)
@@ -159,7 +159,7 @@ async def test_a_change_that_ran_out_of_time_changed_nothing(shop):
         assert await shop.ask(engine, "SELECT count(*) FROM void") == [(0,)]
 
 
-async def test_when_all_processes_are_busy_the_caller_is_told(shop):
+async def test_when_all_processes_are_busy_the_caller_gets_an_error(shop):
     cancellation = Cancellation()
     async with shop.opened() as engine:
         runaways = [
@@ -212,15 +212,15 @@ asyncio.run(main())
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM range(100000000000000)", DEAF])
 async def test_a_worker_ends_with_the_gate_whatever_it_does(tmp_path, text):
     tests = Path(__file__).parents[2]
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", ORPHAN, str(tests), str(tmp_path), text],
         capture_output=True,
         text=True,
         timeout=HANG_S,
         check=False,
     )
-    orphans = [int(pid) for pid in told.stdout.split()]
-    assert orphans, told.stderr
+    orphans = [int(pid) for pid in reported.stdout.split()]
+    assert orphans, reported.stderr
     await until(lambda: not any(map(lives, orphans)), "the end of the workers")
 
 
@@ -245,7 +245,7 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
         "print([name for name in sys.modules if name.partition('.')[0] in ('duckdb', 'pytz')])\n"
     )
     (tmp_path / "duckdb.py").write_text("raise SystemExit('a module of the working directory')")
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-P", "-c", script],
         capture_output=True,
         text=True,
@@ -253,10 +253,10 @@ async def test_the_driver_is_not_in_our_process(tmp_path):
         check=True,
         cwd=tmp_path,
     )
-    assert told.stdout == "[]\n"
+    assert reported.stdout == "[]\n"
 
 
-async def test_a_worker_that_does_not_come_up_is_told():
+async def test_a_worker_that_does_not_come_up_is_reported():
     before = asyncio.all_tasks()
     assert await code_of(WorkerProcess.start("tidegate.no_such_worker", None)) is (
         Code.SOURCE_UNREACHABLE

@@ -62,8 +62,8 @@ ESCAPES = (
 
 
 @pytest.fixture
-def house(shop, tmp_path, monkeypatch):
-    """The shop with more in it, and files beside it that are nobody's business."""
+def full_shop(shop, tmp_path, monkeypatch):
+    """The shop with more in it, and files beside it that no statement may read."""
     with duckdb.connect(str(shop.path)) as connection:
         connection.execute(SCHEMA)
     (tmp_path / "secret.txt").write_text("secret")
@@ -72,36 +72,36 @@ def house(shop, tmp_path, monkeypatch):
     return shop
 
 
-async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read(house):
+async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read(full_shop):
     assert len(OTHERS) > 30
-    async with house.opened() as engine:
-        before = house.digest(engine)
+    async with full_shop.opened() as engine:
+        before = full_shop.digest(engine)
         for text in OTHERS:
             try:
-                await house.ask(engine, text, limits=Limits(max_rows=1000, timeout_s=0.2))
+                await full_shop.ask(engine, text, limits=Limits(max_rows=1000, timeout_s=0.2))
             except TidegateError as error:
                 assert error.code.value != "internal.fault", text
-            assert house.digest(engine) == before, text
+            assert full_shop.digest(engine) == before, text
 
 
-async def test_the_planner_tells_of_a_write_in_a_query(house):
-    async with house.opened() as engine:
+async def test_the_planner_tells_of_a_write_in_a_query(full_shop):
+    async with full_shop.opened() as engine:
         for text in (*WRITES[1:3], "EXPLAIN ANALYZE SELECT nextval('s')", *EXPLAINED):
             judgement = await engine.inspect(Statement(text))
             assert judgement.effect is Effect.WRITE
             assert judgement.rule == "duckdb.planner"
 
 
-async def test_a_pivot_of_what_only_reads_is_a_read(house):
-    async with house.opened() as engine:
+async def test_a_pivot_of_what_only_reads_is_a_read(full_shop):
+    async with full_shop.opened() as engine:
         for text in ("PIVOT t ON a USING sum(a)", "PIVOT v ON age USING count(*)"):
             assert (await engine.inspect(Statement(text))).effect is Effect.READ
 
 
 @pytest.fixture
-def session(house):
+def session(full_shop):
     """The worker's handle without the worker: no judge, no permit, no types of statements."""
-    session = Session(Setup(str(house.path), 256_000_000, 1, 0.1))
+    session = Session(Setup(str(full_shop.path), 256_000_000, 1, 0.1))
     yield session
     session.release()
 
@@ -116,7 +116,7 @@ def test_the_handle_for_reading_writes_nothing(session, text):
 
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("text", ESCAPES)
-def test_no_handle_reaches_another_file_or_a_setting(session, house, tmp_path, text, writes):
+def test_no_handle_reaches_another_file_or_a_setting(session, full_shop, tmp_path, text, writes):
     before = {path.name for path in tmp_path.iterdir()}
     cursor = session.cursor("1", writes=writes)
     with pytest.raises(duckdb.Error) as caught:

@@ -179,7 +179,7 @@ async def test_a_change_does_not_return_what_would_come_wrong(shop):
     ("text", "params"),
     [("SELECT $1", ()), ("SELECT 1", (1,)), ("SELECT $a", (1,)), ("SELECT $1, $3", (1, 2))],
 )
-async def test_parameters_that_do_not_fit_are_told(shop, text, params):
+async def test_parameters_that_do_not_fit_are_reported(shop, text, params):
     async with shop.opened() as engine:
         with pytest.raises(TidegateError) as caught:
             await shop.ask(engine, text, params)
@@ -192,7 +192,7 @@ async def test_parameters_keep_their_value(shop, value):
         assert await shop.ask(engine, "SELECT $1", (value,)) == [(value,)]
 
 
-async def test_what_is_not_unicode_is_told(shop):
+async def test_what_is_not_unicode_is_reported(shop):
     async with shop.opened() as engine:
         for text, params in (
             ("SELECT '\ud800'", None),

@@ -52,7 +52,7 @@ def locked(path, how):
         other.communicate()
 
 
-async def test_a_lock_of_another_process_is_told_and_passes(shop):
+async def test_a_lock_of_another_process_is_reported_and_passes(shop):
     shop.source = Source("s1", "shop", f"{shop.url}?timeout=0.1", "sqlite", "sqlite")
     async with shop.opened() as engine:
         with locked(path_of(shop), "EXCLUSIVE"):
@@ -87,7 +87,7 @@ async def test_reading_goes_on_beside_a_writer_in_wal_mode(shop):
     connection.close()
 
 
-async def test_a_replaced_file_is_read_anew(shop, tmp_path):
+async def test_a_replaced_file_is_read_again(shop, tmp_path):
     copy = tmp_path / "copy.db"
     shutil.copy(path_of(shop), copy)
     connection = apsw.Connection(str(copy))
@@ -104,7 +104,7 @@ async def test_a_replaced_file_is_read_anew(shop, tmp_path):
         assert await engine.schema_version() != stamp
 
 
-async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):
+async def test_a_removed_file_is_reported_and_found_again(shop, tmp_path):
     async with shop.opened() as engine:
         await shop.ask(engine, POINT)
         away = path_of(shop).rename(tmp_path / "away.db")
@@ -116,7 +116,7 @@ async def test_a_removed_file_is_told_and_found_again(shop, tmp_path):
         assert await shop.ask(engine, COUNT) == [(10,)]
 
 
-async def test_a_file_replaced_by_something_else_is_told(shop, tmp_path):
+async def test_a_file_replaced_by_something_else_is_reported(shop, tmp_path):
     good = path_of(shop).read_bytes()
     async with shop.opened() as engine:
         await shop.ask(engine, POINT)
@@ -131,7 +131,7 @@ async def test_a_file_replaced_by_something_else_is_told(shop, tmp_path):
                 assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_UNREACHABLE
 
 
-async def test_damaged_pages_are_told_and_whole_ones_are_still_read(shop):
+async def test_damaged_pages_are_reported_and_whole_ones_are_still_read(shop):
     path = path_of(shop)
     connection = apsw.Connection(str(path))
     page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'parts'").get
@@ -150,13 +150,13 @@ async def test_damaged_pages_are_told_and_whole_ones_are_still_read(shop):
         assert ("main", "parts") not in counts.rows
 
 
-async def test_a_file_cut_short_is_told(shop):
+async def test_a_file_cut_short_is_reported(shop):
     path = path_of(shop)
     path.write_bytes(path.read_bytes()[:5000])
     assert await code_of(open_engine(shop.source)) is Code.SOURCE_UNREACHABLE
 
 
-async def test_a_change_that_a_crash_cut_off_is_told(shop):
+async def test_a_change_that_a_crash_cut_off_is_reported(shop):
     path = path_of(shop)
     crash = (
         "import apsw, os\n"
@@ -212,14 +212,14 @@ asyncio.run(main())
 
 def test_a_full_disk_changes_nothing_and_passes(tmp_path):
     tests = Path(__file__).parents[2]
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tests), str(tmp_path)],
         capture_output=True,
         text=True,
         check=True,
         timeout=HANG_S,
     )
-    assert told.stdout.splitlines() == [
+    assert reported.stdout.splitlines() == [
         "source.unreachable",
         "[(0,)]",
         "[(10,)]",

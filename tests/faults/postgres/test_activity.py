@@ -62,7 +62,7 @@ async def test_no_transaction_is_left_open(case, activity):
         await until(lambda: all(state == "idle" for state, _ in activity()), "connections at rest")
 
 
-async def test_an_exhausted_pool_is_told_and_recovers(by_tcp, runs):
+async def test_an_exhausted_pool_is_reported_and_recovers(by_tcp, runs):
     case = by_tcp(options="?pool=2")
     async with case.opened() as engine:
         await case.ask(engine, "SELECT 1")

@@ -125,7 +125,7 @@ async def test_a_call_is_cancelled_in_the_middle_of_a_large_value(by_tcp, server
             assert await case.ask(engine, "SELECT 1") == [(1,)]
 
 
-async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server):
+async def test_a_line_cut_in_the_middle_of_a_large_value_is_reported(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
@@ -139,7 +139,7 @@ async def test_a_line_cut_in_the_middle_of_a_large_value_is_told(by_tcp, server)
             assert await case.ask(engine, "SELECT 1") == [(1,)]
 
 
-async def test_a_line_that_is_given_up_just_when_more_has_come_is_told(case):
+async def test_a_line_that_is_given_up_just_when_more_has_come_is_reported(case):
     """As happens when a cancelled statement's time to end is over."""
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, f"SELECT repeat('x', {100 * MIB})"))

@@ -141,7 +141,7 @@ def test_any_set_of_removed_segments_is_found(record, data):
 
 @THOROUGH
 @given(st.data())
-def test_a_line_changed_with_all_hashes_after_it_computed_anew_is_found(record, data):
+def test_a_line_changed_with_all_hashes_after_it_recomputed_is_found(record, data):
     """Anyone can compute a hash; nobody without the key can sign what it comes to."""
     files = dict(record[1])
     name, place = drawn_place(data, files)

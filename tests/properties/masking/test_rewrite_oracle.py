@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.masking_queries import Writer
-from support.masking_shop import ENGINES, Shop, told
+from support.masking_shop import ENGINES, Shop, row_texts
 from tidegate.errors import TidegateError
 
 
@@ -28,6 +28,6 @@ def test_ordinary_queries_are_answered_as_where_all_is_hidden(shop, dice):
     except TidegateError:
         return  # no query of this database
     found_names, found = shop.ask(text)
-    assert told(found) == told(rows), text
+    assert row_texts(found) == row_texts(rows), text
     assert found_names == names, text
     assert "secret" not in repr(found), text

@@ -29,11 +29,11 @@ CATALOG = Catalog(
     ),
     "1",
 )
-SHIELD = DataRules(
+DATA_RULES = DataRules(
     masks=(("customers.email", "hash"), ("vip.contact", "partial")),
     filters=(("orders", "tenant_id = '1'"),),
 )
-LISTED = DataRules(filters=SHIELD.filters, only=("orders", "customers", "products"))
+LISTED = DataRules(filters=DATA_RULES.filters, only=("orders", "customers", "products"))
 LITERAL = re.compile(r"'(?:[^']|'')*'|\b\d+\b")
 VALUES = st.one_of(
     st.integers(0, 10**12).map(str),
@@ -94,7 +94,7 @@ def said(how, text, engine, data_rules):
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(ENGINES),
-    st.sampled_from([SHIELD, LISTED]),
+    st.sampled_from([DATA_RULES, LISTED]),
     st.lists(VALUES, min_size=1, max_size=4),
     st.sampled_from([*WRITTEN_IN_FULL, None, None]),
 )
@@ -115,7 +115,7 @@ def test_a_pattern_rewrites_whatever_its_values(dice, engine, data_rules, values
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(ENGINES),
-    st.sampled_from([SHIELD, LISTED]),
+    st.sampled_from([DATA_RULES, LISTED]),
     st.lists(st.sampled_from(GAPS), min_size=1, max_size=6),
     st.lists(VALUES, min_size=1, max_size=4),
 )
@@ -140,8 +140,8 @@ def test_a_pattern_rewrites_whatever_stands_between_its_tokens(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_statement_of_a_known_pattern_is_hidden_from_as_well(engine):
     shape = "SELECT c.email FROM customers c WHERE c.id = {} AND c.name = '{}'"
-    said(rewrite, shape.format(1, "a"), engine, SHIELD)
-    written = said(rewrite, shape.format(234, "it''s"), engine, SHIELD)
+    said(rewrite, shape.format(1, "a"), engine, DATA_RULES)
+    written = said(rewrite, shape.format(234, "it''s"), engine, DATA_RULES)
     assert KEY in written.params
     assert KEY not in written.text
     assert written.text.endswith("c WHERE c.id = 234 AND c.name = 'it''s'")
@@ -150,10 +150,10 @@ def test_a_statement_of_a_known_pattern_is_hidden_from_as_well(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_another_catalog_knows_is_rewritten_by_that(engine):
     text = "SELECT phone FROM customers WHERE id = {}"
-    rewrite(Statement(text.format(1)), engine, SHIELD, CATALOG, KEY)
+    rewrite(Statement(text.format(1)), engine, DATA_RULES, CATALOG, KEY)
     known = {table.name: table for table in CATALOG.tables}
     renamed = Table("main", "customers", "table", (ColumnInfo("email", "text"),))
     tables = tuple({**known, "customers": renamed}.values())
     changed = Catalog("db", "main", ("main",), tables, "2")
-    written = rewrite(Statement(text.format(2)), engine, SHIELD, changed, KEY)
+    written = rewrite(Statement(text.format(2)), engine, DATA_RULES, changed, KEY)
     assert "phone" not in written.text.removeprefix("SELECT phone")

@@ -38,8 +38,8 @@ def test_duckdb_reads_a_literal_as_its_value(value: object) -> None:
 
 @given(TEXT.filter(lambda name: name != "" and "\0" not in name))
 def test_sqlite_reads_a_quoted_name_as_the_name(name: str) -> None:
-    told = sqlite.execute(f"SELECT 1 AS {identifier(name, 'sqlite')}").description
-    assert told[0][0] == name
+    reported = sqlite.execute(f"SELECT 1 AS {identifier(name, 'sqlite')}").description
+    assert reported[0][0] == name
 
 
 @given(some.lists(some.tuples(TEXT, TEXT), min_size=1))

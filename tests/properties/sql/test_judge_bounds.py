@@ -82,7 +82,7 @@ def test_a_call_behind_many_rows_is_seen(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_table_behind_many_rows_is_told(dialect: str) -> None:
+def test_a_table_behind_many_rows_is_reported(dialect: str) -> None:
     rows = ",".join("(7, 'x')" for _ in range(1_000))
     judgement = judge_uncached(f"VALUES {rows}, (7, (SELECT a FROM hidden))", dialect)
     assert judgement.tables == ("hidden",)

@@ -56,7 +56,7 @@ def in_a_process(state, text):
     "mark",
     ['"next":"', '"previous":{"segment":"', '"ends":[{"segment":"', '"phase":"open","segment":"'],
 )  # fmt: skip
-def test_a_name_that_was_changed_in_a_mark_is_told_and_stops_nobody(state, mark, name):
+def test_a_name_that_was_changed_in_a_mark_is_reported_and_stops_nobody(state, mark, name):
     for path in sorted((state / "audit").glob("*.jsonl")):
         text = path.read_text()
         at = text.find(mark)
@@ -72,18 +72,18 @@ def test_a_name_that_was_changed_in_a_mark_is_told_and_stops_nobody(state, mark,
     pytest.fail("no such mark")
 
 
-def test_a_file_with_a_huge_number_is_told_at_once(state):
+def test_a_file_with_a_huge_number_is_reported_at_once(state):
     (state / "audit" / "999999999999.jsonl").touch()
-    told = in_a_process(
+    reported = in_a_process(
         state,
         "report = verify(state / 'audit', state / 'keys')\n"
         "print(report.intact, len(report.faults) < 1000)",
     )
-    assert told.split() == ["False", "True"]
+    assert reported.split() == ["False", "True"]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "directory"])
-def test_what_is_no_file_among_the_segments_is_told_and_not_waited_for(state, kind):
+def test_what_is_no_file_among_the_segments_is_reported_and_not_waited_for(state, kind):
     path = state / "audit" / "000099.jsonl"
     if kind == "pipe":
         os.mkfifo(path)
@@ -91,12 +91,12 @@ def test_what_is_no_file_among_the_segments_is_told_and_not_waited_for(state, ki
         path.symlink_to(state / "audit" / "000001.jsonl")
     else:
         path.mkdir()
-    told = in_a_process(
+    reported = in_a_process(
         state,
         "for fault in verify(state / 'audit', state / 'keys').faults: print(fault.segment)\n"
         "AuditLog(state / 'audit', keys=state / 'keys').close()",
     )
-    assert "000099.jsonl" in told.split()
+    assert "000099.jsonl" in reported.split()
 
 
 def test_a_link_in_the_place_of_a_torn_line_reaches_no_file_outside(state):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.bridge_host import Asked, Scripted, bridged, replied, told, write
+from support.bridge_host import Asked, Scripted, bridged, handshake_of, replied, write
 from support.command_line import Ended, Serving, serving, tidegate
 from support.eventually import HANG_S
 
@@ -37,7 +37,7 @@ def server(state: Path) -> Iterator[Serving]:
 
 
 def check_refused(ended: Ended, said: str) -> None:
-    """Assert that host and person were told, once each, and nothing else was done."""
+    """Assert that host and person were handshake_of, once each, and nothing else was done."""
     assert ended.status == UNTRUSTED
     (line,) = ended.out.splitlines()
     reply = json.loads(line)
@@ -151,7 +151,7 @@ def test_who_listens_on_the_port_gets_no_token_without_the_proof(
         server.until("serving")
         write(state, port=thief.handshake.port)
         check_refused(tidegate("bridge", state=state), "did not write it")
-        token = told(state)["token"]
+        token = handshake_of(state)["token"]
     thief.close()
     assert not any(token in str(asked) for asked in thief.asked)
 
@@ -195,7 +195,7 @@ def test_the_directory_where_a_host_runs_is_not_imported_from(state: Path, tmp_p
         [program, "bridge", "--state", str(state)],
         input=ping, capture_output=True, text=True, cwd=project, timeout=HANG_S, check=False,
     )  # fmt: skip
-    os.kill(told(state)["pid"], 15)
+    os.kill(handshake_of(state)["pid"], 15)
     assert ended.returncode == 0
     assert json.loads(ended.stdout)["id"] == 1
     assert not (project / "sprung").exists()
@@ -204,7 +204,7 @@ def test_the_directory_where_a_host_runs_is_not_imported_from(state: Path, tmp_p
 def test_no_secret_is_in_the_list_of_processes(state: Path) -> None:
     with bridged(state, "--surface", "core") as host:
         host.open()
-        pid = told(state)["pid"]
+        pid = handshake_of(state)["pid"]
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
         variables = Path(f"/proc/{pid}/environ").read_bytes()
         os.kill(pid, 15)

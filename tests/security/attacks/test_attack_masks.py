@@ -9,7 +9,7 @@ import pytest
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
-from support.masking_shop import make, opened, told
+from support.masking_shop import make, opened, row_texts
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
 
@@ -37,7 +37,7 @@ def outcome(engine, directory, script, masks, texts):
             for text in texts:
                 try:
                     _, rows = await side.ask(side.masked(text, data_rules))
-                    found.append(told(rows))
+                    found.append(row_texts(rows))
                 except TidegateError as error:
                     found.append(error.code)
             return found
@@ -90,8 +90,8 @@ def test_a_macro_that_takes_the_place_of_a_function_of_duckdb_reads_nothing(tmp_
         "CREATE VIEW shouted AS SELECT upper(email) AS e FROM people",
     )
     texts = [text, "SELECT lower('A')"]
-    told_it = outcome("duckdb", tmp_path, script, ["people.email"], texts)
-    assert told_it == [Code.POLICY_MASKED, ["('a',)"]]
+    outcomes = outcome("duckdb", tmp_path, script, ["people.email"], texts)
+    assert outcomes == [Code.POLICY_MASKED, ["('a',)"]]
 
 
 INDEXED = (
@@ -123,8 +123,8 @@ def test_a_full_text_index_does_not_tell_what_its_table_hides(tmp_path, text):
 
 def test_the_words_of_a_masked_full_text_table_are_hidden_too(tmp_path):
     texts = ["SELECT term FROM notes_words", "SELECT * FROM notes", "SELECT * FROM people"]
-    told_it = outcome("sqlite", tmp_path, INDEXED, ["notes.body"], texts)
-    assert told_it == [Code.POLICY_MASKED, ["(None,)"], [f"(1, '{HIDDEN}')"]]
+    outcomes = outcome("sqlite", tmp_path, INDEXED, ["notes.body"], texts)
+    assert outcomes == [Code.POLICY_MASKED, ["(None,)"], [f"(1, '{HIDDEN}')"]]
 
 
 def test_an_index_with_a_rule_of_its_own_is_read_by_that_rule(tmp_path):
@@ -143,8 +143,8 @@ def test_a_table_that_merges_masked_ones_is_refused(tmp_path):
         f"CREATE TABLE both_ {columns} ENGINE=MERGE UNION=(one, two)",
     )
     texts = ["SELECT * FROM both_", "SELECT * FROM one"]
-    told_it = outcome("mysql", tmp_path, script, ["one.email"], texts)
-    assert told_it == [Code.POLICY_MASKED, ["(1, None)"]]
+    outcomes = outcome("mysql", tmp_path, script, ["one.email"], texts)
+    assert outcomes == [Code.POLICY_MASKED, ["(1, None)"]]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -157,8 +157,8 @@ def test_a_column_computed_from_a_masked_one_is_masked_with_it(tmp_path, engine)
         "CREATE VIEW lows AS SELECT low FROM people",
     )
     texts = ["SELECT low FROM people", "SELECT * FROM lows", "SELECT id FROM people"]
-    told_it = outcome(engine, tmp_path, script, ["people.email"], texts)
-    assert told_it == [["(None,)"], ["(None,)"], ["(1,)"]]
+    outcomes = outcome(engine, tmp_path, script, ["people.email"], texts)
+    assert outcomes == [["(None,)"], ["(None,)"], ["(1,)"]]
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite", *ENGINES[3:]])
@@ -169,17 +169,17 @@ def test_a_column_computed_from_a_hidden_computed_one_is_masked_too(tmp_path, en
         " short VARCHAR(80) GENERATED ALWAYS AS (substr(low, 1, 9)))",
         f"INSERT INTO people (id, email) VALUES (1, '{HIDDEN}')",
     )
-    told_it = outcome(engine, tmp_path, script, ["people.email"], ["SELECT short FROM people"])
-    assert told_it == [["(None,)"]]
+    outcomes = outcome(engine, tmp_path, script, ["people.email"], ["SELECT short FROM people"])
+    assert outcomes == [["(None,)"]]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_column_computed_from_others_is_still_told(tmp_path, engine):
+def test_a_column_computed_from_others_is_still_returned(tmp_path, engine):
     kind = "" if engine == "duckdb" else " STORED"
     script = (
         "CREATE TABLE items (email VARCHAR(80), price INTEGER, gross INTEGER"
         f" GENERATED ALWAYS AS (price * 2){kind})",
         f"INSERT INTO items (email, price) VALUES ('{HIDDEN}', 4)",
     )
-    told_it = outcome(engine, tmp_path, script, ["items.email"], ["SELECT gross FROM items"])
-    assert told_it == [["(8,)"]]
+    outcomes = outcome(engine, tmp_path, script, ["items.email"], ["SELECT gross FROM items"])
+    assert outcomes == [["(8,)"]]

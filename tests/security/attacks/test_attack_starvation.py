@@ -60,11 +60,11 @@ def test_workers_give_way_to_the_event_loop(tmp_path: Path) -> None:
 def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
     async def play() -> list[str]:
         limiter = ConcurrencyLimiter(2)
-        told: list[str] = []
+        reported: list[str] = []
 
         async def run(actor: str, name: str, until: asyncio.Event) -> None:
             await limiter.acquire(actor, PATIENCE_S, NEVER)
-            told.append(name)
+            reported.append(name)
             await until.wait()
             limiter.release(actor)
 
@@ -77,12 +77,12 @@ def test_who_has_a_full_share_waits_for_its_own_statements() -> None:
         ]
         for _ in range(5):
             await asyncio.sleep(0)
-        told.append("|")
+        reported.append("|")
         first.set()
         rest.set()
         await asyncio.gather(*tasks)
         assert not limiter._running and not limiter._waiting
-        return told
+        return reported
 
     assert asyncio.run(play()) == ["a1", "a2", "b1", "|", "a3"]
 
@@ -137,8 +137,8 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
         gate.set()
         pool.give(await waiting)
         await pool.close()
-        told = await asyncio.gather(*stuck, return_exceptions=True)
-        assert all(isinstance(each, TidegateError) for each in told)
+        reported = await asyncio.gather(*stuck, return_exceptions=True)
+        assert all(isinstance(each, TidegateError) for each in reported)
 
     asyncio.run(play())
 

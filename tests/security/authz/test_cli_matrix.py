@@ -19,7 +19,7 @@ from msgspec import structs
 from support.authz_calls import RUNS
 from support.authz_commands import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
 from support.authz_engines import ENGINES, SETTINGS
-from support.authz_server import CODES, House
+from support.authz_server import CODES, Harness
 from support.operator_terminal import at_operator_terminal
 from support.surface_client import Peer
 from tidegate.cli.main import main
@@ -61,25 +61,25 @@ class Home:
     def __init__(self, directory: Path, engine: str, setting: str) -> None:
         self.state = directory / "state"
         self.question = ""
-        self.house = House(directory, engine, setting)
-        self.shop = self.house.shop
-        asyncio.run(self._settle(self.house))
+        self.harness = Harness(directory, engine, setting)
+        self.shop = self.harness.shop
+        asyncio.run(self._settle(self.harness))
 
-    async def _settle(self, house: House) -> None:
-        house.app.state.sources.add(structs.replace(house.source, ephemeral=False))
-        bearer, _ = house.app.tokens.create("agent", Scope.READ_WRITE)
-        peer = Peer(house.app.surface("core"), house.app.tokens.verify(bearer))
+    async def _settle(self, harness: Harness) -> None:
+        harness.app.state.sources.add(structs.replace(harness.source, ephemeral=False))
+        bearer, _ = harness.app.tokens.create("agent", Scope.READ_WRITE)
+        peer = Peer(harness.app.surface("core"), harness.app.tokens.verify(bearer))
         await peer.open()
-        if house.setting == "alert":
-            text = house.engine.statement("write", "writer")
-            await peer.call("query", sql=text, source=house.source.name)
-            (question,) = house.app.approvals.list()
+        if harness.setting == "alert":
+            text = harness.engine.statement("write", "writer")
+            await peer.call("query", sql=text, source=harness.source.name)
+            (question,) = harness.app.approvals.list()
             self.question = question.id
-        await house.app.close()
+        await harness.app.close()
 
     def run(self, verb: Verb, sql: str = "", state: Path | None = None) -> int:
         """The status of a verb's use, at a terminal whose operator agrees to what it asks."""
-        given = {"name": self.house.source.name, "url": self.shop.url, "question": self.question}
+        given = {"name": self.harness.source.name, "url": self.shop.url, "question": self.question}
         words = [word.format(**given, sql=sql) for word in verb.words]
         if words[0] != "version" and words[:2] != ["pair", "ask"]:
             words += ["--state", str(state or self.state)]
@@ -136,7 +136,7 @@ def test_a_statement_at_the_command_line_obeys_the_source(
     wrong: list[str] = []
     for effect in EFFECTS:
         expected = RUNS[effect][setting]["person"]
-        status = place.run(VERBS["query"], place.house.engine.statement(effect, "person"))
+        status = place.run(VERBS["query"], place.harness.engine.statement(effect, "person"))
         found = word(place.calls()[-1])
         if found != expected or (status == 0) != (expected == "ok"):
             wrong.append(f"{effect}: {found} and {status}, not {expected}")
@@ -167,7 +167,7 @@ def test_what_is_considered_is_not_run(
     place = home("sqlite", setting)
     before, calls = place.shop.digest(), place.calls()
     for effect in EFFECTS:
-        place.run(VERBS[name], place.house.engine.statement(effect, "person"))
+        place.run(VERBS[name], place.harness.engine.statement(effect, "person"))
     assert place.shop.digest() == before
     assert place.calls() == calls
 
@@ -214,5 +214,5 @@ def test_what_a_person_allowed_is_run_by_no_other_than_who_asked(
     place = home("sqlite", "alert")
     before = place.shop.digest()
     assert place.run(VERBS["approvals allow"]) == 0
-    assert place.run(VERBS["query"], place.house.engine.statement("write", "writer")) == 77
+    assert place.run(VERBS["query"], place.harness.engine.statement("write", "writer")) == 77
     assert place.shop.digest() == before

@@ -13,7 +13,7 @@ import pytest
 from support.authz_calls import CHANGES, LISTINGS, ROWS, SEES
 from support.authz_engines import ENGINES, SETTINGS
 from support.authz_operations import MEMORY, WAYS, MemoryShop, Way
-from support.authz_server import ACTORS, Caller, House, play, word, word_of
+from support.authz_server import ACTORS, Caller, Harness, play, word, word_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
@@ -26,15 +26,15 @@ PLACES = [
 ]
 
 
-async def wrongs(house: House) -> list[str]:
+async def wrongs(harness: Harness) -> list[str]:
     """Every cell that is not as the grids say, and every change that was none of the expected."""
-    callers = await house.callers()
-    shop, setting = house.shop, house.setting
+    callers = await harness.callers()
+    shop, setting = harness.shop, harness.setting
     found: list[str] = []
     late: list[tuple[str, str, str, str]] = []
     for surface, name in ROWS:
-        row = house.row((surface, name))
-        for effect, grid in house.grids((surface, name)).items():
+        row = harness.row((surface, name))
+        for effect, grid in harness.grids((surface, name)).items():
             before = shop.digest()
             for actor in ACTORS:
                 expected = grid[setting][actor]
@@ -56,23 +56,23 @@ async def wrongs(house: House) -> list[str]:
         for actor in ACTORS:
             hidden = SEES[actor]
             expected = hidden is not None and setting not in hidden
-            if await lists(house, callers[surface, actor].peer, name) != expected:
+            if await lists(harness, callers[surface, actor].peer, name) != expected:
                 found.append(f"{name} {actor}: expected the source there: {expected}")
     return found
 
 
-async def lists(house: House, peer: object, listing: str) -> bool:
+async def lists(harness: Harness, peer: object, listing: str) -> bool:
     """Whether a listing shows the source."""
     from support.surface_client import Peer
 
     assert isinstance(peer, Peer)
-    await house.tab()
+    await harness.tab()
     if "://" in listing:
         reply = await peer.request("resources/read", uri=listing)
-        return house.source.id in reply["result"]["contents"][0]["text"]
+        return harness.source.id in reply["result"]["contents"][0]["text"]
     reply = await peer.call(listing)
     said = reply["result"]["content"][0]["text"]
-    return house.source.id in said or f"{house.source.name}: " in said
+    return harness.source.id in said or f"{harness.source.name}: " in said
 
 
 @pytest.mark.parametrize(("engine", "setting"), PLACES)
@@ -80,33 +80,33 @@ def test_every_cell_is_as_the_grids_say(tmp_path: Path, engine: str, setting: st
     assert play(tmp_path, engine, setting, wrongs) == []
 
 
-async def outcome(house: House, caller: Caller | None, actor: Actor, way: Way) -> str:
+async def outcome(harness: Harness, caller: Caller | None, actor: Actor, way: Way) -> str:
     """What came of asking in one way, as a word of `authz_grids`."""
     if way.request is None:
         assert caller is not None
-        named = house.source.id if way.source == "connection_id" else house.source.name
+        named = harness.source.id if way.source == "connection_id" else harness.source.name
         return word(await caller.peer.call(way.tool, **{way.source: named, **way.arguments}))
     # As a surface of the engine's own would: its tool that confirms is for who may write.
     scope = Scope.READ_WRITE if way.confirmed else Scope.READ_ONLY
-    source, sure = house.source.name, way.confirmed
+    source, sure = harness.source.name, way.confirmed
     call = Call(actor, "operations", "ask", way.request, source, scope, confirmed=sure)
     try:
-        await house.app.gateway.handle(call)
+        await harness.app.gateway.handle(call)
     except TidegateError as error:
         return word_of(error.code.value)
     return "ok"
 
 
-async def wrong_ways(house: House) -> list[str]:
+async def wrong_ways(harness: Harness) -> list[str]:
     """Every cell of the engine that speaks no SQL that is not as its grids say."""
-    shop, callers, actors = house.shop, await house.callers(), house.known_actors
+    shop, callers, actors = harness.shop, await harness.callers(), harness.known_actors
     assert isinstance(shop, MemoryShop)
     found: list[str] = []
     for way in WAYS:
         for name in ACTORS:
             shop.refill()
-            before, expected = shop.digest(), way.grid[house.setting][name]
-            came = await outcome(house, callers.get((way.surface, name)), actors[name], way)
+            before, expected = shop.digest(), way.grid[harness.setting][name]
+            came = await outcome(harness, callers.get((way.surface, name)), actors[name], way)
             changed = shop.digest() != before
             if came != expected or changed != (way.changes and expected == "ok"):
                 asked = way.request or (way.tool, way.arguments)

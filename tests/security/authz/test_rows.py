@@ -9,16 +9,16 @@ import pytest
 
 from support.authz_calls import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
 from support.authz_engines import ENGINES, SETTINGS
-from support.authz_server import ACTORS, House, play
+from support.authz_server import ACTORS, Harness, play
 from tidegate.config.sources import SourceSettings
 from tidegate.surfaces.registry import SURFACES
 
 Names = set[tuple[str, str]]
 
 
-async def offered(house: House) -> tuple[Names, Names]:
-    """The tools and resources, and the prompts, of every surface, as a client is told of them."""
-    callers = await house.callers()
+async def offered(harness: Harness) -> tuple[Names, Names]:
+    """The tools and resources, and the prompts, of every surface, as a client lists them."""
+    callers = await harness.callers()
     called: Names = set()
     prompts: Names = set()
     for name in SURFACES:
@@ -97,8 +97,8 @@ def test_the_four_engines_are_all_here() -> None:
 
 
 def test_a_prompt_is_neither_there_nor_given(tmp_path: Path) -> None:
-    async def ask(house: House) -> list[int]:
-        callers = await house.callers()
+    async def ask(harness: Harness) -> list[int]:
+        callers = await harness.callers()
         replies = [
             await callers[name, "owner"].peer.request("prompts/get", name="any")
             for name in SURFACES

@@ -17,7 +17,7 @@ from tidegate.config.reload import ConfigWatcher
 INSERT = "INSERT INTO customers (email, full_name) VALUES ('new@example.org', 'New')"
 
 
-class House:
+class Harness:
     """A server that follows its settings, and the database behind it."""
 
     def __init__(self, directory: Path) -> None:
@@ -48,35 +48,35 @@ async def outcome(peer: Peer, id: str, query: str) -> str:
 
 
 def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.write(access="write")
+    harness = Harness(tmp_path)
+    harness.write(access="write")
 
     async def scene() -> None:
-        app = house.open()
+        app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
-            before = house.customers()
+            before = harness.customers()
             assert await outcome(peer, source.id, INSERT) == "ok"
-            house.write(access="read")
+            harness.write(access="read")
             assert await outcome(peer, source.id, INSERT.replace("new@", "a@")) == (
                 "policy.read_only"
             )
-            house.write(masks=[{"column": "customers.email"}])
+            harness.write(masks=[{"column": "customers.email"}])
             rows = await peer.result(
                 "execute_query",
                 connection_id=source.id,
                 query="SELECT email FROM customers WHERE email IS NOT NULL",
             )
             assert rows["structuredContent"]["row_count"] == 0
-            house.write(access="none")
+            harness.write(access="none")
             assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
-            house.file.write_text("{")
+            harness.file.write_text("{")
             assert await outcome(peer, source.id, "SELECT 1") == "config.invalid"
-            house.write()
+            harness.write()
             assert await outcome(peer, source.id, "SELECT 1") == "ok"
-            assert house.customers() == before + 1
+            assert harness.customers() == before + 1
         finally:
             await app.close()
 
@@ -84,23 +84,23 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
 
 
 def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.write(access="write")
+    harness = Harness(tmp_path)
+    harness.write(access="write")
 
     async def scene() -> None:
-        app = house.open()
+        app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
-            before = house.customers()
+            before = harness.customers()
             lost = {"sources": [{"name": "shop", "url": f"sqlite:///{tmp_path}/lost.db"}]}
-            house.write(lost)
+            harness.write(lost)
             for _ in range(3):
                 assert await outcome(peer, source.id, INSERT) == "config.invalid"
-            assert len(house.log) == 1 and "lost.db" in house.log[0]
-            assert house.customers() == before
-            house.write()
+            assert len(harness.log) == 1 and "lost.db" in harness.log[0]
+            assert harness.customers() == before
+            harness.write()
             assert await outcome(peer, source.id, INSERT) == "policy.read_only"
             assert await outcome(peer, source.id, "SELECT 1") == "ok"
         finally:
@@ -109,26 +109,26 @@ def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_pat
     asyncio.run(scene())
 
 
-def test_the_log_and_no_caller_hears_what_waits_for_a_start(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.write()
+def test_the_log_and_no_caller_sees_what_waits_for_a_start(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    harness.write()
 
     async def scene() -> None:
-        app = house.open()
+        app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
-            house.write({"limits": {"max_rows": 700}}, agents="deny")
+            harness.write({"limits": {"max_rows": 700}}, agents="deny")
             for _ in range(2):
                 assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
-            assert house.log == [
+            assert harness.log == [
                 "these changes take effect when the server restarts: limits.max_rows"
             ]
-            house.write({"limits": {"max_rows": 700}, "approvals": {"dry_run": False}})
+            harness.write({"limits": {"max_rows": 700}, "approvals": {"dry_run": False}})
             assert await outcome(peer, source.id, "SELECT 1") == "ok"
             assert not app.approvals.settings.dry_run
-            assert len(house.log) == 1
+            assert len(harness.log) == 1
         finally:
             await app.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.authz_engines import ENGINES, SqliteShop
-from support.authz_server import House, play
+from support.authz_server import Harness, play
 from support.surface_client import Peer
 
 ALLOWED = "UPDATE orders SET total = 1 WHERE id = 1"
@@ -23,57 +23,57 @@ OTHERS = (
 )
 
 
-async def allowed(house: House, peer: Peer, **more: Any) -> None:
+async def allowed(harness: Harness, peer: Peer, **more: Any) -> None:
     """Have `ALLOWED` asked for by this caller and allowed by a person."""
-    where = {"connection_id": house.source.id, "query": ALLOWED, **more}
+    where = {"connection_id": harness.source.id, "query": ALLOWED, **more}
     error = await peer.error("execute_query", **where)
     assert error["data"]["code"] == "approval.needed"
-    (question,) = house.app.approvals.list()
-    house.app.approvals.decide(question.id, "allowed", "the operator")
+    (question,) = harness.app.approvals.list()
+    harness.app.approvals.decide(question.id, "allowed", "the operator")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_grant_is_for_that_statement_and_that_caller_once(tmp_path: Path, engine: str) -> None:
-    async def scenario(house: House) -> None:
-        writer, owner, twin = await house.peers("workbench", "writer", "owner", "tagged")
-        (core,) = await house.peers("core", "owner")
-        before = house.shop.digest()
-        await allowed(house, writer)
-        assert house.shop.digest() == before
-        where = {"connection_id": house.source.id}
+    async def scenario(harness: Harness) -> None:
+        writer, owner, twin = await harness.peers("workbench", "writer", "owner", "tagged")
+        (core,) = await harness.peers("core", "owner")
+        before = harness.shop.digest()
+        await allowed(harness, writer)
+        assert harness.shop.digest() == before
+        where = {"connection_id": harness.source.id}
         for text in OTHERS:
             await writer.error("execute_query", **where, query=text)
         for peer in (owner, twin):
             await peer.error("execute_query", **where, query=ALLOWED)
-        said = await core.text("query", source=house.source.name, sql=ALLOWED)
+        said = await core.text("query", source=harness.source.name, sql=ALLOWED)
         assert said.startswith("approval.needed: ")
         await writer.error("explain_query", **where, query=f"ANALYZE {ALLOWED}")
         await writer.error("export_data", **where, query=ALLOWED, format="csv")
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
         await writer.result("execute_query", **where, query=ALLOWED)
-        after = house.shop.digest()
+        after = harness.shop.digest()
         assert after != before
         again = await writer.error("execute_query", **where, query=ALLOWED)
         assert again["data"]["code"] == "approval.needed"
-        assert house.shop.digest() == after
+        assert harness.shop.digest() == after
 
     play(tmp_path, engine, "alert", scenario)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) -> None:
-    async def scenario(house: House) -> None:
-        (writer,) = await house.peers("workbench", "writer")
-        where = {"connection_id": house.source.id, "table": "customers", "columns": ["id"]}
+    async def scenario(harness: Harness) -> None:
+        (writer,) = await harness.peers("workbench", "writer")
+        where = {"connection_id": harness.source.id, "table": "customers", "columns": ["id"]}
         await writer.error("insert_rows", **where, rows=[[7]])
-        (question,) = house.app.approvals.list()
-        house.app.approvals.decide(question.id, "allowed", "the operator")
-        before = house.shop.digest()
+        (question,) = harness.app.approvals.list()
+        harness.app.approvals.decide(question.id, "allowed", "the operator")
+        before = harness.shop.digest()
         for rows in ([[8]], [["7"]], [[7], [7]], [[7.0]], [[True]], [[None]]):
             await writer.error("insert_rows", **where, rows=rows)
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
         await writer.result("insert_rows", **where, rows=[[7]])
-        assert house.shop.digest() != before
+        assert harness.shop.digest() != before
 
     play(tmp_path, engine, "alert", scenario)
 
@@ -85,15 +85,15 @@ def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path)
         "name": "other", "url": shop.url, "access": "write", "approval_for": "writes"
     }  # fmt: skip
 
-    async def scenario(house: House) -> None:
-        (writer,) = await house.peers("workbench", "writer")
-        (foreign,) = [each for each in house.app.connections.sources() if each.name == "other"]
-        await allowed(house, writer)
-        before = shop.digest(), house.shop.digest()
+    async def scenario(harness: Harness) -> None:
+        (writer,) = await harness.peers("workbench", "writer")
+        (foreign,) = [each for each in harness.app.connections.sources() if each.name == "other"]
+        await allowed(harness, writer)
+        before = shop.digest(), harness.shop.digest()
         await writer.error("execute_query", connection_id=foreign.id, query=ALLOWED)
-        placed = {"connection_id": house.source.id, "schema": "main", "query": ALLOWED}
+        placed = {"connection_id": harness.source.id, "schema": "main", "query": ALLOWED}
         await writer.error("execute_query", **placed)
-        assert (shop.digest(), house.shop.digest()) == before
+        assert (shop.digest(), harness.shop.digest()) == before
 
     play(tmp_path, "sqlite", "alert", scenario, beside=[other])
 
@@ -101,21 +101,21 @@ def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path)
 def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> None:
     from msgspec import structs
 
-    async def scenario(house: House) -> None:
-        (writer,) = await house.peers("core", "writer")
-        kept = structs.replace(house.source, name="kept", id="kept", ephemeral=False)
-        house.app.state.sources.add(kept)
+    async def scenario(harness: Harness) -> None:
+        (writer,) = await harness.peers("core", "writer")
+        kept = structs.replace(harness.source, name="kept", id="kept", ephemeral=False)
+        harness.app.state.sources.add(kept)
         said = await writer.text("query", source="kept", sql=ALLOWED)
         assert said.startswith("approval.needed: ")
-        (question,) = house.app.approvals.list()
-        house.app.approvals.decide(question.id, "allowed", "the operator")
-        before = house.shop.digest()
+        (question,) = harness.app.approvals.list()
+        harness.app.approvals.decide(question.id, "allowed", "the operator")
+        before = harness.shop.digest()
         for change in ({"access": "read"}, {"access": "none"},
                        {"changes": "deny"}, {"agents": "deny"}):  # fmt: skip
-            house.app.state.sources.remove("kept")
-            house.app.state.sources.add(structs.replace(kept, **change))
+            harness.app.state.sources.remove("kept")
+            harness.app.state.sources.add(structs.replace(kept, **change))
             said = await writer.text("query", source="kept", sql=ALLOWED)
             assert said.startswith("policy."), said
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
 
     play(tmp_path, "sqlite", "alert", scenario)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.authz_calls import LISTINGS, ROWS
-from support.authz_server import House, play
+from support.authz_server import Harness, play
 from support.http_application import Answer, ask
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Scope
@@ -22,14 +22,14 @@ WRITE = "UPDATE orders SET total = total + 1 WHERE id = 1"
 
 
 class Line:
-    """The edge of a house as `serve --http` makes it, and its tokens."""
+    """The edge of a harness as `serve --http` makes it, and its tokens."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.edge = HttpApplication(http_endpoints(house.app), house.app.authenticate)
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.edge = HttpApplication(http_endpoints(harness.app), harness.app.authenticate)
 
     def token(self, name: str, scope: Scope, **more: Any) -> str:
-        return self.house.app.tokens.create(name, scope, **more)[0]
+        return self.harness.app.tokens.create(name, scope, **more)[0]
 
     async def send(
         self,
@@ -75,8 +75,8 @@ def message(method: str, params: dict[str, Any], id: int = 1) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
-def execute(house: House, query: str, id: int = 1) -> dict[str, Any]:
-    arguments = {"connection_id": house.source.id, "query": query}
+def execute(harness: Harness, query: str, id: int = 1) -> dict[str, Any]:
+    arguments = {"connection_id": harness.source.id, "query": query}
     return message("tools/call", {"name": "execute_query", "arguments": arguments}, id)
 
 
@@ -84,25 +84,25 @@ BOTH = {"surfaces": ["workbench", "core"]}
 
 
 def test_a_session_is_of_no_use_with_another_token(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        line = Line(house)
+    async def scenario(harness: Harness) -> None:
+        line = Line(harness)
         writer, reader = (line.token(n, s) for n, s in PAIR)
         session = await line.open(writer)
-        before = house.shop.digest()
+        before = harness.shop.digest()
         for token in (reader, line.token("twin", Scope.FULL_ACCESS)):
-            stolen = await line.send(token, execute(house, WRITE), mcp_session_id=session)
+            stolen = await line.send(token, execute(harness, WRITE), mcp_session_id=session)
             assert stolen.status == 404
             for method in ("GET", "DELETE"):
                 answer = await line.send(token, None, method=method, mcp_session_id=session)
                 assert answer.status == 404
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
         own = await line.open(reader)
-        swapped = await line.send(writer, execute(house, WRITE), mcp_session_id=own)
+        swapped = await line.send(writer, execute(harness, WRITE), mcp_session_id=own)
         assert swapped.status == 404
-        refused = await line.send(reader, execute(house, WRITE), mcp_session_id=own)
+        refused = await line.send(reader, execute(harness, WRITE), mcp_session_id=own)
         assert refused.json["error"]["data"]["code"] == "policy.scope"
-        assert house.shop.digest() == before
-        kept = await line.send(writer, execute(house, WRITE), mcp_session_id=session)
+        assert harness.shop.digest() == before
+        kept = await line.send(writer, execute(harness, WRITE), mcp_session_id=session)
         assert kept.json["result"]["structuredContent"]["rows_affected"] == 1
 
     play(tmp_path, "sqlite", "readWrite", scenario)
@@ -112,64 +112,64 @@ PAIR = (("writer", Scope.READ_WRITE), ("reader", Scope.READ_ONLY))
 
 
 def test_a_path_has_the_tools_of_its_surface_alone(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        line = Line(house)
+    async def scenario(harness: Harness) -> None:
+        line = Line(harness)
         token = line.token("owner", Scope.FULL_ACCESS)
-        before = house.shop.digest()
+        before = harness.shop.digest()
         for surface, name in (*ROWS, *LISTINGS):
             if "://" in name:
                 continue
             other = "core" if surface == "workbench" else "workbench"
             arguments = {
-                "connection_id": house.source.id, "query": WRITE, "sql": WRITE,
-                "source": house.source.name,
+                "connection_id": harness.source.id, "query": WRITE, "sql": WRITE,
+                "source": harness.source.name,
             }  # fmt: skip
             answer = await line.call(token, name, arguments, f"/mcp/{other}")
             assert answer.json["error"]["code"] in (-32601, -32602), name
         session = await line.open(token, "/mcp/core")
         for path in ("/mcp/workbench", "/mcp/workbench/"):
-            answer = await line.send(token, execute(house, WRITE), path, mcp_session_id=session)
+            answer = await line.send(token, execute(harness, WRITE), path, mcp_session_id=session)
             assert answer.status == 404
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
 
     play(tmp_path, "sqlite", "readWrite", scenario, **BOTH)
 
 
 def test_each_member_of_a_batch_is_judged_for_itself(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
-        line = Line(house)
+    async def scenario(harness: Harness) -> None:
+        line = Line(harness)
         token = line.token("reader", Scope.READ_ONLY)
         session = await line.open(token, revision="2025-03-26")
-        before = house.shop.digest()
+        before = harness.shop.digest()
         texts = ("SELECT 1", WRITE, "SELECT 2", "DROP TABLE orders", "SELECT 3; " + WRITE)
-        batch = [execute(house, text, id) for id, text in enumerate(texts)]
+        batch = [execute(harness, text, id) for id, text in enumerate(texts)]
         answers = (await line.send(token, batch, mcp_session_id=session)).json
         came = {answer["id"]: "result" in answer for answer in answers}
         assert came == {0: True, 1: False, 2: True, 3: False, 4: False}
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
 
     play(tmp_path, "sqlite", "readWrite", scenario)
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb", "postgres", "mariadb"])
 def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) -> None:
-    async def scenario(house: House) -> None:
-        line = Line(house)
+    async def scenario(harness: Harness) -> None:
+        line = Line(harness)
         revoked = line.token("revoked", Scope.FULL_ACCESS)
         expired = line.token("expired", Scope.FULL_ACCESS, expires_at=time.time() + 3_600)
         sessions = {token: await line.open(token) for token in (revoked, expired)}
         for token in sessions:
             assert (await line.call(token, "list_connections", {})).status == 200
-        house.app.tokens.revoke("revoked")
-        house.app.tokens._clock = lambda: time.time() + 7_200
-        house.app.authenticator._lockout.check = lambda address, now: (
+        harness.app.tokens.revoke("revoked")
+        harness.app.tokens._clock = lambda: time.time() + 7_200
+        harness.app.authenticator._lockout.check = lambda address, now: (
             None
         )  # many knocks, all of them here
-        before = house.shop.digest()
+        before = harness.shop.digest()
         for surface, name in (*ROWS, *LISTINGS):
             arguments = {
-                "connection_id": house.source.id, "query": WRITE, "sql": WRITE,
-                "source": house.source.name,
+                "connection_id": harness.source.id, "query": WRITE, "sql": WRITE,
+                "source": harness.source.name,
             }  # fmt: skip
             for token in sessions:
                 answer = await line.call(token, name, arguments, f"/mcp/{surface}")
@@ -177,9 +177,9 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
                 code = -32008 if token == expired else -32001
                 assert answer.json["error"]["code"] == code
         for token, session in sessions.items():
-            answer = await line.send(token, execute(house, WRITE), mcp_session_id=session)
+            answer = await line.send(token, execute(harness, WRITE), mcp_session_id=session)
             assert answer.status == 401
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
 
     play(tmp_path, engine, "readWrite", scenario, **BOTH)
 
@@ -187,21 +187,21 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
 def test_a_token_that_was_narrowed_is_another_token(tmp_path: Path) -> None:
     """Rights are never changed in place: the operator revokes and makes a narrower one."""
 
-    async def scenario(house: House) -> None:
-        line = Line(house)
+    async def scenario(harness: Harness) -> None:
+        line = Line(harness)
         wide = line.token("agent", Scope.FULL_ACCESS)
         session = await line.open(wide)
-        house.app.tokens.revoke("agent")
+        harness.app.tokens.revoke("agent")
         narrow = line.token("agent", Scope.READ_ONLY, sources={"elsewhere"})
-        before = house.shop.digest()
-        old = await line.send(wide, execute(house, WRITE), mcp_session_id=session)
+        before = harness.shop.digest()
+        old = await line.send(wide, execute(harness, WRITE), mcp_session_id=session)
         assert old.status == 401
-        taken = await line.send(narrow, execute(house, WRITE), mcp_session_id=session)
+        taken = await line.send(narrow, execute(harness, WRITE), mcp_session_id=session)
         assert taken.status == 404
         refused = await line.call(
-            narrow, "execute_query", {"connection_id": house.source.id, "query": "SELECT 1"}
+            narrow, "execute_query", {"connection_id": harness.source.id, "query": "SELECT 1"}
         )
         assert refused.json["error"]["data"]["code"] == "policy.source"
-        assert house.shop.digest() == before
+        assert harness.shop.digest() == before
 
     play(tmp_path, "sqlite", "readWrite", scenario)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.authz_engines import ENGINES, HIDDEN
-from support.authz_server import House, play
+from support.authz_server import Harness, play
 
 SECRETS = ("ada@example.org", "omar@example.org", "987654")
 """Values of the masked column, and of the row that the filter hides."""
@@ -50,39 +50,39 @@ TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def everything(house: House, name: str) -> list[str]:
-    """All that one caller is told by every tool, with its own questions taken out."""
-    (peer,) = await house.peers("workbench", name)
-    (core,) = await house.peers("core", name)
-    where = {"connection_id": house.source.id}
+async def everything(harness: Harness, name: str) -> list[str]:
+    """All that every tool answers to one caller, with its own questions taken out."""
+    (peer,) = await harness.peers("workbench", name)
+    (core,) = await harness.peers("core", name)
+    where = {"connection_id": harness.source.id}
     replies = [await peer.call(tool, **where, **arguments) for tool, arguments in TOOLS]
     for text in STATEMENTS:
         replies += [
             await peer.call("execute_query", **where, query=text),
             await peer.call("explain_query", **where, query=text),
             await peer.call("export_data", **where, format="json", query=text),
-            await core.call("query", source=house.source.name, sql=text, max_rows=1),
-            await core.call("explain", source=house.source.name, sql=text),
+            await core.call("query", source=harness.source.name, sql=text, max_rows=1),
+            await core.call("explain", source=harness.source.name, sql=text),
         ]
     for path in ("schema", "history"):
-        uri = f"tablepro://connections/{house.source.id}/{path}"
+        uri = f"tablepro://connections/{harness.source.id}/{path}"
         replies.append(await peer.request("resources/read", uri=uri))
     return [repr(reply).replace("total - 987654", "") for reply in replies]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_no_tool_tells_what_is_hidden(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House) -> tuple[list[str], list[str], bool]:
-        seen = await everything(house, "owner")
-        before = house.shop.digest()
-        told = await everything(house, "writer")
-        return seen, told, house.shop.digest() == before
+    async def talk(harness: Harness) -> tuple[list[str], list[str], bool]:
+        seen = await everything(harness, "owner")
+        before = harness.shop.digest()
+        reported = await everything(harness, "writer")
+        return seen, reported, harness.shop.digest() == before
 
     rules = {"masks": MASKS, "filters": FILTERS, "access": "read"}
-    seen, told, untouched = play(tmp_path, engine, "readWrite", talk, settings=rules)
+    seen, reported, untouched = play(tmp_path, engine, "readWrite", talk, settings=rules)
     for secret in SECRETS:
         assert any(secret in reply for reply in seen)
-        assert [reply for reply in told if secret in reply] == []
+        assert [reply for reply in reported if secret in reply] == []
     assert untouched
 
 
@@ -90,11 +90,11 @@ def test_no_tool_tells_what_is_hidden(tmp_path: Path, engine: str) -> None:
 def test_a_filter_on_what_is_masked_finds_nothing_out(tmp_path: Path, engine: str) -> None:
     guess = {"column": "email", "operator": "equals", "value": "ada@example.org"}
 
-    async def talk(house: House) -> list[list[Any]]:
+    async def talk(harness: Harness) -> list[list[Any]]:
         found: list[list[Any]] = []
-        where = {"connection_id": house.source.id, "table": "customers", "filters": [guess]}
+        where = {"connection_id": harness.source.id, "table": "customers", "filters": [guess]}
         for name in ("owner", "writer"):
-            (peer,) = await house.peers("workbench", name)
+            (peer,) = await harness.peers("workbench", name)
             rows = (await peer.call("browse_table", **where)).get("result", {})
             count = (await peer.call("count_rows", **where)).get("result", {})
             found.append([
@@ -110,13 +110,13 @@ def test_a_filter_on_what_is_masked_finds_nothing_out(tmp_path: Path, engine: st
 def test_a_statement_of_another_is_not_in_the_history_of_who_sees_less(tmp_path: Path) -> None:
     text = "SELECT id FROM customers WHERE email = 'ada@example.org'"
 
-    async def talk(house: House) -> list[int]:
+    async def talk(harness: Harness) -> list[int]:
         counts: list[int] = []
-        where = {"connection_id": house.source.id}
-        (owner,) = await house.peers("workbench", "owner")
+        where = {"connection_id": harness.source.id}
+        (owner,) = await harness.peers("workbench", "owner")
         await owner.result("execute_query", **where, query=text)
         for name in ("owner", "writer", "reader"):
-            (peer,) = await house.peers("workbench", name)
+            (peer,) = await harness.peers("workbench", name)
             await peer.result("execute_query", **where, query="SELECT id FROM customers")
             for more in ({}, where):
                 found = await peer.result("search_query_history", query="customers", **more)

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from support.authz_engines import SqliteShop
-from support.authz_server import House, play
+from support.authz_server import Harness, play
 from support.surface_client import Peer
 from tidegate.app import App
 from tidegate.identity.builtin_actors import cli
@@ -23,43 +23,43 @@ from tidegate.workspace.requests import OpenTable, Tab
 OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
 """Whose allowlist has the source `readWrite` and not the one beside it."""
 
-Talk = Callable[[House, Peer, Peer, Source], Awaitable[Any]]
+Talk = Callable[[Harness, Peer, Peer, Source], Awaitable[Any]]
 
 
 def talk(directory: Path, scenario: Talk, **beside: Any) -> Any:
-    """Run `scenario(house, workbench, core, other)` for `OWN`; both databases stay as they were."""
+    """Run `scenario(harness, workbench, core, other)` for `OWN`; both databases stay unchanged."""
     place = directory / "other"
     place.mkdir()
     shop = SqliteShop(place, ())
     other = {"name": "other", "url": shop.url, "access": "write", **beside}
 
-    async def whole(house: House) -> Any:
-        peers = [Peer(house.app.surface(name), OWN) for name in ("workbench", "core")]
+    async def whole(harness: Harness) -> Any:
+        peers = [Peer(harness.app.surface(name), OWN) for name in ("workbench", "core")]
         for peer in peers:
             await peer.open()
-        (foreign,) = [each for each in house.app.connections.sources() if each.name == "other"]
-        before = shop.digest(), house.shop.digest()
-        result = await scenario(house, *peers, foreign)
-        assert (shop.digest(), house.shop.digest()) == before
+        (foreign,) = [each for each in harness.app.connections.sources() if each.name == "other"]
+        before = shop.digest(), harness.shop.digest()
+        result = await scenario(harness, *peers, foreign)
+        assert (shop.digest(), harness.shop.digest()) == before
         return result
 
     return play(directory, "sqlite", "readWrite", whole, beside=[other])
 
 
-async def desk_tab(house: House, source: Source) -> str:
+async def desk_tab(harness: Harness, source: Source) -> str:
     call = Call(cli(), "test", "test", OpenTable("orders"), source.name)
-    tab = await house.app.workspace.open_table(call, (source,))
+    tab = await harness.app.workspace.open_table(call, (source,))
     assert isinstance(tab, Tab)
     return tab.id
 
 
 def test_the_tabs_of_a_foreign_source_are_neither_listed_nor_focused(tmp_path: Path) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
-        own, foreign = await house.tab(), await desk_tab(house, other)
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
+        own, foreign = await harness.tab(), await desk_tab(harness, other)
         listed = await peer.result("list_recent_tabs", limit=500)
         tabs = listed["structuredContent"]["tabs"]
         assert own in {tab["tab_id"] for tab in tabs}
-        assert {tab["connection_id"] for tab in tabs} == {house.source.id}
+        assert {tab["connection_id"] for tab in tabs} == {harness.source.id}
         error = await peer.error("focus_query_tab", tab_id=foreign)
         assert (error["code"], "not found" in error["message"]) == (-32602, True)
         unknown = await peer.error("focus_query_tab", tab_id="0")
@@ -70,7 +70,7 @@ def test_the_tabs_of_a_foreign_source_are_neither_listed_nor_focused(tmp_path: P
 
 
 def test_the_resources_of_a_foreign_source_are_refused(tmp_path: Path) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
         for path in ("schema", "history", "history?search=customers&limit=500"):
             uri = f"tablepro://connections/{other.id}/{path}"
             reply = await peer.request("resources/read", uri=uri)
@@ -86,10 +86,10 @@ def test_the_resources_of_a_foreign_source_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_history_of_a_foreign_source_is_not_searched(tmp_path: Path) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
-        everyone = Peer(house.app.surface("workbench"), Actor("tok_all", "all", Scope.READ_ONLY))
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
+        everyone = Peer(harness.app.surface("workbench"), Actor("tok_all", "all", Scope.READ_ONLY))
         await everyone.open()
-        for source in (house.source, other):
+        for source in (harness.source, other):
             text = f"SELECT id AS {source.name} FROM customers"
             await everyone.result("execute_query", connection_id=source.id, query=text)
         both = await everyone.result("search_query_history", query="customers")
@@ -105,9 +105,9 @@ def test_the_history_of_a_foreign_source_is_not_searched(tmp_path: Path) -> None
 
 
 def test_an_allowlist_that_shrank_shrinks_the_history_too(tmp_path: Path) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
         wide = Actor(OWN.id, OWN.name, OWN.scope)
-        before = Peer(house.app.surface("workbench"), wide)
+        before = Peer(harness.app.surface("workbench"), wide)
         await before.open()
         text = "SELECT id FROM customers"
         await before.result("execute_query", connection_id=other.id, query=text)
@@ -120,8 +120,8 @@ def test_an_allowlist_that_shrank_shrinks_the_history_too(tmp_path: Path) -> Non
 
 
 def test_a_handle_shows_no_more_to_another_caller_or_of_another_source(tmp_path: Path) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
-        wide = Peer(house.app.surface("core"), Actor("tok_all", "all", Scope.READ_ONLY))
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
+        wide = Peer(harness.app.surface("core"), Actor("tok_all", "all", Scope.READ_ONLY))
         await wide.open()
         sql = "SELECT id FROM customers"
         said = await wide.text("query", sql=sql, max_rows=1, source="other")
@@ -141,11 +141,11 @@ def test_a_handle_shows_no_more_to_another_caller_or_of_another_source(tmp_path:
 def test_a_source_that_is_closed_keeps_what_was_open_there(
     tmp_path: Path, setting: dict[str, str]
 ) -> None:
-    async def scenario(house: House, peer: Peer, core: Peer, other: Source) -> None:
+    async def scenario(harness: Harness, peer: Peer, core: Peer, other: Source) -> None:
         wide = Actor("tok_all", "all", Scope.FULL_ACCESS)
-        bench = Peer(house.app.surface("workbench"), wide)
+        bench = Peer(harness.app.surface("workbench"), wide)
         await bench.open()
-        foreign = await desk_tab(house, other)
+        foreign = await desk_tab(harness, other)
         listed = await bench.result("list_recent_tabs")
         assert listed["structuredContent"]["tabs"] == []
         assert (await bench.error("focus_query_tab", tab_id=foreign))["code"] == -32602
@@ -159,15 +159,15 @@ def test_a_source_that_is_closed_keeps_what_was_open_there(
 def test_a_change_of_the_settings_holds_from_the_next_call_on(tmp_path: Path) -> None:
     """The operator works in a process of its own, while sessions are open."""
 
-    async def scenario(house: House) -> None:
-        house.app.state.sources.add(
-            structs.replace(house.source, name="kept", id="", ephemeral=False)
+    async def scenario(harness: Harness) -> None:
+        harness.app.state.sources.add(
+            structs.replace(harness.source, name="kept", id="", ephemeral=False)
         )
-        kept = house.app.state.sources.find("kept")
+        kept = harness.app.state.sources.find("kept")
         assert kept is not None
-        operator = App.open(structs.replace(house.config, sources=()))
+        operator = App.open(structs.replace(harness.config, sources=()))
         try:
-            (owner,) = await house.peers("core", "owner")
+            (owner,) = await harness.peers("core", "owner")
             write = "UPDATE orders SET total = total + 1 WHERE id = 1"
             read = "SELECT id FROM customers"
             said = await owner.text("query", source="kept", sql=read, max_rows=1)
@@ -182,11 +182,11 @@ def test_a_change_of_the_settings_holds_from_the_next_call_on(tmp_path: Path) ->
             ):
                 operator.state.sources.remove("kept")
                 operator.state.sources.add(structs.replace(kept, **change))
-                before = house.shop.digest()
+                before = harness.shop.digest()
                 assert (await owner.text("query", source="kept", sql=write)).startswith(code)
                 rest = await owner.text("more", handle=handle)
                 assert rest.startswith(("result.gone: ", "policy.blocked: "))
-                assert house.shop.digest() == before
+                assert harness.shop.digest() == before
             operator.state.sources.remove("kept")
             gone = await owner.text("query", source="kept", sql=read)
             assert gone.startswith("source.unknown: ")

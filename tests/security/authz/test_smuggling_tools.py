@@ -12,7 +12,7 @@ import pytest
 
 from support.authz_calls import PHRASE
 from support.authz_engines import ENGINES
-from support.authz_server import House, play
+from support.authz_server import Harness, play
 from support.surface_client import Peer
 
 WRITES = (
@@ -55,21 +55,21 @@ Talked = tuple[list[dict[str, Any]], bool]
 
 
 def attack(directory: Path, engine: str, talk: Any, setting: str = "readWrite") -> Talked:
-    """The replies that `talk(house, peer)` collects as the writer; whether nothing changed."""
+    """The replies that `talk(harness, peer)` collects as the writer; whether nothing changed."""
 
-    async def whole(house: House) -> Talked:
-        (peer,) = await house.peers("workbench", "writer")
-        before = house.shop.digest()
-        replies = await talk(house, peer)
-        return replies, house.shop.digest() == before
+    async def whole(harness: Harness) -> Talked:
+        (peer,) = await harness.peers("workbench", "writer")
+        before = harness.shop.digest()
+        replies = await talk(harness, peer)
+        return replies, harness.shop.digest() == before
 
     return play(directory, engine, setting, whole)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_export_does_not_write(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id, "format": "csv"}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id, "format": "csv"}
         replies = [await peer.call("export_data", **where, query=text) for text in WRITES]
         for name in ("orders; DROP TABLE orders", "orders) AS x; --", "orders WHERE 1=1"):
             replies.append(await peer.call("export_data", **where, tables=[name]))
@@ -85,9 +85,9 @@ def test_a_refused_export_leaves_no_file(tmp_path: Path, engine: str) -> None:
     downloads = tmp_path / "downloads"
     downloads.mkdir()
 
-    async def scenario(house: House) -> list[dict[str, Any]]:
-        (peer,) = await house.peers("workbench", "writer")
-        where = {"connection_id": house.source.id, "format": "csv"}
+    async def scenario(harness: Harness) -> list[dict[str, Any]]:
+        (peer,) = await harness.peers("workbench", "writer")
+        where = {"connection_id": harness.source.id, "format": "csv"}
         asked = [{"query": text} for text in WRITES] + [{"tables": ["orders", "nowhere"]}]
         paths = ["out.csv", "../out.csv", "/etc/out.csv"]
         return [
@@ -104,9 +104,9 @@ def test_a_refused_export_leaves_no_file(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_asking_for_a_plan_runs_nothing(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id}
-        (core,) = await house.peers("core", "writer")
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id}
+        (core,) = await harness.peers("core", "writer")
         for text in WRITES:
             await peer.call("explain_query", **where, query=text)
             await peer.call("explain_query", **where, query=text, analyze=True)
@@ -114,7 +114,7 @@ def test_asking_for_a_plan_runs_nothing(tmp_path: Path, engine: str) -> None:
         for form in ANALYSING:
             text = form.format("DELETE FROM orders")
             replies.append(await peer.call("explain_query", **where, query=text))
-            said = await core.call("explain", source=house.source.name, sql=text)
+            said = await core.call("explain", source=harness.source.name, sql=text)
             assert said["result"]["isError"] is True, text
         return replies
 
@@ -125,8 +125,8 @@ def test_asking_for_a_plan_runs_nothing(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_filter_is_a_value_and_never_sql(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id, "table": "customers"}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id, "table": "customers"}
         for value in VALUES:
             for operator in ("equals", "contains", "starts_with", "between"):
                 given = {"column": "full_name", "operator": operator, "value": value}
@@ -142,8 +142,8 @@ def test_a_filter_is_a_value_and_never_sql(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_column_is_a_name_and_never_sql(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id}
         replies: list[dict[str, Any]] = []
         for name in NAMES:
             condition = {"column": name, "operator": "is_null"}
@@ -169,8 +169,8 @@ def test_a_column_is_a_name_and_never_sql(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_go_into_tables_alone(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id, "columns": ["id"], "rows": [[9]]}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id, "columns": ["id"], "rows": [[9]]}
         tables = ("big_orders", "nowhere", "sqlite_master", "pg_class", "orders; --")
         replies = [await peer.call("insert_rows", **where, table=table) for table in tables]
         for schema in ("information_schema", "pg_catalog", "mysql", "elsewhere"):
@@ -189,8 +189,8 @@ def test_rows_go_into_tables_alone(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_phrase_opens_nothing_but_what_it_is_for(tmp_path: Path, engine: str) -> None:
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id}
         confirm = "confirm_destructive_operation"
         replies = [
             await peer.call(confirm, **where, query=text, **PHRASE)
@@ -224,8 +224,8 @@ def test_a_place_is_a_name_and_moves_no_refused_statement(
 ) -> None:
     places = ("x; DROP TABLE orders", "x'; --", "../shop", "/etc/passwd", "nowhere")
 
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id}
         await peer.result("connect", **where)
         at = await peer.result("get_connection_status", **where)
         replies: list[dict[str, Any]] = []
@@ -238,7 +238,7 @@ def test_a_place_is_a_name_and_moves_no_refused_statement(
                 await peer.call("browse_table", **given, table="orders"),
                 await peer.call("list_tables", **given),
             ]
-        own = {field: getattr(house.shop, field)}
+        own = {field: getattr(harness.shop, field)}
         replies.append(await peer.call("execute_query", **where, **own, query="DROP TABLE orders"))
         now = await peer.result("get_connection_status", **where)
         for key in ("current_database", "current_schema"):
@@ -259,9 +259,9 @@ def test_another_database_of_the_server_is_reached_under_the_same_rules(
     (tmp_path / "annex").mkdir()
     annex = ENGINES[engine].make(tmp_path / "annex", ())
 
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        (reader,) = await house.peers("workbench", "reader")
-        where = {"connection_id": house.source.id, "database": annex.database}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        (reader,) = await harness.peers("workbench", "reader")
+        where = {"connection_id": harness.source.id, "database": annex.database}
         before = annex.digest()
         replies = [
             await one.call("execute_query", **where, query=text)
@@ -275,7 +275,7 @@ def test_another_database_of_the_server_is_reached_under_the_same_rules(
         assert annex.digest() == before
         read = await reader.result("browse_table", **where, table="orders")
         assert read["structuredContent"]["row_count"] == 3
-        hidden = await house.peers("workbench", "listed")
+        hidden = await harness.peers("workbench", "listed")
         assert "error" in await hidden[0].call("browse_table", **where, table="scrap_reader")
         return replies
 
@@ -294,8 +294,8 @@ def test_what_is_hidden_is_hidden_in_every_database_of_the_server(
     (tmp_path / "annex").mkdir()
     annex = ENGINES[engine].make(tmp_path / "annex", ())
 
-    async def talk(house: House, peer: Peer) -> list[dict[str, Any]]:
-        where = {"connection_id": house.source.id}
+    async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
+        where = {"connection_id": harness.source.id}
         there = {**where, "database": annex.database}
         replies = [
             await peer.call("browse_table", **there, table="customers"),

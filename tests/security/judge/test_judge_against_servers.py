@@ -155,13 +155,13 @@ def test_mariadb_lets_what_is_judged_a_read_run_in_a_read_only_transaction() -> 
     server.script(SHOP, name)
     # It will not even plan a change there.
     texts = [text for text in reads("mysql") if not text.lstrip().upper().startswith("EXPLAIN")]
-    told = server.connected(_in_read_only_transactions(texts), name)
-    for text, code, still_open in told:
+    reported = server.connected(_in_read_only_transactions(texts), name)
+    for text, code, still_open in reported:
         assert code != READ_ONLY_TRANSACTION and still_open, (text, code)
-    assert sum(code == 0 for _, code, _ in told) > LEAST
+    assert sum(code == 0 for _, code, _ in reported) > LEAST
     changes = ["DELETE FROM t", "CREATE TABLE z (a int)"]
-    told = server.connected(_in_read_only_transactions(changes), name)
-    assert all(code == READ_ONLY_TRANSACTION or not still_open for _, code, still_open in told)
+    reported = server.connected(_in_read_only_transactions(changes), name)
+    assert all(code == READ_ONLY_TRANSACTION or not still_open for _, code, still_open in reported)
     server.drop_database(name)
 
 
@@ -171,7 +171,7 @@ def _in_read_only_transactions(texts: list[str]) -> Any:
 
     async def work(connection: Any) -> list[tuple[str, int, bool]]:
         cursor = connection.cursor()
-        told: list[tuple[str, int, bool]] = []
+        reported: list[tuple[str, int, bool]] = []
         await cursor.execute("SET SESSION max_statement_time = 0.3, sql_select_limit = 100")
         for text in texts:
             await cursor.execute("START TRANSACTION READ ONLY")
@@ -182,8 +182,8 @@ def _in_read_only_transactions(texts: list[str]) -> Any:
             except Exception as error:  # noqa: BLE001 - the driver's own classes
                 code = int(error.args[0]) if isinstance(error.args[0], int) else -1
             await cursor.execute("SELECT @@in_transaction")
-            told.append((text, code, (await cursor.fetchall())[0][0] == 1))
+            reported.append((text, code, (await cursor.fetchall())[0][0] == 1))
             await cursor.execute("ROLLBACK")
-        return told
+        return reported
 
     return work

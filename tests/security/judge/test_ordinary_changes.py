@@ -1,4 +1,4 @@
-"""Ordinary changes are told as changes, and a change hides no call that may do more."""
+"""Ordinary changes are classified as changes, and a change hides no call that may do more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHANGES = (Effect.WRITE, Effect.DESTRUCTIVE)
 
 
 @pytest.mark.parametrize("case", load("writes", "ordinary_changes"), ids=lambda case: case.id)
-def test_an_ordinary_change_is_told_as_one(case: Case) -> None:
+def test_an_ordinary_change_is_classified_as_one(case: Case) -> None:
     judgement = judge(case.sql, case.dialect)
     assert judgement.effect in CHANGES, judgement
 

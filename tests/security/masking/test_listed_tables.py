@@ -6,7 +6,7 @@ import re
 import pytest
 
 import support.masking_cases as attempts
-from support.masking_shop import ENGINES, ROWS, Side, make, opened, script, told
+from support.masking_shop import ENGINES, ROWS, Side, make, opened, row_texts, script
 from support.table_list_cases import BY_ENGINE, COMMON
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
@@ -39,7 +39,7 @@ class Pair:
 
     def contents(self):
         tables = ("customers", "orders", "products")
-        return [told(self.ask(self.whole, f"SELECT * FROM {table}")[1]) for table in tables]
+        return [row_texts(self.ask(self.whole, f"SELECT * FROM {table}")[1]) for table in tables]
 
     def cases(self, mark):
         home = HOMES.get(self.name, self.whole.catalog.database)
@@ -92,7 +92,7 @@ def test_what_is_answered_is_what_a_database_of_these_tables_answers(pair):
             continue
         names, rows = pair.ask(pair.bare, text)
         found_names, found = pair.ask(pair.whole, pair.whole.masked(text, LISTED))
-        assert (found_names, told(found)) == (names, told(rows)), text
+        assert (found_names, row_texts(found)) == (names, row_texts(rows)), text
 
 
 def test_changes_of_a_listed_table_are_let_through_and_no_other(pair):
@@ -153,7 +153,7 @@ def test_no_attempt_at_hidden_values_gets_at_those_of_other_tables(pair):
             continue
         try:
             written = pair.whole.rewritten(text, data_rules)
-            said = repr(told(pair.ask(pair.whole, written)[1]))
+            said = repr(row_texts(pair.ask(pair.whole, written)[1]))
         except TidegateError as error:
             said = error.message
         assert "secret" not in said.replace("holds secrets", ""), text

@@ -56,14 +56,14 @@ class Inbox:
     def __init__(self, path: Path, settings: ApprovalSettings | None = None) -> None:
         self.state = SqliteState(path)
         self.now = 1_000_000.0
-        self.told: list[tuple[str, str, Mapping[str, str]]] = []
+        self.reported: list[tuple[str, str, Mapping[str, str]]] = []
         self.path = path
         self.approvals = Approvals(
             self.state.approvals, settings, note=self._note, clock=lambda: self.now
         )
 
     def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
-        self.told.append((name, actor, details))
+        self.reported.append((name, actor, details))
 
     def ask(self, wish: ApprovalRequest) -> PendingApproval:
         return asyncio.run(self.approvals.request(wish))
@@ -91,7 +91,7 @@ def test_the_same_question_asked_five_times_at_once_is_one_question(inbox: Inbox
     assert len({question.id for question in asked}) == 1
     assert sorted(question.askers for question in asked) == [1, 2, 3, 4, 5]
     assert [question.askers for question in inbox.approvals.list()] == [5]
-    assert [name for name, _, _ in inbox.told] == ["approval.asked"]
+    assert [name for name, _, _ in inbox.reported] == ["approval.asked"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: ApprovalRequ
 @pytest.mark.parametrize(
     ("one", "two"), [("AA==", b"\0"), (1, True), (1, 1.0), ("1", 1), ("None", None)]
 )
-def test_parameters_that_look_alike_are_told_apart(one: Any, two: Any) -> None:
+def test_parameters_that_look_alike_are_distinguished(one: Any, two: Any) -> None:
     assert approval_request(params=(one,)).digest != approval_request(params=(two,)).digest
 
 
@@ -128,10 +128,10 @@ def test_a_grant_is_used_once(inbox: Inbox) -> None:
     assert inbox.ask(approval_request()).id == first.id
     again = inbox.ask(approval_request())
     assert (again.state, again.id == first.id) == ("pending", False)
-    assert [name for name, _, _ in inbox.told] == [
+    assert [name for name, _, _ in inbox.reported] == [
         "approval.asked", "approval.allowed", "approval.used", "approval.asked",
     ]  # fmt: skip
-    assert inbox.told[1][1:] == (
+    assert inbox.reported[1][1:] == (
         "cli:ann",
         {"approval": first.id, "source": "shop", "caller": "tok_1"},
     )
@@ -166,7 +166,7 @@ def test_an_unused_grant_expires(inbox: Inbox) -> None:
     inbox.now += DAY
     assert inbox.ask(approval_request()).state == "pending"
     assert inbox.approvals.find(asked.id).state == "expired"
-    assert "approval.expired" in [name for name, _, _ in inbox.told]
+    assert "approval.expired" in [name for name, _, _ in inbox.reported]
 
 
 def test_what_nobody_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:

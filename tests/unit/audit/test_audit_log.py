@@ -156,7 +156,7 @@ def test_a_closed_log_takes_nothing(tmp_path):
     unavailable(lambda: log.append(event()))
 
 
-def test_everyone_who_waits_is_told_when_the_record_is_durable(tmp_path):
+def test_everyone_who_waits_is_notified_when_the_record_is_durable(tmp_path):
     log = AuditLog(tmp_path)
 
     async def call(number):
@@ -186,7 +186,7 @@ def test_a_waiter_who_gives_up_disturbs_nobody(tmp_path):
     log.close()
 
 
-def test_a_failed_sync_is_final_and_everyone_is_told():
+def test_a_failed_sync_is_final_and_everyone_gets_the_error():
     reading, writing = os.pipe()
     sync = GroupCommit(writing)  # a pipe cannot be synced
 

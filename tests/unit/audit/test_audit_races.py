@@ -87,7 +87,7 @@ def once(first, then):
     return lambda *given: (calls.pop() if calls else then)(*given)
 
 
-def test_a_fault_in_a_record_that_grows_is_told_all_the_same(tmp_path, monkeypatch):
+def test_a_fault_in_a_record_that_grows_is_reported_all_the_same(tmp_path, monkeypatch):
     write(tmp_path, "a")
     path = tmp_path / "audit" / "000001.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"call_id":"a"', b'"call_id":"b"'))

@@ -101,7 +101,7 @@ def test_a_segment_without_a_witness_is_missed_by_its_number(tmp_path):
     assert [fault.segment for fault in verify(tmp_path).faults] == ["000002.jsonl"]
 
 
-def test_a_history_written_anew_is_found_by_its_witness(directory, tmp_path):
+def test_a_history_rewritten_is_found_by_its_witness(directory, tmp_path):
     forged = tmp_path / "forged"
     log = AuditLog(forged)
     _append(log, 5)

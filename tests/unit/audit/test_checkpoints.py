@@ -145,7 +145,7 @@ def test_the_whole_state_put_back_is_found_by_an_anchor_alone(tmp_path):
     assert "anchor 1" in fault.reason
 
 
-def test_a_record_begun_anew_is_found_by_an_anchor(tmp_path):
+def test_a_record_begun_again_is_found_by_an_anchor(tmp_path):
     write(tmp_path / "state", "a", "b")
     anchors = read_anchors((tmp_path / "state" / "keys" / "head.json").read_text())
     shutil.rmtree(tmp_path / "state" / "audit")

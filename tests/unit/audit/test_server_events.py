@@ -65,7 +65,7 @@ def test_a_flood_of_failed_logins_takes_a_few_lines_and_says_how_many_there_were
     assert sum(map(int, counted["details"].values())) == 5_000 - RECORDED_PER_PERIOD
 
 
-def test_what_was_counted_is_told_when_the_log_closes(tmp_path):
+def test_what_was_counted_is_recorded_when_the_log_closes(tmp_path):
     log = AuditLog(tmp_path)
     for _ in range(RECORDED_PER_PERIOD + 3):
         log.record_repeated(ServerEvent(name="login.failed", actor="anonymous"))

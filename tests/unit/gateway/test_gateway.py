@@ -32,7 +32,7 @@ READER = Actor("reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
 
 
-class House:
+class Harness:
     """A gateway over one SQLite file, with its records at hand."""
 
     def __init__(self, directory: Path, *, writable: bool = False) -> None:
@@ -81,8 +81,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(directory: Path, **options: bool) -> AsyncIterator[House]:
-    built = House(directory, **options)
+async def harness(directory: Path, **options: bool) -> AsyncIterator[Harness]:
+    built = Harness(directory, **options)
     try:
         yield built
     finally:
@@ -95,7 +95,7 @@ def query(text: str, **fields: Any) -> Query:
 
 def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             page: Page = await built.ask(query("SELECT name FROM t WHERE id = 3"))
             assert json.loads(page.rows) == [["n3"]]
             (event,) = built.events()
@@ -121,7 +121,7 @@ def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
 )
 def test_what_is_refused_is_recorded_and_changes_nothing(tmp_path: Path, text: str) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             with pytest.raises(TidegateError) as refused:
                 await built.ask(query(text))
             assert refused.value.hint
@@ -134,7 +134,7 @@ def test_what_is_refused_is_recorded_and_changes_nothing(tmp_path: Path, text: s
 
 def test_a_write_is_on_record_before_it_runs_and_after(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path, writable=True) as built:
+        async with harness(tmp_path, writable=True) as built:
             page: Page = await built.ask(
                 query("INSERT INTO t(name) VALUES ('new')"), WRITER, scope=Scope.READ_ONLY
             )
@@ -147,7 +147,7 @@ def test_a_write_is_on_record_before_it_runs_and_after(tmp_path: Path) -> None:
 
 def test_a_change_that_returns_more_rows_than_are_shown_is_committed_whole(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path, writable=True) as built:
+        async with harness(tmp_path, writable=True) as built:
             page: Page = await built.ask(
                 query(
                     "UPDATE t SET name = 'same' WHERE id > 0 RETURNING id",
@@ -165,7 +165,7 @@ def test_a_change_that_returns_more_rows_than_are_shown_is_committed_whole(tmp_p
 
 def test_nothing_that_writes_runs_if_the_record_cannot_be_written(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path, writable=True) as built:
+        async with harness(tmp_path, writable=True) as built:
             built.audit.close()
             with pytest.raises(TidegateError) as refused:
                 await built.ask(query("INSERT INTO t(name) VALUES ('unseen')"), WRITER)
@@ -180,7 +180,7 @@ def test_nothing_that_writes_runs_if_the_record_cannot_be_written(tmp_path: Path
 
 def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             page: Page = await built.ask(Explain(Statement("DELETE FROM t WHERE id = 1")))
             assert page.row_count >= 1
             for trick in (
@@ -197,7 +197,7 @@ def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
 
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             with pytest.raises(TidegateError) as unknown:
                 await built.ask(query("SELECT 1"), source="shpo")
             assert unknown.value.code is Code.SOURCE_UNKNOWN
@@ -209,7 +209,7 @@ def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
 
 def test_the_only_source_needs_no_name_and_a_foreign_one_is_refused(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             assert isinstance(await built.ask(query("SELECT 1"), source=None), Page)
             elsewhere = Actor("x", "x", Scope.FULL_ACCESS, sources=frozenset({"other"}))
             with pytest.raises(TidegateError) as refused:
@@ -222,7 +222,7 @@ def test_the_only_source_needs_no_name_and_a_foreign_one_is_refused(tmp_path: Pa
 
 def test_a_shelved_result_goes_on_where_it_stopped_and_belongs_to_its_actor(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             text = "SELECT id FROM t ORDER BY id"
             page: Page = await built.ask(query(text, limits=Limits(max_rows=20), keep_rest=True))
             seen = json.loads(page.rows)
@@ -246,7 +246,7 @@ def test_a_shelved_result_goes_on_where_it_stopped_and_belongs_to_its_actor(tmp_
 
 def test_a_call_that_was_cancelled_before_it_began_does_not_run(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             gone = Cancellation()
             gone.cancel("left")
             with pytest.raises(TidegateError) as cancelled:
@@ -258,7 +258,7 @@ def test_a_call_that_was_cancelled_before_it_began_does_not_run(tmp_path: Path) 
 
 def test_the_catalog_is_read_once_until_the_schema_changes(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
+        async with harness(tmp_path) as built:
             first: Catalog = await built.ask(Browse("catalog"))
             assert await built.ask(Browse("catalog")) is first
             with apsw.Connection(str(built.file)) as other:
@@ -269,14 +269,14 @@ def test_the_catalog_is_read_once_until_the_schema_changes(tmp_path: Path) -> No
     asyncio.run(scene())
 
 
-def test_progress_is_told_in_four_stages(tmp_path: Path) -> None:
+def test_progress_is_reported_in_four_stages(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as built:
-            told: list[tuple[float, str]] = []
+        async with harness(tmp_path) as built:
+            reported: list[tuple[float, str]] = []
             await built.ask(
-                query("SELECT 1"), progress=lambda share, stage: told.append((share, stage))
+                query("SELECT 1"), progress=lambda share, stage: reported.append((share, stage))
             )
-            assert told == [
+            assert reported == [
                 (0.0, "Connecting"),
                 (0.2, "Executing"),
                 (0.8, "Formatting result"),

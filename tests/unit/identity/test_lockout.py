@@ -46,7 +46,7 @@ def test_addresses_do_not_count_for_each_other():
     locked_for(lockout, "10.0.0.1", 5)
 
 
-def test_after_the_lock_counting_starts_anew():
+def test_after_the_lock_counting_starts_again():
     lockout = Lockout()
     fail(lockout, "10.0.0.1", 0, 1, 2, 3, 4)
     fail(lockout, "10.0.0.1", 304, 305, 306, 307)

@@ -39,7 +39,7 @@ def public(name):
     return {**made.to_jwk(PRIVATE[name].public_key(), as_dict=True), "kid": name, "use": "sig"}
 
 
-class House:
+class Harness:
     """An issuer with keys, and a clock; counts what is fetched."""
 
     def __init__(self, **settings):
@@ -93,14 +93,14 @@ def token(key="rsa", headers=None, **changed):
 
 
 @pytest.fixture
-def house():
-    return House()
+def harness():
+    return Harness()
 
 
 @pytest.mark.parametrize("key", ["rsa", "ec", "ed"])
-def test_a_token_that_is_right_names_its_holder(house, key):
+def test_a_token_that_is_right_names_its_holder(harness, key):
     exp = int(time.time()) + 600
-    actor = house.verify(token(key, exp=exp))
+    actor = harness.verify(token(key, exp=exp))
     assert (actor.id, actor.name) == (f"oauth:{ISSUER}#alice", "oauth:claude")
     assert (actor.scope, actor.sources, actor.tags) == (Scope.READ_ONLY, None, None)
     assert (actor.kind, actor.expires_at) == ("agent", exp + LEEWAY_S)
@@ -115,16 +115,16 @@ def test_a_token_that_is_right_names_its_holder(house, key):
         ({"scope": None, "scp": "db:read"}, Scope.READ_ONLY),
     ],
 )
-def test_scopes_are_mapped_and_the_widest_counts(house, said, expected):
-    assert house.verify(token(**said)).scope is expected
+def test_scopes_are_mapped_and_the_widest_counts(harness, said, expected):
+    assert harness.verify(token(**said)).scope is expected
 
 
 @pytest.mark.parametrize("said", [{"scope": None}, {"scope": "DB:READ"}, {"scope": ["db:read", 1]}])
-def test_scopes_in_another_shape_count_only_where_they_are_named(house, said):
+def test_scopes_in_another_shape_count_only_where_they_are_named(harness, said):
     if said["scope"] == ["db:read", 1]:
-        assert house.verify(token(**said)).scope is Scope.READ_ONLY
+        assert harness.verify(token(**said)).scope is Scope.READ_ONLY
     else:
-        assert house.code(token(**said)) is Code.POLICY_SCOPE
+        assert harness.code(token(**said)) is Code.POLICY_SCOPE
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_scopes_in_another_shape_count_only_where_they_are_named(house, said):
         lambda: "x" * 20_000 + ".a.b",
     ],
 )  # fmt: skip
-def test_a_token_that_is_wrong_in_one_thing_is_refused(house, made):
-    assert house.code(made()) is Code.AUTH_INVALID
+def test_a_token_that_is_wrong_in_one_thing_is_refused(harness, made):
+    assert harness.code(made()) is Code.AUTH_INVALID
 
 
 def _bare(header, payload, signature=b""):
@@ -176,12 +176,12 @@ def _bare(header, payload, signature=b""):
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "HS256", "HS512", "RS512", "ES256K"])
-def test_an_algorithm_that_is_not_listed_is_refused(house, algorithm):
+def test_an_algorithm_that_is_not_listed_is_refused(harness, algorithm):
     header = {"alg": algorithm, "kid": "rsa", "typ": "at+jwt"}
-    assert house.code(_bare(header, claims())) is Code.AUTH_INVALID
+    assert harness.code(_bare(header, claims())) is Code.AUTH_INVALID
 
 
-def test_a_public_key_is_no_secret_to_sign_with(house):
+def test_a_public_key_is_no_secret_to_sign_with(harness):
     pem = PRIVATE["rsa"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     import hashlib
     import hmac
@@ -190,59 +190,59 @@ def test_a_public_key_is_no_secret_to_sign_with(house):
     unsigned = _bare(header, claims()).rpartition(".")[0]
     mac = hmac.new(pem, unsigned.encode(), hashlib.sha256).digest()
     forged = f"{unsigned}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
-    assert house.code(forged) is Code.AUTH_INVALID
+    assert harness.code(forged) is Code.AUTH_INVALID
     with pytest.raises(Exception, match="HS256"):
-        House(algorithms=("HS256",)).verify(forged)
+        Harness(algorithms=("HS256",)).verify(forged)
 
 
-def test_an_expired_token_says_so_and_a_moment_of_grace_is_given(house):
+def test_an_expired_token_says_so_and_a_moment_of_grace_is_given(harness):
     now = int(time.time())
-    assert house.code(token(exp=now - 60)) is Code.AUTH_EXPIRED
-    assert house.verify(token(exp=now - 1)).name == "oauth:claude"
+    assert harness.code(token(exp=now - 60)) is Code.AUTH_EXPIRED
+    assert harness.verify(token(exp=now - 1)).name == "oauth:claude"
 
 
-def test_a_token_is_verified_once_and_known_until_it_expires(house):
-    made = token(exp=int(house.at) + 100)
-    assert house.oauth.known(made) is None
-    actor = house.verify(made)
-    assert house.oauth.known(made) is actor
-    house.at += 100 + LEEWAY_S
-    assert house.oauth.known(made) is None
+def test_a_token_is_verified_once_and_known_until_it_expires(harness):
+    made = token(exp=int(harness.at) + 100)
+    assert harness.oauth.known(made) is None
+    actor = harness.verify(made)
+    assert harness.oauth.known(made) is actor
+    harness.at += 100 + LEEWAY_S
+    assert harness.oauth.known(made) is None
 
 
-def test_a_token_is_looked_at_again_after_five_minutes(house):
+def test_a_token_is_looked_at_again_after_five_minutes(harness):
     made = token()
-    house.verify(made)
-    house.at += 300
-    assert house.oauth.known(made) is None
+    harness.verify(made)
+    harness.at += 300
+    assert harness.oauth.known(made) is None
 
 
 def test_the_allowlist_comes_from_the_claims_that_are_named():
-    house = House(sources_claim="databases", tags_claim="tags")
-    actor = house.verify(token(databases=["a", "b"], tags="prod eu"))
+    harness = Harness(sources_claim="databases", tags_claim="tags")
+    actor = harness.verify(token(databases=["a", "b"], tags="prod eu"))
     assert (actor.sources, actor.tags) == (frozenset("ab"), frozenset({"prod", "eu"}))
-    bare = house.verify(token())
+    bare = harness.verify(token())
     assert (bare.sources, bare.tags) == (frozenset(), frozenset())
 
 
-def test_the_list_of_tables_comes_from_the_claim_that_is_named(house):
-    named = House(tables_claim="tables")
+def test_the_list_of_tables_comes_from_the_claim_that_is_named(harness):
+    named = Harness(tables_claim="tables")
     assert named.verify(token(tables=["orders", "shop:a.b"])).tables == {"orders", "shop:a.b"}
     assert named.verify(token()).tables == frozenset()
-    assert house.verify(token(tables=["orders"])).tables is None
+    assert harness.verify(token(tables=["orders"])).tables is None
 
 
-def test_the_issuer_s_metadata_names_the_keys_and_must_be_the_issuer_s(house):
-    house.verify(token())
-    assert house.fetched == [f"{ISSUER}/.well-known/oauth-authorization-server", f"{ISSUER}/jwks"]
-    other = House(issuer=f"{ISSUER}/tenant")
+def test_the_issuer_s_metadata_names_the_keys_and_must_be_the_issuer_s(harness):
+    harness.verify(token())
+    assert harness.fetched == [f"{ISSUER}/.well-known/oauth-authorization-server", f"{ISSUER}/jwks"]
+    other = Harness(issuer=f"{ISSUER}/tenant")
     assert other.code(token(iss=f"{ISSUER}/tenant")) is Code.AUTH_UNAVAILABLE
 
 
 def test_keys_at_a_url_that_is_named_are_fetched_from_there():
-    house = House(jwks_url="https://keys.example.com/jwks")
-    house.verify(token())
-    assert house.fetched == ["https://keys.example.com/jwks"]
+    harness = Harness(jwks_url="https://keys.example.com/jwks")
+    harness.verify(token())
+    assert harness.fetched == ["https://keys.example.com/jwks"]
 
 
 def test_metadata_is_looked_for_where_clients_look():
@@ -255,12 +255,12 @@ def test_metadata_is_looked_for_where_clients_look():
 
 
 class Clocked:
-    """The keys of a house, under a clock of their own."""
+    """A set of keys with a clock of its own."""
 
     def __init__(self):
-        self.house = House()
+        self.harness = Harness()
         self.now = 0.0
-        self.keys = Keys(self.house.settings, self.house.fetch, lambda: self.now)
+        self.keys = Keys(self.harness.settings, self.harness.fetch, lambda: self.now)
 
     async def code(self, kid):
         try:
@@ -271,7 +271,7 @@ class Clocked:
 
     @property
     def fetches(self):
-        return sum(url.endswith("/jwks") for url in self.house.fetched)
+        return sum(url.endswith("/jwks") for url in self.harness.fetched)
 
 
 def test_unknown_keys_lead_to_a_fetch_now_and_then_and_not_each_time():
@@ -291,7 +291,7 @@ def test_a_new_key_is_found_and_one_that_was_taken_back_is_not():
     async def scenario():
         clocked = Clocked()
         assert await clocked.code("rsa") is None
-        clocked.house.keys = [{**public("stranger"), "kid": "new"}]
+        clocked.harness.keys = [{**public("stranger"), "kid": "new"}]
         clocked.now += AGAIN_S
         assert await clocked.code("new") is None
         assert await clocked.code("rsa") is Code.AUTH_INVALID
@@ -303,12 +303,12 @@ def test_old_keys_serve_for_a_while_when_the_issuer_is_down_and_then_no_longer()
     async def scenario():
         clocked = Clocked()
         assert await clocked.code("rsa") is None
-        clocked.house.fails = True
+        clocked.harness.fails = True
         clocked.now = FRESH_S
         assert await clocked.code("rsa") is None
         clocked.now = STALE_S
         assert await clocked.code("rsa") is Code.AUTH_UNAVAILABLE
-        clocked.house.fails = False
+        clocked.harness.fails = False
         clocked.now += AGAIN_S
         assert await clocked.code("rsa") is None
 
@@ -324,15 +324,15 @@ def test_old_keys_serve_for_a_while_when_the_issuer_is_down_and_then_no_longer()
         {"kty": "oct", "k": "c2VjcmV0"},
     ],
 )
-def test_a_key_for_something_else_does_not_sign(house, changed):
-    house.keys = [{**public("rsa"), **changed}]
-    assert house.code(token()) is Code.AUTH_INVALID
+def test_a_key_for_something_else_does_not_sign(harness, changed):
+    harness.keys = [{**public("rsa"), **changed}]
+    assert harness.code(token()) is Code.AUTH_INVALID
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"keys": {}}, {"keys": [1, "x", {}]}])
-def test_a_key_set_that_is_none_lets_nobody_in(house, answer):
-    house.fetch = lambda url: answer
-    keys = Keys(house.settings, lambda url: answer)
+def test_a_key_set_that_is_none_lets_nobody_in(harness, answer):
+    harness.fetch = lambda url: answer
+    keys = Keys(harness.settings, lambda url: answer)
 
     async def find():
         with pytest.raises(TidegateError) as caught:
@@ -346,9 +346,9 @@ def test_the_bound_on_what_is_fetched_leaves_room_for_real_key_sets():
     assert len(json.dumps({"keys": [public("rsa")] * 64})) < MOST_BYTES
 
 
-def test_a9_a_client_never_has_the_name_of_a_subject(house):
+def test_a9_a_client_never_has_the_name_of_a_subject(harness):
     names = [
-        house.verify(token(**given)).name
+        harness.verify(token(**given)).name
         for given in (
             {"sub": "alice", "client_id": None},
             {"sub": "x", "client_id": "#alice"},

@@ -23,11 +23,11 @@ VERIFIER = "v" * 43
 WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)
 
 
-class House:
+class Harness:
     def __init__(self, directory):
         self.now = 1_000_000.0
         self.noted = []
-        self.told = []
+        self.reported = []
         self.state = SqliteState(directory / "state.db")
         self.tokens = Tokens(self.state.tokens, self.clock, note=self.note)
         self.pairing_service = self.another()
@@ -38,7 +38,7 @@ class House:
             self.state.pairings,
             self.tokens,
             note=self.note,
-            tell=lambda name, details: self.told.append((name, dict(details))),
+            tell=lambda name, details: self.reported.append((name, dict(details))),
             clock=self.clock,
         )
 
@@ -62,10 +62,10 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path)
-    yield house
-    house.close()
+def harness(tmp_path):
+    harness = Harness(tmp_path)
+    yield harness
+    harness.close()
 
 
 def error_of(call, *given):
@@ -74,54 +74,60 @@ def error_of(call, *given):
     return caught.value.code
 
 
-def test_an_approved_request_becomes_the_token_that_was_asked_for(house):
-    asked = house.ask()
-    assert house.refusal(asked.code) == "pending"
-    house.pairing_service.approve(asked.id)
-    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
+def test_an_approved_request_becomes_the_token_that_was_asked_for(harness):
+    asked = harness.ask()
+    assert harness.refusal(asked.code) == "pending"
+    harness.pairing_service.approve(asked.id)
+    actor = harness.tokens.verify(
+        harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    )
     assert (actor.name, actor.scope) == ("claude", Scope.READ_WRITE)
     assert (actor.sources, actor.tags) == (frozenset({"shop"}), frozenset({"eu"}))
-    assert actor.expires_at == house.now + 3600
+    assert actor.expires_at == harness.now + 3600
 
 
-def test_the_operator_grants_less_under_another_name(house):
-    asked = house.ask()
+def test_the_operator_grants_less_under_another_name(harness):
+    asked = harness.ask()
     less = Rights(Scope.READ_ONLY, frozenset({"demo"}), None, 60.0)
-    house.pairing_service.approve(asked.id, less, "narrow")
-    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
+    harness.pairing_service.approve(asked.id, less, "narrow")
+    actor = harness.tokens.verify(
+        harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    )
     assert (actor.name, actor.scope) == ("narrow", Scope.READ_ONLY)
     assert (actor.sources, actor.tags) == (frozenset({"demo"}), None)
 
 
-def test_the_operator_narrows_a_token_to_tables(house):
-    asked = house.ask()
-    house.pairing_service.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
-    actor = house.tokens.verify(house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
+def test_the_operator_narrows_a_token_to_tables(harness):
+    asked = harness.ask()
+    harness.pairing_service.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
+    actor = harness.tokens.verify(
+        harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    )
     assert actor.tables == frozenset({"orders"})
 
 
-def test_more_than_was_asked_for_is_not_granted(house):
-    asked = house.ask()
+def test_more_than_was_asked_for_is_not_granted(harness):
+    asked = harness.ask()
     given = (asked.id, Rights(Scope.FULL_ACCESS))
-    assert error_of(house.pairing_service.approve, *given) is Code.ARGUMENT_INVALID
-    assert house.refusal(asked.code) == "pending"
+    assert error_of(harness.pairing_service.approve, *given) is Code.ARGUMENT_INVALID
+    assert harness.refusal(asked.code) == "pending"
 
 
-def test_a_code_works_once(house):
-    asked = house.ask()
-    house.pairing_service.approve(asked.id)
-    house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
-    assert house.refusal(asked.code) == "gone"
-    assert len(house.tokens.list()) == 1
+def test_a_code_works_once(harness):
+    asked = harness.ask()
+    harness.pairing_service.approve(asked.id)
+    harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    assert harness.refusal(asked.code) == "gone"
+    assert len(harness.tokens.list()) == 1
 
 
-def test_of_many_who_fetch_at_once_one_gets_a_token(house):
-    asked = house.ask()
-    house.pairing_service.approve(asked.id)
+def test_of_many_who_fetch_at_once_one_gets_a_token(harness):
+    asked = harness.ask()
+    harness.pairing_service.approve(asked.id)
     got, barrier = [], threading.Barrier(8)
 
     def fetch():
-        pairing_service = house.another()
+        pairing_service = harness.another()
         barrier.wait()
         try:
             got.append(pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1"))
@@ -134,155 +140,159 @@ def test_of_many_who_fetch_at_once_one_gets_a_token(house):
     for thread in threads:
         thread.join()
     assert sorted(got)[:7] == ["gone"] * 7
-    assert len(house.tokens.list()) == 1
+    assert len(harness.tokens.list()) == 1
 
 
 @pytest.mark.parametrize("approved", [False, True])
-def test_a_wrong_verifier_spoils_the_code(house, approved):
-    asked = house.ask()
+def test_a_wrong_verifier_spoils_the_code(harness, approved):
+    asked = harness.ask()
     if approved:
-        house.pairing_service.approve(asked.id)
-    assert house.refusal(asked.code, "w" * 43) == "mismatch"
-    assert house.refusal(asked.code) == "gone"
-    assert house.pairing_service.waiting() == ()
-    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
-    assert house.tokens.list() == ()
+        harness.pairing_service.approve(asked.id)
+    assert harness.refusal(asked.code, "w" * 43) == "mismatch"
+    assert harness.refusal(asked.code) == "gone"
+    assert harness.pairing_service.waiting() == ()
+    assert error_of(harness.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert harness.tokens.list() == ()
 
 
-def test_a_request_that_nobody_answers_ends_after_five_minutes(house):
-    asked = house.ask()
-    house.now += CODE_S
-    assert house.refusal(asked.code) == "gone"
-    assert house.pairing_service.waiting() == ()
-    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
+def test_a_request_that_nobody_answers_ends_after_five_minutes(harness):
+    asked = harness.ask()
+    harness.now += CODE_S
+    assert harness.refusal(asked.code) == "gone"
+    assert harness.pairing_service.waiting() == ()
+    assert error_of(harness.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
 
 
-def test_an_approved_code_ends_five_minutes_after_the_approval(house):
-    asked = house.ask()
-    house.now += CODE_S - 1
-    house.pairing_service.approve(asked.id)
-    house.now += CODE_S
-    assert house.refusal(asked.code) == "gone"
-    assert house.tokens.list() == ()
+def test_an_approved_code_ends_five_minutes_after_the_approval(harness):
+    asked = harness.ask()
+    harness.now += CODE_S - 1
+    harness.pairing_service.approve(asked.id)
+    harness.now += CODE_S
+    assert harness.refusal(asked.code) == "gone"
+    assert harness.tokens.list() == ()
 
 
-def test_a_denied_request_stays_denied(house):
-    asked = house.ask()
-    house.pairing_service.deny(asked.id)
-    assert house.refusal(asked.code) == "denied"
-    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
-    assert house.tokens.list() == ()
+def test_a_denied_request_stays_denied(harness):
+    asked = harness.ask()
+    harness.pairing_service.deny(asked.id)
+    assert harness.refusal(asked.code) == "denied"
+    assert error_of(harness.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
+    assert harness.tokens.list() == ()
 
 
-def test_an_unknown_code_is_unknown_and_five_failures_lock_the_address_out(house):
-    asked = house.ask()
+def test_an_unknown_code_is_unknown_and_five_failures_lock_the_address_out(harness):
+    asked = harness.ask()
     for _ in range(5):
-        assert house.refusal("c" * 43) == "unknown"
+        assert harness.refusal("c" * 43) == "unknown"
     given = (asked.code, VERIFIER, "10.0.0.1")
-    assert error_of(house.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
-    assert error_of(house.ask) is Code.AUTH_LOCKED_OUT
-    house.pairing_service.approve(asked.id)
-    house.now += 899
-    assert error_of(house.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
-    house.now += 1
-    assert house.refusal(asked.code) == "gone"
-    assert house.tokens.list() == ()
+    assert error_of(harness.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
+    assert error_of(harness.ask) is Code.AUTH_LOCKED_OUT
+    harness.pairing_service.approve(asked.id)
+    harness.now += 899
+    assert error_of(harness.pairing_service.exchange, *given) is Code.AUTH_LOCKED_OUT
+    harness.now += 1
+    assert harness.refusal(asked.code) == "gone"
+    assert harness.tokens.list() == ()
 
 
-def test_an_address_has_ten_requests_waiting_and_all_of_them_fifty(house):
+def test_an_address_has_ten_requests_waiting_and_all_of_them_fifty(harness):
     for number in range(MOST):
-        house.ask(address=f"10.0.0.{number // MOST_OF_ADDRESS}")
-    assert error_of(house.ask, "one", WANTED, "10.0.0.0") is Code.LIMIT_RATE
-    assert error_of(house.ask, "one", WANTED, "10.9.9.9") is Code.LIMIT_RATE
-    assert len(house.pairing_service.waiting()) == MOST
-    house.now += CODE_S
-    assert house.ask("one", WANTED, "10.9.9.9").id
+        harness.ask(address=f"10.0.0.{number // MOST_OF_ADDRESS}")
+    assert error_of(harness.ask, "one", WANTED, "10.0.0.0") is Code.LIMIT_RATE
+    assert error_of(harness.ask, "one", WANTED, "10.9.9.9") is Code.LIMIT_RATE
+    assert len(harness.pairing_service.waiting()) == MOST
+    harness.now += CODE_S
+    assert harness.ask("one", WANTED, "10.9.9.9").id
 
 
-def test_the_addresses_of_one_ipv6_network_share_what_may_wait(house):
+def test_the_addresses_of_one_ipv6_network_share_what_may_wait(harness):
     for number in range(MOST_OF_ADDRESS):
-        house.ask(address=f"2001:db8:1:2::{number:x}")
-    assert error_of(house.ask, "one", WANTED, "2001:db8:1:2:ffff::1") is Code.LIMIT_RATE
-    assert len(house.pairing_service.waiting()) == MOST_OF_ADDRESS
-    assert house.ask("one", WANTED, "2001:db8:1:3::1").id
+        harness.ask(address=f"2001:db8:1:2::{number:x}")
+    assert error_of(harness.ask, "one", WANTED, "2001:db8:1:2:ffff::1") is Code.LIMIT_RATE
+    assert len(harness.pairing_service.waiting()) == MOST_OF_ADDRESS
+    assert harness.ask("one", WANTED, "2001:db8:1:3::1").id
 
 
 @pytest.mark.parametrize(
     "challenge",
     ["", "a" * 42, "a" * 44, "a" * 42 + "=", "a" * 42 + "+", "a" * 42 + "\n", "ä" * 43],
 )
-def test_a_challenge_is_43_characters_of_base64url(house, challenge):
+def test_a_challenge_is_43_characters_of_base64url(harness, challenge):
     given = ("claude", challenge, WANTED, "10.0.0.1")
-    assert error_of(house.pairing_service.ask, *given) is Code.ARGUMENT_INVALID
-    assert house.pairing_service.waiting() == ()
+    assert error_of(harness.pairing_service.ask, *given) is Code.ARGUMENT_INVALID
+    assert harness.pairing_service.waiting() == ()
 
 
 @pytest.mark.parametrize("verifier", ["", "v" * 42, "v" * 129, "v" * 42 + " ", "v" * 43 + "\n"])
-def test_a_verifier_is_43_to_128_unreserved_characters(house, verifier):
-    asked = house.ask()
-    house.pairing_service.approve(asked.id)
+def test_a_verifier_is_43_to_128_unreserved_characters(harness, verifier):
+    asked = harness.ask()
+    harness.pairing_service.approve(asked.id)
     given = (asked.code, verifier, "10.0.0.1")
-    assert error_of(house.pairing_service.exchange, *given) is Code.ARGUMENT_INVALID
-    assert house.tokens.list() == ()
+    assert error_of(harness.pairing_service.exchange, *given) is Code.ARGUMENT_INVALID
+    assert harness.tokens.list() == ()
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "claude\u202eecalp", "a\x9b2J", "x" * 65])
-def test_a_name_that_could_deceive_the_operator_is_refused(house, name):
-    assert error_of(house.ask, name) is Code.ARGUMENT_INVALID
+def test_a_name_that_could_deceive_the_operator_is_refused(harness, name):
+    assert error_of(harness.ask, name) is Code.ARGUMENT_INVALID
     wanted = Rights(sources=frozenset({name}))
-    assert error_of(house.ask, "claude", wanted) is Code.ARGUMENT_INVALID
-    assert house.pairing_service.waiting() == ()
+    assert error_of(harness.ask, "claude", wanted) is Code.ARGUMENT_INVALID
+    assert harness.pairing_service.waiting() == ()
 
 
-def test_a_name_that_is_taken_is_refused_before_anything_is_approved(house):
-    house.tokens.create("claude", Scope.READ_ONLY)
-    asked = house.ask()
-    assert error_of(house.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
-    house.pairing_service.approve(asked.id, name="claude 2")
-    assert house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+def test_a_name_that_is_taken_is_refused_before_anything_is_approved(harness):
+    harness.tokens.create("claude", Scope.READ_ONLY)
+    asked = harness.ask()
+    assert error_of(harness.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
+    harness.pairing_service.approve(asked.id, name="claude 2")
+    assert harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
 
 
-def test_an_id_is_found_however_it_is_written(house):
-    asked = house.ask()
-    assert house.pairing_service.find(asked.id.lower().replace("-", "")).client == "claude"
+def test_an_id_is_found_however_it_is_written(harness):
+    asked = harness.ask()
+    assert harness.pairing_service.find(asked.id.lower().replace("-", "")).client == "claude"
 
 
-def test_neither_the_code_nor_the_token_is_in_the_state(house, tmp_path):
-    asked = house.ask()
-    house.pairing_service.approve(asked.id)
-    token = house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
-    house.close()
+def test_neither_the_code_nor_the_token_is_in_the_state(harness, tmp_path):
+    asked = harness.ask()
+    harness.pairing_service.approve(asked.id)
+    token = harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    harness.close()
     for path in tmp_path.iterdir():
         content = path.read_bytes()
         for secret in (asked.code, token, VERIFIER):
             assert secret.encode() not in content
 
 
-def test_every_step_is_on_record_without_a_secret(house):
-    asked, other = house.ask(), house.ask("other")
-    house.pairing_service.deny(other.id)
-    house.pairing_service.approve(asked.id)
-    token = house.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
-    house.refusal("c" * 43)
-    assert [name for name, _ in house.told] == ["pairing.asked", "pairing.asked", "pairing.failed"]
-    assert [name for name, _ in house.noted] == [
+def test_every_step_is_on_record_without_a_secret(harness):
+    asked, other = harness.ask(), harness.ask("other")
+    harness.pairing_service.deny(other.id)
+    harness.pairing_service.approve(asked.id)
+    token = harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
+    harness.refusal("c" * 43)
+    assert [name for name, _ in harness.reported] == [
+        "pairing.asked",
+        "pairing.asked",
+        "pairing.failed",
+    ]
+    assert [name for name, _ in harness.noted] == [
         "pairing.denied", "pairing.approved", "pairing.exchanged", "token.created",
     ]  # fmt: skip
-    said = repr(house.noted + house.told)
+    said = repr(harness.noted + harness.reported)
     assert asked.code not in said
     assert token not in said
 
 
-def test_where_the_record_cannot_be_written_nothing_is_granted(house):
-    asked = house.ask()
+def test_where_the_record_cannot_be_written_nothing_is_granted(harness):
+    asked = harness.ask()
 
     def fail(name, details):
         raise TidegateError(Code.AUDIT_UNAVAILABLE, "the disk is full")
 
-    house.note = fail
-    pairing_service = house.another()
+    harness.note = fail
+    pairing_service = harness.another()
     assert error_of(pairing_service.approve, asked.id) is Code.AUDIT_UNAVAILABLE
-    assert house.refusal(asked.code) == "pending"
+    assert harness.refusal(asked.code) == "pending"
 
 
 def test_a_verifier_made_here_fits_its_challenge_as_the_standard_says():

@@ -144,7 +144,7 @@ def test_an_index_is_kept_while_the_catalog_is_the_same() -> None:
     assert indexes.of("other", SHOP) is not first
 
 
-def test_another_stamp_or_other_contents_build_an_index_anew() -> None:
+def test_another_stamp_or_other_contents_rebuild_an_index() -> None:
     indexes = Indexes()
     first = indexes.of("shop", SHOP)
     assert indexes.of("shop", msgspec.structs.replace(SHOP, version="2")) is not first

@@ -229,7 +229,7 @@ def test_the_tables_are_those_of_the_database(text: str, tables: set[str]) -> No
     assert set(judge(text, "postgres").tables) == tables
 
 
-def test_the_table_that_a_function_reads_by_name_is_told() -> None:
+def test_the_table_that_a_function_reads_by_name_is_reported() -> None:
     assert judge("FROM query_table('t')", "duckdb").tables == ("t",)
 
 

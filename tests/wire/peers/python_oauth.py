@@ -2,8 +2,9 @@
 
 Run by the SDK's own interpreter: `python_oauth.py CONFIG`, where CONFIG is a JSON object with
 `url`, `mode` and `calls` (pairs of tool and arguments). It registers itself, goes the way of the
-authorization code with PKCE, and steps up when it is told that its scope does not suffice. Prints
-what the tools answered and which scopes and resources it asked for. Imports nothing of the server.
+authorization code with PKCE, and steps up when the server says that its scope does not suffice.
+Prints what the tools answered and which scopes and resources it asked for. Imports nothing of the
+server.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ async def main() -> None:
             except MCPError as error:
                 REPORT["results"].append({"code": error.code, "message": error.message})
             else:
-                told = {"text": result.content[0].text, "is_error": bool(result.is_error)}
-                REPORT["results"].append(told)
+                summary = {"text": result.content[0].text, "is_error": bool(result.is_error)}
+                REPORT["results"].append(summary)
     print(json.dumps(REPORT))
 
 

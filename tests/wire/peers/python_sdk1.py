@@ -1,4 +1,4 @@
-"""A conversation of the official Python SDK 1.x with a server, told as JSON on stdout.
+"""A conversation of the official Python SDK 1.x with a server, printed as JSON on stdout.
 
 Run by the SDK's own interpreter: `python_sdk1.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, and optionally `revision`, `token` and `calls` (pairs of tool and arguments,

@@ -1,4 +1,4 @@
-"""A conversation of the official Python SDK 2.x with a server, told as JSON on stdout.
+"""A conversation of the official Python SDK 2.x with a server, printed as JSON on stdout.
 
 Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, `mode` (auto, legacy or a revision) and optionally `token` and `calls` (pairs of

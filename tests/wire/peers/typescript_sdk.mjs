@@ -1,4 +1,4 @@
-// A conversation of the official TypeScript SDK with a server, told as JSON on stdout.
+// A conversation of the official TypeScript SDK with a server, printed as JSON on stdout.
 //
 // `typescript_sdk.mjs CONFIG`, where CONFIG is a JSON object with `modules` (the folder of the
 // installed packages), `sdk` (1 or 2), `command` or `url`, `mode` (legacy, auto or a revision;
@@ -13,7 +13,7 @@ const config = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(config.modules, "here.js"));
 const report = { logs: [], updated: [], progress: [], faults: [] };
 const uri = "test://watched-resource";
-let told = () => {};
+let notified = () => {};
 
 function packages() {
   if (config.sdk === 1) {
@@ -74,7 +74,7 @@ function open({ Client, Stdio, Http, name }) {
   hear("notifications/message", (note) => void report.logs.push(note.params.level));
   hear("notifications/resources/updated", (note) => {
     report.updated.push(note.params.uri);
-    told();
+    notified();
   });
   client.onerror = (error) => report.faults.push(String(error));
   const [program, ...rest] = config.command ?? [];
@@ -99,7 +99,7 @@ async function tools(client, modern) {
   const added = await call("add", { a: 1, b: 2 });
   report.sum = [added.structuredContent ?? null, JSON.parse(textOf(added))];
   report.tool_error = (await call("test_error_handling")).isError;
-  const onprogress = (told) => report.progress.push([told.progress, told.total, told.message]);
+  const onprogress = (note) => report.progress.push([note.progress, note.total, note.message]);
   await call("test_tool_with_progress", {}, { onprogress });
   if (!modern) await client.setLoggingLevel("alert");
   const level = modern ? { "io.modelcontextprotocol/logLevel": "alert" } : undefined;
@@ -145,7 +145,7 @@ async function resources(client, call, modern) {
   report.read = (await client.readResource({ uri: "test://static-text" })).contents[0].text;
   report.blob = (await client.readResource({ uri: "test://static-binary" })).contents[0].mimeType;
   report.unknown_resource = await codeOf(client.readResource({ uri: "test://nothing" }));
-  const changed = new Promise((resolve) => (told = resolve));
+  const changed = new Promise((resolve) => (notified = resolve));
   if (modern) {
     const heard = await client.listen({ resourceSubscriptions: [uri] });
     await call("trigger_resource_change");

@@ -73,7 +73,7 @@ def _where(outline: DmlStatement) -> str:
 def added(
     affected: int, columns: Sequence[str], rows: Sequence[Sequence[Any]], reason: str = ""
 ) -> DryRun:
-    """The rehearsal of an INSERT from some of the rows that it adds."""
+    """The dry run of an INSERT from some of the rows that it adds."""
     after = tuple([_shown(row) for row in rows])
     return DryRun(affected, tuple(columns), (None,) * len(after), after, reason)
 
@@ -84,7 +84,7 @@ def dry_run_of(
     before: Sequence[Sequence[Any]],
     after: Sequence[Sequence[Any]] | None,
 ) -> DryRun:
-    """The rehearsal from rows that end with their keys; `after` None: they would be deleted."""
+    """The dry run from rows that end with their keys; `after` None: they would be deleted."""
     width = len(columns)
     names = tuple(columns)
     if after is None:

@@ -27,7 +27,7 @@ def dry_run_query_of(permit: Permit) -> Query:
     """What `dry_run` is asked. Raises: TidegateError UNSUPPORTED."""
     if isinstance(permit.request, Query):
         return permit.request
-    raise TidegateError(Code.UNSUPPORTED, "Only a query can be rehearsed.")
+    raise TidegateError(Code.UNSUPPORTED, "Only a query can have a dry run.")
 
 
 def describe_of(permit: Permit) -> Browse:

@@ -123,7 +123,7 @@ class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, explains_changes=False, rehearses=True
+        inspects=True, explains_changes=False, dry_runs=True
     )
 
     def __init__(self, url: DuckUrl) -> None:
@@ -181,7 +181,7 @@ class DuckdbEngine:
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         run = self._message(permit, request, permit.limits.max_rows)
         async with running as worker:
-            dry_run = await worker.ask("rehearse", run, DryRun)
+            dry_run = await worker.ask("dry_run", run, DryRun)
             running.release()
         return dry_run
 

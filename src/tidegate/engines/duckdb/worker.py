@@ -55,7 +55,7 @@ class Worker:
             "release": lambda _: self.session.release(),
             "inspect": lambda body: self.inspect(unpack(body, Question)),
             "look": lambda body: self.look(unpack(body, Look)),
-            "rehearse": lambda body: self.dry_run(unpack(body, Run)),
+            "dry_run": lambda body: self.dry_run(unpack(body, Run)),
             "stamp": lambda body: self.schema_version(unpack(body, Version)),
         }
 

@@ -49,7 +49,7 @@ class MysqlEngine:
     """One MySQL or MariaDB server. A schema is a database."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, schemas=False, several_databases=True, rehearses=True, identities=True
+        inspects=True, schemas=False, several_databases=True, dry_runs=True, identities=True
     )
 
     def __init__(self, target: Conninfo, first: Session, warnings: tuple[str, ...]) -> None:

@@ -65,7 +65,7 @@ class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, several_databases=True, rehearses=True, identities=True
+        inspects=True, several_databases=True, dry_runs=True, identities=True
     )
 
     def __init__(self, target: Conninfo, first: Session) -> None:

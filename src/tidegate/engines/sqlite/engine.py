@@ -69,7 +69,7 @@ class SqliteEngine:
     """One SQLite file, or one database in memory."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        explains_as_json=False, inspects=True, schemas=False, rehearses=True
+        explains_as_json=False, inspects=True, schemas=False, dry_runs=True
     )
 
     def __init__(self, file: FileUrl, inline: Session, readers: Threads, writer: Threads) -> None:

@@ -1,4 +1,4 @@
-"""Attempts at hidden values and rows, on real databases: refused, or told the masked truth."""
+"""Attempts at hidden values and rows, on real databases: refused, or answered with masks."""
 
 import asyncio
 import hashlib
@@ -9,15 +9,15 @@ import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.masking_cases import BY_ENGINE, COMMON, EXTRA
 from support.masking_shop import (
+    DATA_RULES,
     ENGINES,
     KEY,
     ROWS,
-    SHIELD,
     Shop,
     make,
     opened,
+    row_texts,
     script,
-    told,
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
@@ -54,17 +54,17 @@ def test_what_could_tell_is_refused(shop):
 
 def test_a_refused_change_leaves_the_tables_as_they_were(shop):
     tables = ("customers", "orders", "products")
-    before = [told(shop.ask_plainly(f"SELECT * FROM {table}")[1]) for table in tables]
+    before = [row_texts(shop.ask_plainly(f"SELECT * FROM {table}")[1]) for table in tables]
     for text in _cases(shop, "!"):
         with pytest.raises(TidegateError):
             shop.ask(text)
-    after = [told(shop.ask_plainly(f"SELECT * FROM {table}")[1]) for table in tables]
+    after = [row_texts(shop.ask_plainly(f"SELECT * FROM {table}")[1]) for table in tables]
     assert after == before
 
 
 def test_what_is_answered_is_what_one_sees_where_all_is_hidden(shop):
     for text in _cases(shop, "="):
-        assert told(shop.ask(text)[1]) == told(shop.expected(text)[1]), text
+        assert row_texts(shop.ask(text)[1]) == row_texts(shop.expected(text)[1]), text
 
 
 def test_nothing_hidden_and_no_key_is_in_any_answer_or_error(shop):
@@ -74,7 +74,7 @@ def test_nothing_hidden_and_no_key_is_in_any_answer_or_error(shop):
         except TidegateError as error:
             names, said = [], error.message
         else:
-            said = repr(told(rows))
+            said = repr(row_texts(rows))
         if text not in OF_OTHERS:
             assert "secret" not in said, text
         assert KEY[:8] not in f"{said} {names}", text
@@ -118,13 +118,13 @@ def test_a_condition_of_the_callers_never_meets_a_hidden_row(shop):
     text = TELLING[shop.name]
     with pytest.raises(TidegateError):
         shop.ask_plainly(text)  # fails on a row that is hidden: who hears of it, learns of the row
-    assert told(shop.ask(text, DEAR)[1]) == told(shop.expected(text)[1])
+    assert row_texts(shop.ask(text, DEAR)[1]) == row_texts(shop.expected(text)[1])
 
 
 def test_the_plan_shows_no_key(shop):
     plan = shop.ask("EXPLAIN SELECT email FROM customers WHERE email = 'x'")
     assert KEY[:8] not in repr(plan)
-    assert SHIELD.masks
+    assert DATA_RULES.masks
 
 
 HASHED = DataRules(masks=(("customers.email", "hash"),))

@@ -1,4 +1,4 @@
-"""The vigil: what a revoked or expired token holds open ends, whoever revoked it."""
+"""The revocation watcher: what a revoked or expired token holds open ends, whoever revoked it."""
 
 import pytest
 

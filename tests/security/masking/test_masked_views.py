@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.masking_shop import ENGINES, HIDDEN_ROWS, ROWS, make, opened, script, told
+from support.masking_shop import ENGINES, HIDDEN_ROWS, ROWS, make, opened, row_texts, script
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
 
@@ -18,7 +18,7 @@ def urls(request, tmp_path):
     )
 
 
-async def test_a_view_that_is_redefined_is_followed_anew(urls):
+async def test_a_view_that_is_redefined_is_followed_again(urls):
     async with opened(*urls) as sides:
         real, seen = sides
         assert real.rewritten("SELECT * FROM mails") == "SELECT * FROM mails"
@@ -35,7 +35,7 @@ async def test_a_view_that_is_redefined_is_followed_anew(urls):
         assert await real.engine.schema_version() != before
         await real.look()
         _, rows = await real.ask(real.masked("SELECT * FROM mails"))
-        assert told(rows) == told((await seen.ask("SELECT * FROM mails"))[1])
+        assert row_texts(rows) == row_texts((await seen.ask("SELECT * FROM mails"))[1])
         assert "secret" not in repr(rows)
 
 
@@ -55,7 +55,7 @@ async def test_views_with_cte_union_and_star_are_followed(tmp_path, urls):
             text = f"SELECT * FROM {name}"
             names, rows = await real.ask(real.masked(text))
             expected = await seen.ask(text)
-            assert (names, told(rows)) == (expected[0], told(expected[1]))
+            assert (names, row_texts(rows)) == (expected[0], row_texts(expected[1]))
 
 
 async def test_an_index_of_a_masked_view_is_not_read(tmp_path):

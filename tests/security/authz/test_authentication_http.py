@@ -1,4 +1,4 @@
-"""The door over HTTP: statuses, challenges, lockout and its record, and who comes in as nobody."""
+"""Authentication over HTTP: statuses, challenges, lockout and its record, and anonymous callers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}
 REVISION = "2026-07-28"
 
 
-class House:
+class Harness:
     def __init__(self, directory: Path) -> None:
         self.app = App.open(Config(state=str(directory)))
         surface = self.app.surface("workbench")
@@ -46,20 +46,20 @@ class House:
         return await ask(self.edge, "POST", "/mcp", body, {**named, **headers}, address)
 
 
-Scenario = Callable[[House], Awaitable[None]]
+Scenario = Callable[[Harness], Awaitable[None]]
 
 
 @pytest.fixture
 def play(tmp_path: Path) -> Callable[[Scenario], list[dict[str, Any]]]:
-    """Run a scenario in a house of its own; gives what was put on record beside calls."""
+    """Run a scenario in a harness of its own; gives what was put on record beside calls."""
 
     def run(scenario: Scenario) -> list[dict[str, Any]]:
         async def whole() -> None:
-            house = House(tmp_path)
+            harness = Harness(tmp_path)
             try:
-                await scenario(house)
+                await scenario(harness)
             finally:
-                await house.app.close()
+                await harness.app.close()
 
         asyncio.run(whole())
         lines = [
@@ -73,11 +73,11 @@ def play(tmp_path: Path) -> Callable[[Scenario], list[dict[str, Any]]]:
 
 
 def test_a_challenge_has_the_realm_of_the_document_and_says_what_was_wrong(play: Any) -> None:
-    async def scenario(house: House) -> None:
-        missing = await house.list_tools({})
+    async def scenario(harness: Harness) -> None:
+        missing = await harness.list_tools({})
         assert (missing.status, missing.json["error"]["code"]) == (401, -32001)
         assert missing.headers["www-authenticate"] == 'Bearer realm="TablePro MCP"'
-        invalid = await house.list_tools(GUESS)
+        invalid = await harness.list_tools(GUESS)
         assert (invalid.status, invalid.json["error"]["code"]) == (401, -32001)
         assert invalid.headers["www-authenticate"] == (
             'Bearer realm="TablePro MCP", error="invalid_token"'
@@ -86,7 +86,7 @@ def test_a_challenge_has_the_realm_of_the_document_and_says_what_was_wrong(play:
     play(scenario)
 
 
-def test_an_expired_token_is_told_from_a_wrong_one() -> None:
+def test_an_expired_token_is_distinguished_from_a_wrong_one() -> None:
     challenge = Challenge("TablePro MCP")
     assert challenge.to(TidegateError(Code.AUTH_EXPIRED, "x")) == (
         b'Bearer realm="TablePro MCP", error="invalid_token", error_description="token_expired"'
@@ -94,23 +94,23 @@ def test_an_expired_token_is_told_from_a_wrong_one() -> None:
 
 
 def test_the_sixth_guess_is_answered_429_and_the_record_tells_of_it(play: Any) -> None:
-    async def scenario(house: House) -> None:
-        statuses = [(await house.list_tools(GUESS)).status for _ in range(6)]
+    async def scenario(harness: Harness) -> None:
+        statuses = [(await harness.list_tools(GUESS)).status for _ in range(6)]
         assert statuses == [401] * 5 + [429]
-        locked = await house.list_tools(GUESS)
+        locked = await harness.list_tools(GUESS)
         assert locked.json["error"]["code"] == -32000
         assert 0 < int(locked.headers["retry-after"]) <= 300
         assert "www-authenticate" not in locked.headers
-        good, _ = house.app.tokens.create("good", Scope.READ_ONLY)
+        good, _ = harness.app.tokens.create("good", Scope.READ_ONLY)
         bearer = {"authorization": f"bearer {good}"}
-        assert (await house.list_tools(bearer)).status == 200
-        assert (await house.list_tools(GUESS, "10.0.0.2")).status == 401
+        assert (await harness.list_tools(bearer)).status == 200
+        assert (await harness.list_tools(GUESS, "10.0.0.2")).status == 401
 
     events = play(scenario)
-    told = [(event["name"], event["details"].get("address")) for event in events]
-    assert told.count(("login.failed", "10.0.0.1")) == 5
-    assert told.count(("login.locked_out", "10.0.0.1")) == 1
-    assert told.count(("login.failed", "10.0.0.2")) == 1
+    reported = [(event["name"], event["details"].get("address")) for event in events]
+    assert reported.count(("login.failed", "10.0.0.1")) == 5
+    assert reported.count(("login.locked_out", "10.0.0.1")) == 1
+    assert reported.count(("login.failed", "10.0.0.2")) == 1
     assert GUESS["authorization"][7:] not in json.dumps(events)
 
 
@@ -119,9 +119,9 @@ def test_the_sixth_guess_is_answered_429_and_the_record_tells_of_it(play: Any) -
     ["Basic dXNlcjp0b2tlbg==", "Bearer", "Bearer ", "tg_" + "a" * 43, "Token {}", "Bearer x {}"],
 )
 def test_only_a_bearer_token_in_the_header_counts(play: Any, authorization: str) -> None:
-    async def scenario(house: House) -> None:
-        good, _ = house.app.tokens.create("good", Scope.READ_ONLY)
-        answer = await house.list_tools({"authorization": authorization.format(good)})
+    async def scenario(harness: Harness) -> None:
+        good, _ = harness.app.tokens.create("good", Scope.READ_ONLY)
+        answer = await harness.list_tools({"authorization": authorization.format(good)})
         assert answer.status == 401
 
     play(scenario)

@@ -10,7 +10,7 @@ from tidegate.identity.builtin_actors import stdio
 from tidegate.protocol.model import Info, RpcError
 
 
-def turned_away(directory, tool, arguments):
+def rejected(directory, tool, arguments):
     app = App.open(Config(state=str(directory)))
 
     async def play():
@@ -29,16 +29,16 @@ def turned_away(directory, tool, arguments):
 
     asyncio.run(play())
     lines = (directory / "audit" / "000001.jsonl").read_bytes().splitlines()
-    return [line for line in map(json.loads, lines) if line.get("name") == "call.turned_away"]
+    return [line for line in map(json.loads, lines) if line.get("name") == "call.rejected"]
 
 
 def test_an_unknown_tool_is_recorded_with_who_wanted_it(tmp_path):
-    (line,) = turned_away(tmp_path, "drop_everything", {})
+    (line,) = rejected(tmp_path, "drop_everything", {})
     assert (line["actor"], line["client"]) == ("stdio", "agent/1.0")
     assert line["details"] == {"tool": "drop_everything", "reason": "there is no such tool"}
 
 
 def test_unfit_arguments_are_recorded_with_what_is_wrong(tmp_path):
-    (line,) = turned_away(tmp_path, "execute_query", {"query": 7})
+    (line,) = rejected(tmp_path, "execute_query", {"query": 7})
     assert line["details"]["tool"] == "execute_query"
     assert line["details"]["reason"]

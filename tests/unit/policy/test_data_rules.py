@@ -92,7 +92,7 @@ def listed(*tables):
     return Actor("t3", "listed", Scope.READ_ONLY, tables=frozenset(tables))
 
 
-def test_a_list_of_tables_is_a_shield_on_a_source_without_rules():
+def test_a_list_of_tables_binds_on_a_source_without_rules():
     data_rules = rules_for(listed("orders", "shop:sales.a", "crm:b"), source())
     assert data_rules == DataRules(only=("orders", "sales.a"))
 

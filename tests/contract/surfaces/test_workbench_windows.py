@@ -1,4 +1,4 @@
-"""Windows and tabs as the workbench's tools see them. The desk is the same for every engine."""
+"""Windows and tabs as the workbench's tools see them. The windows are the same for every engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.surfaces.houses import HOUSES, House
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID, sqlite_source
 from support.surface_shop import build_shop
@@ -21,8 +21,8 @@ TAB = ["tab_id", "connection_id", "connection_name", "tab_type", "display_title"
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> House:
-    return HOUSES["sqlite"](tmp_path)
+def shop(tmp_path: Path) -> EngineShop:
+    return ENGINE_SHOPS["sqlite"](tmp_path)
 
 
 async def ask(peer: Peer, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ async def tabs(peer: Peer, **arguments: Any) -> list[dict[str, Any]]:
     return (await ask(peer, "list_recent_tabs", **arguments))["tabs"]
 
 
-def test_a_window_and_a_table_open_on_every_engine(house: House) -> None:
+def test_a_window_and_a_table_open_on_every_engine(engine_shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         window = await ask(peer, "open_connection_window")
         assert list(window) == ["status", "connection_id", "window_id", "is_delivered"]
@@ -48,14 +48,15 @@ def test_a_window_and_a_table_open_on_every_engine(house: House) -> None:
         assert shown == {
             "tab_id": tab["tab_id"], "connection_id": SHOP_ID, "connection_name": "shop",
             "tab_type": "table", "display_title": "orders", "is_active": True,
-            "table_name": "orders", "database_name": house.database, "schema_name": house.schema,
+            "table_name": "orders", "database_name": engine_shop.database,
+            "schema_name": engine_shop.schema,
             "window_id": window["window_id"],
         }  # fmt: skip
 
-    house.converse(talk, READER)
+    engine_shop.converse(talk, READER)
 
 
-def test_the_same_table_is_the_same_tab(shop: House) -> None:
+def test_the_same_table_is_the_same_tab(shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         first = await ask(peer, "open_table_tab", table_name="orders")
         other = await ask(peer, "open_table_tab", table_name="customers")
@@ -68,7 +69,7 @@ def test_the_same_table_is_the_same_tab(shop: House) -> None:
     shop.converse(talk)
 
 
-def test_exactly_one_tab_of_a_window_is_active_and_focus_moves_it(shop: House) -> None:
+def test_exactly_one_tab_of_a_window_is_active_and_focus_moves_it(shop: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         first = await ask(peer, "open_table_tab", table_name="orders")
         await ask(peer, "open_table_tab", table_name="customers")
@@ -87,7 +88,7 @@ def test_exactly_one_tab_of_a_window_is_active_and_focus_moves_it(shop: House) -
     shop.converse(talk)
 
 
-def test_a_closed_or_unknown_tab_is_not_found(shop: House) -> None:
+def test_a_closed_or_unknown_tab_is_not_found(shop: EngineShop) -> None:
     gate = shop.gate()
 
     async def talk(peer: Peer) -> None:
@@ -101,7 +102,7 @@ def test_a_closed_or_unknown_tab_is_not_found(shop: House) -> None:
     shop.converse(talk, gate=gate)
 
 
-def test_tabs_outlast_the_server(shop: House) -> None:
+def test_tabs_outlast_the_server(shop: EngineShop) -> None:
     gate = shop.gate()
     first = shop.converse(lambda peer: ask(peer, "open_table_tab", table_name="orders"), gate=gate)
     again = shop.converse(lambda peer: ask(peer, "open_table_tab", table_name="orders"), gate=gate)
@@ -111,7 +112,7 @@ def test_tabs_outlast_the_server(shop: House) -> None:
 @pytest.mark.parametrize(
     "settings", [{"access": "none"}, {"agents": "deny"}], ids=["blocked", "never"]
 )
-def test_tabs_of_a_closed_source_are_hidden(shop: House, settings: dict[str, Any]) -> None:
+def test_tabs_of_a_closed_source_are_hidden(shop: EngineShop, settings: dict[str, Any]) -> None:
     tab = shop.converse(lambda peer: ask(peer, "open_table_tab", table_name="orders"))
 
     async def talk(peer: Peer) -> None:
@@ -127,7 +128,7 @@ def test_tabs_of_a_closed_source_are_hidden(shop: House, settings: dict[str, Any
     shop.converse(talk, gate=shop.gate(**settings))
 
 
-def test_tabs_of_a_foreign_source_are_hidden(shop: House, tmp_path: Path) -> None:
+def test_tabs_of_a_foreign_source_are_hidden(shop: EngineShop, tmp_path: Path) -> None:
     other = sqlite_source(build_shop(tmp_path / "other.db"), "other", OTHER_ID)
     gate = shop.gate(other)
 
@@ -148,13 +149,13 @@ def test_tabs_of_a_foreign_source_are_hidden(shop: House, tmp_path: Path) -> Non
     shop.converse(talk, NARROW, gate=gate)
 
 
-def test_a_source_that_is_added_again_has_no_old_tabs(shop: House) -> None:
+def test_a_source_that_is_added_again_has_no_old_tabs(shop: EngineShop) -> None:
     shop.converse(lambda peer: ask(peer, "open_table_tab", table_name="orders"))
     gate = shop.gate(id=OTHER_ID)
     assert shop.converse(tabs, gate=gate) == []
 
 
-def test_a_page_that_shows_the_window_makes_it_delivered(shop: House) -> None:
+def test_a_page_that_shows_the_window_makes_it_delivered(shop: EngineShop) -> None:
     gate = shop.gate()
 
     async def talk(peer: Peer) -> list[bool]:
@@ -177,11 +178,11 @@ def test_a_page_that_shows_the_window_makes_it_delivered(shop: House) -> None:
     ],
 )
 def test_what_is_not_there_opens_nothing(
-    house: House, arguments: dict[str, Any], words: str
+    engine_shop: EngineShop, arguments: dict[str, Any], words: str
 ) -> None:
     async def talk(peer: Peer) -> None:
         error = await peer.error("open_table_tab", connection_id=SHOP_ID, **arguments)
         assert (error["code"], error["message"]) == (-32602, f"Invalid params: {words}")
         assert await tabs(peer) == []
 
-    house.converse(talk)
+    engine_shop.converse(talk)

@@ -48,7 +48,7 @@ INSERT INTO {place}customers VALUES (7, 'the other one');
 ANNEX = "CREATE TABLE visits (id INTEGER PRIMARY KEY); INSERT INTO visits VALUES (5);"
 
 
-class House:
+class EngineShop:
     """One engine's shop. `look` and `script` go past the gate, when no gate is open."""
 
     product = ""
@@ -130,7 +130,7 @@ class House:
         return self.converse(lambda peer: peer.error(tool, **given), actor, gate=gate)
 
 
-class SqliteHouse(House):
+class SqliteShop(EngineShop):
     product = "SQLite"
 
     def build(self) -> str:
@@ -151,7 +151,7 @@ class SqliteHouse(House):
             connection.close()
 
 
-class DuckdbHouse(House):
+class DuckdbShop(EngineShop):
     product = "DuckDB"
     elsewhere = "reporting"
 
@@ -173,7 +173,7 @@ class DuckdbHouse(House):
             return connection.execute(query).fetchall()
 
 
-class PostgresHouse(House):
+class PostgresShop(EngineShop):
     product = "PostgreSQL"
     elsewhere = "reporting"
 
@@ -200,7 +200,7 @@ class PostgresHouse(House):
         return self.name
 
 
-class MariadbHouse(House):
+class MariadbShop(EngineShop):
     product = "MariaDB"
 
     def build(self) -> str:
@@ -228,8 +228,8 @@ class MariadbHouse(House):
         return self.name
 
 
-HOUSES: dict[str, type[House]] = {"duckdb": DuckdbHouse, "sqlite": SqliteHouse}
+ENGINE_SHOPS: dict[str, type[EngineShop]] = {"duckdb": DuckdbShop, "sqlite": SqliteShop}
 if "wheel" in postgres_server.available():
-    HOUSES["postgres"] = PostgresHouse
+    ENGINE_SHOPS["postgres"] = PostgresShop
 if mysql_server.available():
-    HOUSES["mariadb"] = MariadbHouse
+    ENGINE_SHOPS["mariadb"] = MariadbShop

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.surfaces.houses import House
+from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import READER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
@@ -19,17 +19,17 @@ EXTENDED = Config(surface={"workbench": {"extended": True}})
 
 
 @pytest.fixture
-def schemas(house: House) -> House:
-    if house.elsewhere is None:
+def schemas(engine_shop: EngineShop) -> EngineShop:
+    if engine_shop.elsewhere is None:
         pytest.skip("it has one schema")
-    return house
+    return engine_shop
 
 
 @pytest.fixture
-def databases(house: House) -> House:
-    if house.annex is None:
+def databases(engine_shop: EngineShop) -> EngineShop:
+    if engine_shop.annex is None:
         pytest.skip("it has one database")
-    return house
+    return engine_shop
 
 
 async def ask(peer: Peer, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ async def tables(peer: Peer) -> list[str]:
     return [table["name"] for table in (await ask(peer, "list_tables"))["tables"]]
 
 
-def test_a_writers_schema_stays_after_the_call(schemas: House) -> None:
+def test_a_writers_schema_stays_after_the_call(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
         assert await amounts(peer) == [["42"]]
@@ -65,7 +65,7 @@ def test_a_writers_schema_stays_after_the_call(schemas: House) -> None:
     schemas.converse(talk, config=EXTENDED)
 
 
-def test_a_readers_schema_holds_for_one_call(schemas: House) -> None:
+def test_a_readers_schema_holds_for_one_call(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
         assert "orders" in await tables(peer)
@@ -77,7 +77,7 @@ def test_a_readers_schema_holds_for_one_call(schemas: House) -> None:
     schemas.converse(talk, READER)
 
 
-def test_on_a_read_only_source_a_writers_schema_holds_for_one_call(schemas: House) -> None:
+def test_on_a_read_only_source_a_writers_schema_holds_for_one_call(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         assert await amounts(peer, schema=schemas.elsewhere) == [["42"]]
         assert "orders" in await tables(peer)
@@ -88,14 +88,14 @@ def test_on_a_read_only_source_a_writers_schema_holds_for_one_call(schemas: Hous
     schemas.converse(talk, gate=schemas.gate(access="read"))
 
 
-def test_a_write_goes_where_the_call_says(schemas: House) -> None:
+def test_a_write_goes_where_the_call_says(schemas: EngineShop) -> None:
     schemas.result(
         "execute_query", query="INSERT INTO totals VALUES (2, 7)", schema=schemas.elsewhere
     )
     assert schemas.count(f"{schemas.elsewhere}.totals") == 2
 
 
-def test_a_refused_statement_moves_nobody(schemas: House) -> None:
+def test_a_refused_statement_moves_nobody(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         for query in ("DROP TABLE totals", "SELECT 1; SELECT 2", "SELECT nope FROM totals"):
             await peer.error(
@@ -107,7 +107,7 @@ def test_a_refused_statement_moves_nobody(schemas: House) -> None:
     assert schemas.count(f"{schemas.elsewhere}.totals") == 1
 
 
-def test_a_switch_is_the_callers_own(schemas: House) -> None:
+def test_a_switch_is_the_callers_own(schemas: EngineShop) -> None:
     gate = schemas.gate()
 
     async def talk(peer: Peer) -> None:
@@ -120,7 +120,7 @@ def test_a_switch_is_the_callers_own(schemas: House) -> None:
     schemas.converse(talk, gate=gate)
 
 
-def test_a_switch_outlasts_a_reconnection(schemas: House) -> None:
+def test_a_switch_outlasts_a_reconnection(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         await ask(peer, "switch_schema", schema=schemas.elsewhere)
         await ask(peer, "disconnect")
@@ -130,7 +130,7 @@ def test_a_switch_outlasts_a_reconnection(schemas: House) -> None:
     schemas.converse(talk)
 
 
-def test_another_database_is_followed_by_every_tool(databases: House) -> None:
+def test_another_database_is_followed_by_every_tool(databases: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         switched = await ask(peer, "switch_database", database=databases.annex)
         assert switched == {"status": "switched", "current_database": databases.annex}
@@ -149,7 +149,7 @@ def test_another_database_is_followed_by_every_tool(databases: House) -> None:
     databases.converse(talk, config=EXTENDED)
 
 
-def test_a_database_for_one_call(databases: House) -> None:
+def test_a_database_for_one_call(databases: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         query = "SELECT * FROM visits"
         shown = await ask(peer, "execute_query", query=query, database=databases.annex)
@@ -172,23 +172,27 @@ def test_a_database_for_one_call(databases: House) -> None:
     ],
 )
 def test_an_unknown_place_is_refused(
-    house: House, tool: str, arguments: dict[str, Any], words: str
+    engine_shop: EngineShop, tool: str, arguments: dict[str, Any], words: str
 ) -> None:
-    error = house.error(tool, **arguments)
+    error = engine_shop.error(tool, **arguments)
     assert (error["code"], error["message"]) == (-32602, f"Invalid params: {words}")
 
 
 @pytest.mark.parametrize(
     ("tool", "argument"), [("switch_schema", "schema"), ("switch_database", "database")]
 )
-def test_a_reader_may_not_switch(house: House, tool: str, argument: str) -> None:
-    place = house.elsewhere or house.schema if argument == "schema" else house.database
-    error = house.error(tool, READER, **{argument: place})
+def test_a_reader_may_not_switch(engine_shop: EngineShop, tool: str, argument: str) -> None:
+    place = (
+        engine_shop.elsewhere or engine_shop.schema
+        if argument == "schema"
+        else engine_shop.database
+    )
+    error = engine_shop.error(tool, READER, **{argument: place})
     assert error["code"] == -32007
     assert error["message"] == f"Forbidden: Tool '{tool}' requires additional scopes"
 
 
-def test_a_hint_names_the_places_there_are(house: House) -> None:
-    error = house.error("switch_schema", schema="nope")
-    assert house.schema in error["data"]["hint"]
+def test_a_hint_names_the_places_there_are(engine_shop: EngineShop) -> None:
+    error = engine_shop.error("switch_schema", schema="nope")
+    assert engine_shop.schema in error["data"]["hint"]
     assert "nope" not in msgspec.json.encode(error["data"]).decode()

@@ -19,7 +19,7 @@ from tidegate.model.statements import Effect, Statement
 REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
 
 
-async def rehearse(case, engine, text, params=None):
+async def dry_run(case, engine, text, params=None):
     request = Query(Statement(text, params), limits=REHEARSAL)
     return await engine.dry_run(case.permit(request, Effect.WRITE), NEVER)
 
@@ -43,19 +43,19 @@ def change(case, script):
 
 @pytest.fixture(params=["duckdb", "mysql", "postgres", "sqlite"])
 def able(request, tmp_path):
-    """A case of an engine that rehearses."""
+    """A case of an engine that has dry runs."""
     return CASES[request.param].prepare(tmp_path)
 
 
-async def test_who_cannot_rehearse_says_so_and_changes_nothing(case):
+async def test_an_engine_without_dry_runs_says_so_and_changes_nothing(case):
     async with case.opened() as engine:
         before = case.digest(engine)
-        if engine.capabilities.rehearses:
-            rehearsal = await rehearse(case, engine, "DELETE FROM parts")
-            assert rehearsal.affected == 20
+        if engine.capabilities.dry_runs:
+            shown = await dry_run(case, engine, "DELETE FROM parts")
+            assert shown.affected == 20
         else:
             with pytest.raises(TidegateError) as caught:
-                await rehearse(case, engine, "DELETE FROM parts")
+                await dry_run(case, engine, "DELETE FROM parts")
             assert caught.value.code is Code.UNSUPPORTED
         assert case.digest(engine) == before
 
@@ -73,7 +73,7 @@ async def test_an_update_shows_rows_before_and_after(able, text):
         text = text.replace('"', "`")
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, text)
+        shown = await dry_run(able, engine, text)
         assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), "")
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
@@ -83,7 +83,7 @@ async def test_an_update_shows_rows_before_and_after(able, text):
 async def test_a_delete_shows_some_of_the_rows_that_would_go(able):
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, "DELETE FROM parts")
+        shown = await dry_run(able, engine, "DELETE FROM parts")
         assert (shown.affected, len(shown.before), shown.after) == (20, 3, (None,) * 3)
         assert able.digest(engine) == before
 
@@ -91,9 +91,9 @@ async def test_a_delete_shows_some_of_the_rows_that_would_go(able):
 async def test_rows_whose_key_changes_are_left_out(able):
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, "UPDATE void SET id = 99")
+        shown = await dry_run(able, engine, "UPDATE void SET id = 99")
         assert shown.affected == 0
-        shown = await rehearse(able, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
+        shown = await dry_run(able, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
         assert (shown.affected, shown.before) == (1, ())
         assert "key" in shown.reason
         assert able.digest(engine) == before
@@ -125,7 +125,7 @@ async def test_what_is_not_plain_is_not_tried(able, text, params):
     async with able.opened() as engine:
         before = able.digest(engine)
         try:
-            shown = await rehearse(able, engine, text, params)
+            shown = await dry_run(able, engine, text, params)
         except TidegateError as error:
             assert error.code is Code.SQL_FAILED
         else:
@@ -163,7 +163,7 @@ def placed(case, text):
 async def test_an_insert_shows_the_rows_that_it_would_add(able, text, params, rows):
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, placed(able, text), params)
+        shown = await dry_run(able, engine, placed(able, text), params)
         assert (shown.affected, shown.columns, shown.reason) == (len(rows), ("id", "name"), "")
         assert shown.before == (None,) * len(rows)
         assert sorted(shown.after) == rows
@@ -174,7 +174,7 @@ async def test_an_insert_shows_the_rows_that_it_would_add(able, text, params, ro
 async def test_of_many_added_rows_some_are_shown(able):
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
+        shown = await dry_run(able, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
         assert (shown.affected, len(shown.after), shown.before) == (20, 3, (None,) * 3)
         assert able.digest(engine) == before
 
@@ -193,14 +193,12 @@ async def test_a_change_with_parameters_shows_its_rows(able, text, params):
         text = text.replace("concat($1, $2)", "$1 || $2")
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, placed(able, text), params)
+        shown = await dry_run(able, engine, placed(able, text), params)
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
-        shown = await rehearse(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1,))
+        shown = await dry_run(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1,))
         assert (shown.affected, shown.after) == (1, (None,))
-        shown = await rehearse(
-            able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1, 2)
-        )
+        shown = await dry_run(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1, 2))
         assert shown.affected is None and "placeholder" in shown.reason
         assert able.digest(engine) == before
 
@@ -209,19 +207,19 @@ async def test_an_insert_of_very_many_rows_is_not_tried(able):
     async with able.opened() as engine:
         before = able.digest(engine)
         pairs = "INSERT INTO void (id) SELECT a.id FROM parts a, parts b, parts c, parts d"
-        shown = await rehearse(able, engine, pairs)
+        shown = await dry_run(able, engine, pairs)
         assert shown.affected is None and "more than" in shown.reason
         assert able.digest(engine) == before
 
 
-async def test_a_failure_is_told_and_leaves_nothing(able):
+async def test_a_failure_is_reported_and_leaves_nothing(able):
     async with able.opened() as engine:
         before = able.digest(engine)
         with pytest.raises(TidegateError) as caught:
-            await rehearse(able, engine, "UPDATE parts SET item_id = NULL")
+            await dry_run(able, engine, "UPDATE parts SET item_id = NULL")
         assert caught.value.code is Code.SQL_FAILED
         assert able.digest(engine) == before
-        assert (await rehearse(able, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
+        assert (await dry_run(able, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
 
 
 async def test_a_change_of_very_many_rows_is_not_tried(able):
@@ -232,10 +230,10 @@ async def test_a_change_of_very_many_rows_is_not_tried(able):
         rows = f"SELECT seq FROM seq_1_to_{MOST_TOUCHED + 1}"
     change(able, f"INSERT INTO many {rows}")
     async with able.opened() as engine:
-        shown = await rehearse(able, engine, "DELETE FROM many")
+        shown = await dry_run(able, engine, "DELETE FROM many")
         assert shown.affected is None and "more than" in shown.reason
         assert (
-            await rehearse(able, engine, "DELETE FROM many WHERE id > 1")
+            await dry_run(able, engine, "DELETE FROM many WHERE id > 1")
         ).affected == MOST_TOUCHED
 
 
@@ -255,7 +253,7 @@ async def test_triggers_are_never_set_off(able):
         )
     async with able.opened() as engine:
         before = able.digest(engine)
-        shown = await rehearse(able, engine, "DELETE FROM parts WHERE id = 1")
+        shown = await dry_run(able, engine, "DELETE FROM parts WHERE id = 1")
         assert shown.affected is None and "trigger" in shown.reason
         assert able.digest(engine) == before
 
@@ -274,7 +272,7 @@ async def test_a_word_before_the_table_is_not_taken_for_one(able):
             "UPDATE LOW_PRIORITY items SET name = 'x' WHERE id = 1",
         ):
             try:
-                shown = await rehearse(able, engine, text)
+                shown = await dry_run(able, engine, text)
             except TidegateError as error:
                 assert error.details["rule"] != "read"
             else:
@@ -296,7 +294,7 @@ async def test_no_other_row_is_shown_for_one_whose_key_changes(able):
             text = "UPDATE k SET (name, ID) = (name, id - 1) WHERE id > 0"
     async with able.opened() as engine:
         try:
-            shown = await rehearse(able, engine, text)
+            shown = await dry_run(able, engine, text)
         except TidegateError as error:
             assert error.code is Code.SQL_FAILED  # it looks at uniqueness row by row
         else:
@@ -310,14 +308,14 @@ async def test_a_column_that_is_called_rowid_tells_no_row(tmp_path, engine):
     change(case, "CREATE TABLE r (rowid VARCHAR, name VARCHAR)")
     change(case, "INSERT INTO r VALUES ('x', 'a'), ('x', 'b')")
     async with case.opened() as engine:
-        shown = await rehearse(case, engine, "UPDATE r SET name = 'z' WHERE name = 'a'")
+        shown = await dry_run(case, engine, "UPDATE r SET name = 'z' WHERE name = 'a'")
         assert shown.affected == 1
         assert shown.after in ((), (("x", "z"),))
-        shown = await rehearse(case, engine, "UPDATE r SET rowid = 'y' WHERE name = 'a'")
+        shown = await dry_run(case, engine, "UPDATE r SET rowid = 'y' WHERE name = 'a'")
         assert shown.after in ((), (("y", "a"),))
 
 
-async def test_rows_of_sqlite_whose_key_is_null_are_told_apart(tmp_path):
+async def test_rows_of_sqlite_whose_key_is_null_are_distinguished(tmp_path):
     case = CASES["sqlite"].prepare(tmp_path)
     change(
         case,
@@ -328,11 +326,11 @@ async def test_rows_of_sqlite_whose_key_is_null_are_told_apart(tmp_path):
     async with case.opened() as engine:
         for table, key in (("n", None), ("w", "a")):
             text = f"UPDATE {table} SET name = 'z' WHERE name = 'a'"
-            shown = await rehearse(case, engine, text)
+            shown = await dry_run(case, engine, text)
             assert (shown.before, shown.after) == (((key, "a"),), ((key, "z"),))
 
 
-async def test_rows_of_other_tables_that_follow_in_sqlite_are_told_of(tmp_path):
+async def test_rows_of_other_tables_that_follow_in_sqlite_are_reported(tmp_path):
     case = CASES["sqlite"].prepare(tmp_path)
     change(
         case,
@@ -341,7 +339,7 @@ async def test_rows_of_other_tables_that_follow_in_sqlite_are_told_of(tmp_path):
     )
     async with case.opened() as engine:
         before = case.digest(engine)
-        shown = await rehearse(case, engine, "DELETE FROM items WHERE id = 1")
+        shown = await dry_run(case, engine, "DELETE FROM items WHERE id = 1")
         assert shown.affected == 1 and "other rows" in shown.reason
         assert case.digest(engine) == before
 
@@ -350,7 +348,7 @@ async def test_parameters_that_sqlite_counts_as_it_meets_them_are_not_tried(tmp_
     case = CASES["sqlite"].prepare(tmp_path)
     async with case.opened() as engine:
         text = "UPDATE items SET name = $2 WHERE id = $1"
-        shown = await rehearse(case, engine, text, ("new", 1))
+        shown = await dry_run(case, engine, text, ("new", 1))
         assert shown.affected is None and "placeholder" in shown.reason
 
 
@@ -374,7 +372,7 @@ HAZARDS = {
         "INSERT INTO s (x) VALUES (1)",
     ),
     "a function in a default": (
-        "CREATE TABLE s (t text DEFAULT told('x'), x int)",
+        "CREATE TABLE s (t text DEFAULT logged('x'), x int)",
         "INSERT INTO s (x) VALUES (1)",
     ),
     "a sequence in values": ("", "INSERT INTO void VALUES (nextval('counted'), 'x')"),
@@ -392,9 +390,9 @@ HAZARDS = {
         "ALTER TABLE items ALTER id SET DEFAULT nextval('counted')",
         "UPDATE items SET id = DEFAULT WHERE id = 1",
     ),
-    "a function": ("", "UPDATE items SET name = told(name) WHERE id = 1"),
+    "a function": ("", "UPDATE items SET name = logged(name) WHERE id = 1"),
     "a check": (
-        "ALTER TABLE items ADD CHECK (told(name) IS NOT NULL) NOT VALID",
+        "ALTER TABLE items ADD CHECK (logged(name) IS NOT NULL) NOT VALID",
         "UPDATE items SET name = 'x' WHERE id = 1",
     ),
     "an index": (
@@ -410,16 +408,16 @@ HAZARDS = {
         "UPDATE items SET name = 'x' WHERE id = 1",
     ),
     "a domain in an array": (
-        "CREATE DOMAIN d AS text CHECK (told(VALUE) <> ''); CREATE TABLE s (id int, x d[])",
+        "CREATE DOMAIN d AS text CHECK (logged(VALUE) <> ''); CREATE TABLE s (id int, x d[])",
         "INSERT INTO s VALUES (1, '{a}')",
     ),
     "a domain in a row": (
-        "CREATE DOMAIN d AS text CHECK (told(VALUE) <> ''); CREATE TYPE r AS (a d);"
+        "CREATE DOMAIN d AS text CHECK (logged(VALUE) <> ''); CREATE TYPE r AS (a d);"
         " CREATE TABLE s (id int, x r)",
         "INSERT INTO s VALUES (1, '(a)')",
     ),
     "a domain in a range": (
-        "CREATE DOMAIN d AS int CHECK (told(VALUE::text) <> '');"
+        "CREATE DOMAIN d AS int CHECK (logged(VALUE::text) <> '');"
         " CREATE TYPE r AS RANGE (subtype = d); CREATE TABLE s (id int, x r)",
         "INSERT INTO s VALUES (1, '[1,2)')",
     ),
@@ -454,7 +452,7 @@ HAZARDS = {
 }
 SETTING = """
 CREATE SEQUENCE counted;
-CREATE FUNCTION told(text) RETURNS text LANGUAGE sql AS $$ SELECT nextval('counted')::text $$;
+CREATE FUNCTION logged(text) RETURNS text LANGUAGE sql AS $$ SELECT nextval('counted')::text $$;
 CREATE FUNCTION fixed(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT $1 $$;
 """
 
@@ -466,7 +464,7 @@ async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
     async with postgres.opened() as engine:
         before = postgres.digest(engine)
         try:
-            shown = await rehearse(postgres, engine, text)
+            shown = await dry_run(postgres, engine, text)
         except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED, Code.POLICY_READ_ONLY)
         else:
@@ -478,7 +476,7 @@ async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
 async def test_a_serial_that_is_given_a_value_takes_no_number(postgres):
     change(postgres, "CREATE TABLE s (id serial, x uuid DEFAULT gen_random_uuid())")
     async with postgres.opened() as engine:
-        shown = await rehearse(postgres, engine, "INSERT INTO s (id) VALUES (7)")
+        shown = await dry_run(postgres, engine, "INSERT INTO s (id) VALUES (7)")
         assert (shown.affected, shown.after[0][0]) == (1, "7")
     assert change(postgres, "SELECT is_called FROM s_id_seq") == [(False,)]
 
@@ -487,7 +485,7 @@ async def test_no_version_of_a_row_changes(postgres):
     versions = "SELECT id, ctid::text, xmin::text FROM items ORDER BY id"
     before = change(postgres, versions)
     async with postgres.opened() as engine:
-        shown = await rehearse(postgres, engine, "UPDATE items SET name = upper(name)")
+        shown = await dry_run(postgres, engine, "UPDATE items SET name = upper(name)")
         assert shown.affected == 10
     assert change(postgres, versions) == before
 
@@ -497,10 +495,8 @@ async def test_it_does_not_wait_long_for_who_holds_a_row(postgres):
         other.execute("UPDATE items SET name = 'held' WHERE id = 1")
         async with postgres.opened() as engine:
             with pytest.raises(TidegateError):
-                await rehearse(postgres, engine, "DELETE FROM items WHERE id = 1")
-            assert (
-                await rehearse(postgres, engine, "DELETE FROM parts WHERE id = 1")
-            ).affected == 1
+                await dry_run(postgres, engine, "DELETE FROM items WHERE id = 1")
+            assert (await dry_run(postgres, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
         other.rollback()
 
 
@@ -515,12 +511,12 @@ MYSQL_HAZARDS = {
         "INSERT INTO t (x) VALUES (1)",
     ),
     "a stored function in a query": (
-        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
-        "INSERT INTO void SELECT id, told(name) FROM items",
+        "CREATE FUNCTION logged(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
+        "INSERT INTO void SELECT id, logged(name) FROM items",
     ),
     "a stored function behind a view": (
-        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x;"
-        " CREATE VIEW seen AS SELECT id, told(name) AS name FROM items",
+        "CREATE FUNCTION logged(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x;"
+        " CREATE VIEW seen AS SELECT id, logged(name) AS name FROM items",
         "INSERT INTO void SELECT id, name FROM seen",
     ),
     "a table without transactions": (
@@ -528,8 +524,8 @@ MYSQL_HAZARDS = {
         "DELETE FROM void WHERE id = 1",
     ),
     "a stored function": (
-        "CREATE FUNCTION told(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
-        "UPDATE items SET name = told(name) WHERE id = 1",
+        "CREATE FUNCTION logged(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
+        "UPDATE items SET name = logged(name) WHERE id = 1",
     ),
     "a stored function of a known name": (
         "CREATE FUNCTION `lower`(x TEXT) RETURNS TEXT MODIFIES SQL DATA RETURN x",
@@ -557,7 +553,7 @@ async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
     async with case.opened() as engine:
         before = case.digest(engine)
         try:
-            shown = await rehearse(case, engine, text.format(database=database))
+            shown = await dry_run(case, engine, text.format(database=database))
         except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
         else:
@@ -579,8 +575,8 @@ DUCKDB_HAZARDS = {
         "INSERT INTO void SELECT id, 'x' FROM seen",
     ),
     "a macro": (
-        "CREATE MACRO told(x) AS nextval('n') + x",
-        "UPDATE items SET id = told(1) WHERE id = 1",
+        "CREATE MACRO logged(x) AS nextval('n') + x",
+        "UPDATE items SET id = logged(1) WHERE id = 1",
     ),
     "a macro of a known name": (
         "CREATE MACRO upper(x) AS x || nextval('n')",
@@ -598,7 +594,7 @@ async def test_a_number_of_a_duckdb_sequence_is_never_taken(tmp_path, hazard):
     async with case.opened() as engine:
         before = case.digest(engine)
         try:
-            shown = await rehearse(case, engine, text)
+            shown = await dry_run(case, engine, text)
         except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
         else:

@@ -33,7 +33,7 @@ async def end_seen(engine):
     )
 
 
-async def test_a_line_cut_while_a_statement_runs_is_told_and_the_next_call_works(
+async def test_a_line_cut_while_a_statement_runs_is_reported_and_the_next_call_works(
     by_tcp, server, activity
 ):
     async with between("127.0.0.1", server.port) as proxy:
@@ -53,7 +53,7 @@ async def test_a_line_cut_while_a_statement_runs_is_told_and_the_next_call_works
             )
 
 
-async def test_a_line_cut_in_the_middle_of_a_result_is_told(by_tcp, server):
+async def test_a_line_cut_in_the_middle_of_a_result_is_reported(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
@@ -116,7 +116,7 @@ async def test_a_stalled_line_ends_by_the_time_limit(by_tcp, server):
 
 
 @pytest.mark.parametrize("after", [0, 1, 3, 7, 30, 60, 90])
-async def test_a_corrupted_line_is_told_and_the_next_call_works(by_tcp, server, after):
+async def test_a_corrupted_line_is_reported_and_the_next_call_works(by_tcp, server, after):
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)
         async with case.opened() as engine:
@@ -146,7 +146,7 @@ async def test_a_server_that_restarted_while_the_event_loop_was_busy_is_found_ag
         assert await case.ask(engine, "SELECT 2") == [(2,)]
 
 
-async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server, activity):
+async def test_a_server_killed_in_the_middle_of_a_statement_is_reported(case, server, activity):
     async with case.opened() as engine:
         task = asyncio.ensure_future(case.ask(engine, RUNAWAY))
         await until(
@@ -161,7 +161,7 @@ async def test_a_server_killed_in_the_middle_of_a_statement_is_told(case, server
         assert await case.ask(engine, "SELECT 1") == [(1,)]
 
 
-async def test_a_session_that_the_operator_ends_is_told_and_replaced(case, server, database):
+async def test_a_session_that_the_operator_ends_is_reported_and_replaced(case, server, database):
     async with case.opened() as engine:
         await case.ask(engine, "SELECT 1")
         await at_rest(engine)
@@ -173,7 +173,7 @@ async def test_a_session_that_the_operator_ends_is_told_and_replaced(case, serve
         assert await case.ask(engine, "SELECT 2") == [(2,)]
 
 
-async def test_a_server_that_refuses_is_told_with_no_address(by_tcp, server):
+async def test_a_server_that_refuses_is_reported_with_no_address(by_tcp, server):
     async with between("127.0.0.1", server.port) as proxy:
         proxy.refusing = True
         case = by_tcp(proxy.port)
@@ -194,15 +194,15 @@ async def test_a_server_that_says_nothing_is_given_up(by_tcp, server):
     assert "1 s" in caught.value.message
 
 
-async def test_a_wrong_password_is_told_without_it(by_tcp, monkeypatch):
+async def test_a_wrong_password_is_reported_without_it(by_tcp, monkeypatch):
     monkeypatch.setenv("PGTEST_PASSWORD", "battery staple")
     with pytest.raises(TidegateError) as caught:
         async with by_tcp().opened():
             pass
-    told = caught.value.message + caught.value.hint
+    reported = caught.value.message + caught.value.hint
     assert caught.value.code is Code.SOURCE_UNREACHABLE
-    assert "battery" not in told
-    assert "password" in told
+    assert "battery" not in reported
+    assert "password" in reported
 
 
 async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(

@@ -25,35 +25,35 @@ def test_nothing_is_hidden_or_moved(hidden: str) -> None:
 
 
 def test_a_caller_cannot_add_lines_of_ours() -> None:
-    told = describe(question("SELECT 1\nTables:    none\r\nDry run:   none"))
-    lines = told.splitlines()
+    reported = describe(question("SELECT 1\nTables:    none\r\nDry run:   none"))
+    lines = reported.splitlines()
     assert lines.count("Tables:    t") == 1
     assert "Dry run:   none" not in lines and "  | Dry run:   none" in lines
-    assert "\u202e" not in told
+    assert "\u202e" not in reported
 
 
-def test_all_that_an_answer_hangs_on_is_told() -> None:
-    told = describe(question())
+def test_everything_an_answer_depends_on_is_reported() -> None:
+    reported = describe(question())
     for words in ("shop (database main)", "tok_1", "client/1", "query (core)", "every row"):
-        assert words in told
+        assert words in reported
 
 
 def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
     before, after = (("1", "a"), ("2", None)), (("1", "b\n"), None)
-    told = describe(question(dry_run=DryRun(3, ("id", "name"), before, after)))
-    assert "3 rows would be changed" in told
-    assert "id 1, name a -> b\\u{a}" in told
-    assert "id 2, name NULL (deleted)" in told
-    assert "and 1 more" in told
+    reported = describe(question(dry_run=DryRun(3, ("id", "name"), before, after)))
+    assert "3 rows would be changed" in reported
+    assert "id 1, name a -> b\\u{a}" in reported
+    assert "id 2, name NULL (deleted)" in reported
+    assert "and 1 more" in reported
 
 
 def test_a_dry_run_shows_what_would_be_added() -> None:
-    told = describe(question(dry_run=DryRun(1, ("id", "name"), (None,), (("7", None),))))
-    assert "1 row would be added" in told
-    assert "id 7, name NULL (added)" in told
+    reported = describe(question(dry_run=DryRun(1, ("id", "name"), (None,), (("7", None),))))
+    assert "1 row would be added" in reported
+    assert "id 7, name NULL (added)" in reported
 
 
 def test_rows_are_left_out_for_who_may_not_see_them() -> None:
     dry_run = DryRun(1, ("id", "name"), (("1", "secret"),), (None,))
-    told = describe(question(dry_run=dry_run), rows=False)
-    assert "secret" not in told and "1 row" not in told
+    reported = describe(question(dry_run=dry_run), rows=False)
+    assert "secret" not in reported and "1 row" not in reported

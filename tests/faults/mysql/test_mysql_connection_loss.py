@@ -55,7 +55,7 @@ async def test_a_cut_line_ends_the_call_and_the_next_one_works(shop, server, pro
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
 
 
-async def test_a_line_cut_in_the_middle_of_rows_is_told(shop, proxied):
+async def test_a_line_cut_in_the_middle_of_rows_is_reported(shop, proxied):
     async with proxied() as (engine, proxy):
         cursor = await shop.start(engine, ROWS)
         assert len(await cursor.fetch(10)) == 10
@@ -103,7 +103,7 @@ async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how,
 
 @pytest.mark.parametrize("after", [0, 3, 4, 5, 40, 200, 5000])
 async def test_a_corrupted_line_gives_nothing_but_coded_errors(shop, proxied, after):
-    # The protocol has no checksum: a spoilt value cannot be told from another. TLS can.
+    # The protocol has no checksum: a spoilt value looks like any other. TLS can.
     async with proxied() as (engine, proxy):
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
         proxy.corrupt(after)
@@ -183,7 +183,7 @@ async def test_a_server_that_does_not_answer_is_given_up_in_time():
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n\r\n", b"", b"\x05\0\0\0\xff\x01\x02\x03"])
-async def test_a_server_that_is_no_mysql_is_told(answer):
+async def test_a_server_that_is_no_mysql_is_reported(answer):
     async def greet(_, writer):
         writer.write(answer)
         writer.close()

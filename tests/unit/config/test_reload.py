@@ -31,7 +31,7 @@ def test_a_file_that_stays_as_it_is_says_nothing_new(settings: Path) -> None:
     assert look(following, settings) is None
 
 
-def test_a_change_is_told_once(settings: Path) -> None:
+def test_a_change_is_reported_once(settings: Path) -> None:
     following = ConfigWatcher(settings)
     settings.write_text('{"sources": [{"name": "a", "url": "sqlite:///a.db"}]}')
     changed = look(following, settings)
@@ -82,7 +82,7 @@ def test_every_followed_setting_is_one() -> None:
         assert name not in settled
 
 
-def test_settings_that_wait_for_a_start_are_told_once_for_each_change() -> None:
+def test_settings_that_wait_for_a_start_are_reported_once_for_each_change() -> None:
     awaited = PendingRestart(Config())
     http = {"http": "127.0.0.1:0"}
     source = {"name": "a", "url": "sqlite:///a.db"}
