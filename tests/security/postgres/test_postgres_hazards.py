@@ -15,6 +15,8 @@ CREATE VIEW spying AS SELECT id, spy() AS n FROM items;
 CREATE VIEW behind AS SELECT * FROM spying WHERE id < 3;
 CREATE VIEW locking AS SELECT pg_advisory_lock(7)::text;
 CREATE VIEW files AS SELECT pg_read_file('postgresql.conf');
+CREATE VIEW others AS SELECT statement FROM pg_prepared_statements;
+CREATE VIEW called AS SELECT p.statement FROM pg_prepared_statement() AS p;
 CREATE VIEW written AS SELECT query_to_xml('SELECT 1', true, false, '') FROM items;
 CREATE TABLE guarded (id int);
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
@@ -35,6 +37,8 @@ HIDING = (
     "SELECT (SELECT max(n) FROM spying)",
     "SELECT * FROM locking",
     "SELECT * FROM files",
+    "SELECT * FROM others",
+    "SELECT * FROM called",
     "SELECT * FROM written",
     "SELECT * FROM guarded",
     "SELECT 1::odd",
@@ -100,8 +104,12 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
             "SELECT set_config('search_path', 'pwn', false)",
             "SET default_transaction_read_only = off",
             "COMMIT",
+            "DEALLOCATE ALL",
+            "DISCARD ALL",
+            "PREPARE theirs AS DELETE FROM items",
+            "EXECUTE theirs",
             "SELECT 1",
-        ):
+        ) * 3:  # as a text, prepared, and by name
             await session.begin(text.encode(), None, 1000, None, writes=False)
             await session.settle()
         ((path, mode),) = await session.own(

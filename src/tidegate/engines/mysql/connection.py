@@ -11,10 +11,11 @@ the connection is reset.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.roles import role_refused
+from tidegate.engines.common.server_session import ServerSession
 from tidegate.engines.mysql.command_protocol import (
     COM_INIT_DB,
     COM_QUERY,
@@ -47,15 +48,12 @@ _TWO = b"SELECT 1; SELECT 2"
 _SYNTAX_ERROR = 1064
 
 
-class Session:
+class Session(ServerSession[CommandProtocol]):
     """One connection with our settings (`pool.Connection`).
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a request to end a
     statement was sent, and may still be on its way.
     """
-
-    late_s: ClassVar[float] = 0.25
-    grace_s: ClassVar[float] = 2.0
 
     __slots__ = (
         "_changes",
@@ -64,14 +62,13 @@ class Session:
         "_target",
         "_timeout_ms",
         "interrupted",
-        "line",
         "needs_reset",
         "setting",
     )
 
     def __init__(self, target: Conninfo, line: CommandProtocol, setting: SessionVariables) -> None:
+        super().__init__(line)
         self._target = target
-        self.line = line
         self.setting = setting
         self.needs_reset = False
         self.interrupted = False
@@ -196,27 +193,6 @@ class Session:
         self._changes = False
         self.line.query(how)
         await self.line.done()
-
-    @property
-    def alive(self) -> bool:
-        return self.line.open
-
-    @property
-    def busy(self) -> bool:
-        return self.line.unanswered > 0
-
-    @property
-    def gone(self) -> bool:
-        return self.line.gone
-
-    def check(self) -> bool:
-        return self.line.check()
-
-    def close(self) -> None:
-        self.line.close()
-
-    async def closed(self) -> None:
-        await self.line.closed()
 
     def settle_now(self) -> bool:
         """Whether nothing is left to read, to undo or to forget."""

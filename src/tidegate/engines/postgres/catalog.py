@@ -141,6 +141,17 @@ RULES_STATE = _state(
 )
 """Changes when anything has changed that `inspect.py` looks at."""
 
+NAMES_STATE = _state(
+    ("pg_class", "oid"),
+    ("pg_namespace", "oid"),
+    ("pg_proc", "oid"),
+    ("pg_operator", "oid"),
+    ("pg_cast", "oid"),
+    ("pg_type", "oid"),
+)
+"""Changes when a name, an operator or a cast may mean something else. A changed table gets another
+row in `pg_class`, but so does one that was analysed."""
+
 # What one table is made of, for its DDL. `$1` is its oid. Names come quoted.
 
 DDL_TABLE = b"""

@@ -115,6 +115,9 @@ Params = Sequence[bytes | None] | None
 CAN_CHUNK = pq.version() >= 170000
 """libpq hands over several rows at once from version 17 on; before, one by one."""
 
+CAN_FORGET = pq.version() >= 170000
+"""From version 17 on libpq can tell the server to let go of a prepared statement."""
+
 FAILED = frozenset({int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_ABORTED)})
 """States of a result that is a failure, its own or that of a command before it."""
 
@@ -170,11 +173,28 @@ class CommandProtocol(SocketIO):
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
-    def prepare(self, text: bytes) -> None:
-        """Queue the parsing of a statement, without running it."""
+    def prepare(self, text: bytes, name: bytes = b"") -> None:
+        """Queue the parsing of a statement, without running it. The server keeps it by its name."""
         self._check_open()
         try:
-            self._connection.send_prepare(b"", text)
+            self._connection.send_prepare(name, text)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    def execute(self, name: bytes, params: Params) -> None:
+        """Queue a statement that the server keeps."""
+        self._check_open()
+        try:
+            self._connection.send_query_prepared(name, params)
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    def forget(self, *names: bytes) -> None:
+        """Have the server let go of statements that it keeps, or may keep: a command each."""
+        self._check_open()
+        try:
+            for name in names:
+                self._connection.send_close_prepared(name)
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
@@ -208,8 +228,12 @@ class CommandProtocol(SocketIO):
         return result
 
     async def pass_over(self, commands: int) -> PGresult | None:
-        """Read the results of commands that are to succeed; the failure if one does not."""
+        """Read the results of commands that are to succeed; the failure if one does not.
+
+        Raises: TidegateError, also if none of them has begun a transaction.
+        """
         connection = self._connection
+        begun = False
         try:
             while commands:
                 if connection.is_busy():
@@ -221,8 +245,12 @@ class CommandProtocol(SocketIO):
                         raise self._broken()
                 elif result.status in FAILED:
                     return result
+                elif not begun:
+                    begun = result.command_status == b"BEGIN"
         except psycopg.OperationalError as error:
             raise self._broken() from error
+        if not begun:
+            raise self._broken()
         return None
 
     def ready_result(self) -> PGresult | None:

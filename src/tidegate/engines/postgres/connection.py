@@ -3,21 +3,28 @@
 A read is one group of four commands, sent at once: BEGIN READ ONLY; a first query, which pins the
 snapshot (after it nothing can make the transaction writable), sets the time limit and takes on the
 caller's role if it has one; the statement; ROLLBACK. Whatever was set, made or locked in the
-transaction goes with it.
+transaction goes with it. Commands that come again are prepared (`prepared_statements.py`): that the
+first one still is this BEGIN is seen by its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Hashable, Sequence
 
 import msgspec
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.common.errors import lost
-from tidegate.engines.postgres.command_protocol import FAILED, CommandProtocol, Params
-from tidegate.engines.postgres.errors import rejected, translate
+from tidegate.engines.common.server_session import ServerSession
+from tidegate.engines.postgres.command_protocol import (
+    CAN_FORGET,
+    FAILED,
+    CommandProtocol,
+    Params,
+)
+from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rejected, translate
+from tidegate.engines.postgres.prepared_statements import PreparedStatements
 from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
@@ -66,6 +73,10 @@ _FAREWELL = b"SELECT pg_catalog.set_config('client_connection_check_interval', '
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
 
 
+class _UnknownNameError(Exception):
+    """The server does not know a name that it was given, or has another statement under it."""
+
+
 class Setting(msgspec.Struct, frozen=True):
     """What a session found where it came: `path` is the search path as it is pinned."""
 
@@ -75,28 +86,28 @@ class Setting(msgspec.Struct, frozen=True):
     server_version: str
 
 
-class Session:
+class Session(ServerSession[CommandProtocol]):
     """One connection with our settings (`pool.Connection`).
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a cancel request was
-    sent, and may still be on its way.
+    sent, and may still be on its way. `prepared`: what the server keeps prepared, for reads only;
+    it forgets all of it when the session is reset after a change.
     """
 
-    late_s: ClassVar[float] = 0.25
-    grace_s: ClassVar[float] = 2.0
+    __slots__ = ("interrupted", "needs_reset", "prepared", "setting")
 
-    __slots__ = ("interrupted", "line", "needs_reset", "setting")
-
-    def __init__(self, line: CommandProtocol) -> None:
-        self.line = line
+    def __init__(self, line: CommandProtocol, *, prepares: bool) -> None:
+        super().__init__(line)
         self.needs_reset = False
         self.interrupted = False
+        self.prepared = PreparedStatements(enabled=prepares)
         self.setting = Setting("", None, "", "")
 
     @classmethod
     async def open(cls, target: Conninfo, **others: str) -> Session:
         """Connect and set up. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_BUSY."""
-        session = cls(await CommandProtocol.connect(target, **others))
+        line = await CommandProtocol.connect(target, **others)
+        session = cls(line, prepares=target.prepared_statements and CAN_FORGET)
         try:
             await session._set_up()
         except BaseException:
@@ -169,15 +180,68 @@ class Session:
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
         who the caller is; what it says to BEGIN.
         """
-        line = self.line
-        first = settings_query(timeout_ms, schema, identity)
+        settings = settings_query(timeout_ms, schema, identity)
         if writes:
-            line.send((BEGIN_WRITE, None), first, (text, params))
+            self.line.send((BEGIN_WRITE, None), settings, (text, params))
+            return await self._first_result(_BEFORE, identity)
+        scope = schema, identity
+        before = self._send_read(settings, text, params, scope)
+        try:
+            result = await self._first_result(before, identity)
+        except _UnknownNameError:
+            result = None
+        if result is not None and result.status not in FAILED:
+            self.prepared.confirm()
+            return result
+        self.prepared.withdraw()
+        if result is not None and not is_unknown_name(result):
+            if not is_stale_plan(result):
+                return result
+            self.prepared.forget(text, scope)
         else:
-            line.send((BEGIN_READ, None), first, (text, params), (ROLLBACK, None))
+            self.prepared.disable()
+        # Nothing of it has run: no row came, and the transaction could only read.
+        await self.settle()
+        if self.interrupted:
+            raise lost()
+        self.line.send((BEGIN_READ, None), settings, (text, params), (ROLLBACK, None))
+        return await self._first_result(_BEFORE, identity)
+
+    def _send_read(
+        self, settings: tuple[bytes, Params], text: bytes, params: Params, scope: Hashable
+    ) -> int:
+        """Send a read in its transaction. Returns how many commands come before the statement."""
+        line, prepared = self.line, self.prepared
+        prepared.withdraw()  # what an earlier read left unanswered
+        before = _BEFORE
+        if prepared.closing:
+            before += len(prepared.closing)
+            line.forget(*prepared.closing)
+            prepared.closing.clear()
+        for command, values, of in (
+            (BEGIN_READ, None, None),
+            (*settings, None),
+            (text, params, scope),
+            (ROLLBACK, None, None),
+        ):
+            name, is_new = prepared.name_of(command, of)
+            if name is None:
+                line.send((command, values))
+                continue
+            if is_new:
+                line.prepare(command, name)
+                before += command is not ROLLBACK
+            line.execute(name, values)
+        return before
+
+    async def _first_result(self, before: int, identity: Identity | None) -> PGresult:
+        """Pass over the answers to what came before the statement; its first result."""
+        line = self.line
         await line.sync()
-        failure = await line.pass_over(_BEFORE)
+        failure = await line.pass_over(before)
         if failure is not None:
+            if is_unknown_name(failure):
+                raise _UnknownNameError
             raise rejected(failure, identity)
         line.stream(CHUNK_ROWS)
         result = await line.result()
@@ -231,27 +295,6 @@ class Session:
             await self.settle()
         return trees[0] if trees else None
 
-    @property
-    def alive(self) -> bool:
-        return self.line.open
-
-    @property
-    def busy(self) -> bool:
-        return self.line.unanswered > 0
-
-    @property
-    def gone(self) -> bool:
-        return self.line.gone
-
-    def check(self) -> bool:
-        return self.line.check()
-
-    def close(self) -> None:
-        self.line.close()
-
-    async def closed(self) -> None:
-        await self.line.closed()
-
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
         if self.needs_reset or self.interrupted:
@@ -288,6 +331,7 @@ class Session:
             self.interrupted = False
         if self.needs_reset:
             await self.own(b"DISCARD ALL")
+            self.prepared.clear()
             await self._set_up()
             self.needs_reset = False
 

@@ -178,6 +178,7 @@ class PostgresEngine:
         try:
             async with running as session:
                 session.needs_reset = writes
+                session.prepared.follow(self._database(request.database).watch.names_state)
                 first = await session.begin(
                     encoded,
                     params,

@@ -57,6 +57,16 @@ def sqlstate_of(result: PGresult) -> str:
     return (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
 
 
+def is_unknown_name(result: PGresult) -> bool:
+    """Whether a command failed because of the name that its statement was prepared by."""
+    return sqlstate_of(result) in ("26000", "42P05")
+
+
+def is_stale_plan(result: PGresult) -> bool:
+    """Whether a prepared statement was refused, before it ran, because its columns changed."""
+    return sqlstate_of(result) == "0A000" and _from(result) == "RevalidateCachedQuery"
+
+
 def translate(result: PGresult) -> TidegateError:
     """The coded error of a failed result. PostgreSQL reports a statement that ran out of
     time and a cancelled one alike; `RunningStatement.failure` tells them apart."""

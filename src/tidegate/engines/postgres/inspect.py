@@ -73,13 +73,16 @@ SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
 JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
-_SETTINGS = b"SELECT 'pg_catalog.pg_settings'::regclass::oid"
-"""The view through which a change sets what SET does, and with it the caller's role."""
+_SYSTEM_VIEWS = b"""
+SELECT 'pg_catalog.pg_settings'::regclass::oid,
+  'pg_catalog.pg_prepared_statements'::regclass::oid"""
+"""The view through which a change sets what SET does, and with it the caller's role; and the one
+that shows the statements of other callers on the same connection."""
 
 _MISLABELLED = frozenset({"isn_weak"})
 """Functions of extensions that call themselves immutable and change a setting of the session."""
 
-_RUNS_SQL = re.compile(r"(?:table|query|cursor|schema|database)_to_xml")
+_HANDLES_SQL = re.compile(r"(?:table|query|cursor|schema|database)_to_xml|pg_prepared_statement$")
 
 
 class UnsafeObjects(msgspec.Struct, frozen=True):
@@ -105,8 +108,16 @@ CATALOG_RULE = "postgres.catalog"
 
 async def survey(session: Session, timeout_ms: int) -> UnsafeObjects:
     """Look through the catalogue. Raises: TidegateError."""
-    views, policies, functions, operators, casts, programs, ((settings,),) = await session.ask(
-        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SETTINGS),
+    (
+        views,
+        policies,
+        functions,
+        operators,
+        casts,
+        programs,
+        ((settings, prepared),),
+    ) = await session.ask(
+        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SYSTEM_VIEWS),
         timeout_ms=timeout_ms,
     )
     calls = _calls(views + policies)
@@ -118,6 +129,7 @@ async def survey(session: Session, timeout_ms: int) -> UnsafeObjects:
     unsafe_objects = _weigh(calls, functions, own, operators, casts, programs)
     return structs.replace(
         unsafe_objects,
+        names=unsafe_objects.names | _behind(calls, {c[0] for c in calls if prepared in c[2]}),
         settings=_behind(calls, {c[0] for c in calls if settings in c[2]}) | NONE.settings,
     )
 
@@ -154,7 +166,7 @@ def _weigh(
     bad = {oid for oid, _, _, extension in functions if not extension}
     bad |= {oid for oid, _ in acting}
     bad |= {oid for oid, name, volatility in own
-            if (volatility == "v" and name not in known) or _RUNS_SQL.match(name)}  # fmt: skip
+            if (volatility == "v" and name not in known) or _HANDLES_SQL.match(name)}  # fmt: skip
     signs = {sign for _, sign, code, built_in in operators if code in bad and not built_in}
     hidden = any(code in bad and built_in for _, _, code, built_in in operators)
     hidden |= any(function in bad for function, *_ in casts)
@@ -310,6 +322,8 @@ class CatalogSafetyCache:
         self._unsafe_objects = NONE
         self._moment: str | None = None
         self._state: str | None = None
+        self.names_state: str | None = None
+        """As `catalog.NAMES_STATE` was when it was last looked at."""
         self._until = 0.0
         self._judgements: dict[str, Judgement] = {}
         self._analysed: dict[tuple[str, bytes | None], bool] = {}
@@ -328,7 +342,9 @@ class CatalogSafetyCache:
         until = monotonic() + FRESH_S
         ((moment,),) = await session.own(catalog.SNAPSHOT)
         if moment != self._moment:
-            ((state,),) = (await session.ask(catalog.RULES_STATE, timeout_ms=timeout_ms))[0]
+            ((state,),), ((self.names_state,),) = await session.ask(
+                catalog.RULES_STATE, catalog.NAMES_STATE, timeout_ms=timeout_ms
+            )
             if state != self._state:
                 self._unsafe_objects = await survey(session, timeout_ms)
                 self._judgements.clear()

@@ -4,7 +4,8 @@
     postgresql://user@/database?host=/var/run/postgresql        (a Unix socket)
     postgresql://user@one,two:5433/database?target_session_attrs=any
 
-The options are libpq's own, by the names of its documentation, and `pool`: the most connections.
+The options are libpq's own, by the names of its documentation, and two of ours: `pool`, the most
+connections, and `prepared_statements`, which is `on` or `off`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _OPTIONS = frozenset(
     sslpassword sslrootcert sslsni target_session_attrs tcp_user_timeout user
     """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
 )
-_OWN_OPTIONS = frozenset({"pool"})
+_OWN_OPTIONS = frozenset({"pool", "prepared_statements"})
 
 
 class Conninfo(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ class Conninfo(msgspec.Struct, frozen=True):
     parameters: dict[str, str]
     pool: int = POOL
     connect_s: float = CONNECT_S
+    prepared_statements: bool = True
 
     def conninfo(self, **others: str) -> bytes:
         """libpq's connection string, with `others` in place of what the URL said."""
@@ -77,6 +79,7 @@ def parse_conninfo(url: str) -> Conninfo:
         parameters,
         _number(own.get("pool", str(POOL)), "pool"),
         float(_number(parameters.pop("connect_timeout", str(round(CONNECT_S))), "connect_timeout")),
+        _switch(own.get("prepared_statements", "on"), "prepared_statements"),
     )
 
 
@@ -103,6 +106,12 @@ def _number(text: str, name: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is a number from 1 to 1000.")
     return int(text)
+
+
+def _switch(text: str, name: str) -> bool:
+    if text not in ("on", "off"):
+        raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is `on` or `off`.")
+    return text == "on"
 
 
 def _quoted(value: str) -> str:

@@ -414,6 +414,7 @@ DIALECT = _Postgres(
         "pg_hba_file_rules",
         "pg_ident_file_mappings",
         "pg_config",
+        "pg_prepared_statements",
         "information_schema.user_mapping_options",
         "pg_toast.*",
     ),
