@@ -29,5 +29,5 @@ def test_the_two_commands_and_the_checks_are_there() -> None:
     listed = subprocess.run(
         ["./dev", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    for command in ("check", "test", "docs", "bench"):
+    for command in ("check", "test", "docs", "bench", "busy", "mutate"):
         assert f"./dev {command}" in listed

@@ -1,0 +1,242 @@
+"""Which test executes which line of the core, recorded once and kept in `.cache/mutation`.
+
+A recording keeps the sources that it saw. A function that has not changed since is looked up line
+by line; of one that has, every test that executed some line of it counts. After a change of tests,
+only the changed files run again, in a recording of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from mutation.core import ROOT, TESTS, modules
+from mutation.mutants import MODULE, Mutant
+
+CACHE = ROOT / ".cache" / "mutation"
+RECORDS = "TIDEGATE_MUTATION_RECORDING"
+"""The folder that a run of pytest records into."""
+SLOW_S = 4.0
+"""Tests that take longer with the recorder are not run for each mutant."""
+
+
+# What runs inside pytest.
+
+
+class Recorder:
+    """The plugin that records: one context of coverage for each test."""
+
+    def __init__(self, folder: Path) -> None:
+        import coverage
+
+        self._folder = folder
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+        self._coverage = coverage.Coverage(
+            data_file=str(folder / "lines"), include=[str(path) for path in modules()],
+            config_file=False, messages=False,
+        )  # fmt: skip
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        self._coverage.switch_context(item.nodeid)
+        try:
+            return (yield)
+        finally:
+            self._coverage.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = report.nodeid
+        self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
+        if not report.passed:
+            self._failed.add(name)
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+        seconds = {name: s for name, s in self._seconds.items() if name not in self._failed}
+        (self._folder / "tests.json").write_text(
+            json.dumps({"seconds": seconds, "failed": sorted(self._failed)})
+        )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := os.environ.get(RECORDS):
+        config.pluginmanager.register(Recorder(Path(folder)))
+
+
+# What asks for it.
+
+
+@dataclass(frozen=True)
+class _Function:
+    """Where a function stands, and what it says."""
+
+    first: int
+    last: int
+    digest: str
+
+
+class Recording:
+    """One folder: `lines` (of coverage), `tests.json`, `files.json` and the sources it saw."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        tests = json.loads((folder / "tests.json").read_text())
+        self.seconds: dict[str, float] = tests["seconds"]
+        self.failed: list[str] = tests["failed"]
+        self.files: dict[str, str] = json.loads((folder / "files.json").read_text())
+        self._executed: dict[Path, dict[str, frozenset[int]]] = {}
+        self._functions: dict[Path, dict[str, _Function]] = {}
+
+    @cached_property
+    def _data(self):
+        from coverage import CoverageData
+
+        data = CoverageData(basename=str(self.folder / "lines"))
+        data.read()
+        return data
+
+    def executed(self, path: Path) -> dict[str, frozenset[int]]:
+        """The lines of a module that each test executed."""
+        if path not in self._executed:
+            found: dict[str, set[int]] = {}
+            self._data.set_query_contexts(None)
+            for line, tests in self._data.contexts_by_lineno(str(path)).items():
+                for test in tests:
+                    found.setdefault(test, set()).add(line)
+            self._executed[path] = {test: frozenset(lines) for test, lines in found.items()}
+        return self._executed[path]
+
+    def lines_of(self, mutant: Mutant) -> frozenset[int] | None:
+        """Where the lines of the mutant were then; None for the whole module."""
+        saved = self.folder / _saved(mutant.path)
+        if mutant.function == MODULE or not saved.exists():
+            return None
+        if mutant.path not in self._functions:
+            self._functions[mutant.path] = functions(saved.read_bytes())
+        then = self._functions[mutant.path].get(mutant.function)
+        now = functions(mutant.path.read_bytes())[mutant.function]
+        if then is None:
+            return None
+        if then.digest != now.digest:
+            return frozenset(range(then.first + 1, then.last + 1))
+        shift = then.first - now.first
+        return frozenset(range(mutant.line + shift, mutant.last_line + 1 + shift))
+
+    def is_imported(self, mutant: Mutant) -> bool:
+        """Whether its lines were executed outside of tests, that is by an import."""
+        lines = self.lines_of(mutant)
+        return lines is None or not lines.isdisjoint(self.executed(mutant.path).get("", ()))
+
+    def covering(self, mutant: Mutant) -> set[str]:
+        lines = self.lines_of(mutant)
+        executed = self.executed(mutant.path)
+        if lines is None:
+            return {test for test in executed if test}
+        return {test for test, those in executed.items() if test and those & lines}
+
+
+class CoverageMap:
+    """All recordings; of each file of tests the newest counts."""
+
+    def __init__(self) -> None:
+        folders = sorted(CACHE.glob("recording-*"), key=lambda each: int(each.name[10:]))
+        self._recordings = [Recording(each) for each in folders if (each / "files.json").exists()]
+        self._newest: dict[str, Recording] = {}
+        for recording in self._recordings:
+            self._newest.update(dict.fromkeys(recording.files, recording))
+
+    def stale(self) -> list[str]:
+        """Files of tests that changed since, or that were never recorded."""
+        return [
+            name for name, digest in test_files().items()
+            if name not in self._newest or self._newest[name].files[name] != digest
+        ]  # fmt: skip
+
+    def failed(self) -> list[str]:
+        return sorted(
+            test for recording in self._recordings for test in recording.failed
+            if self._newest.get(_file_of(test)) is recording
+        )  # fmt: skip
+
+    def is_imported(self, mutant: Mutant) -> bool:
+        return any(recording.is_imported(mutant) for recording in self._recordings)
+
+    def covering(self, mutant: Mutant) -> dict[str, float]:
+        """The quick tests that execute the mutant, and how long each took."""
+        found: dict[str, float] = {}
+        for recording in self._recordings:
+            for test in recording.covering(mutant):
+                seconds = recording.seconds.get(test, SLOW_S)
+                if self._newest.get(_file_of(test)) is recording and seconds < SLOW_S:
+                    found[test] = seconds
+        return found
+
+
+def record(files: list[str]) -> None:
+    """Run these files of tests and record what they execute."""
+    numbers = [int(each.name[10:]) for each in CACHE.glob("recording-*")]
+    folder = CACHE / f"recording-{max(numbers, default=0) + 1}"
+    folder.mkdir(parents=True)
+    for path in modules():
+        saved = folder / _saved(path)
+        saved.parent.mkdir(parents=True, exist_ok=True)
+        saved.write_bytes(path.read_bytes())
+    digests = {name: digest for name, digest in test_files().items() if name in files}
+    command = (sys.executable, "-m", "pytest", "-p", "mutation.coverage_map", "-p", "no:xdist")
+    subprocess.run(
+        [*command, "-p", "no:cacheprovider", *files], cwd=ROOT, check=False,
+        env={**os.environ, RECORDS: str(folder), "PYTHONPATH": str(ROOT / "tests")},
+    )  # fmt: skip
+    (folder / "files.json").write_text(json.dumps(digests))
+
+
+def functions(source: bytes) -> dict[str, _Function]:
+    """Every function of a module by its qualified name."""
+    found: dict[str, _Function] = {}
+    lines = source.splitlines()
+
+    def visit(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            match child:
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    name = prefix + child.name
+                    text = b"\n".join(lines[child.lineno - 1 : child.end_lineno])
+                    digest = hashlib.sha256(text).hexdigest()
+                    found[name] = _Function(child.lineno, child.end_lineno or 0, digest)
+                    visit(child, f"{name}.<locals>.")
+                case ast.ClassDef():
+                    visit(child, f"{prefix}{child.name}.")
+                case _:
+                    visit(child, prefix)
+
+    visit(ast.parse(source), "")
+    return found
+
+
+def test_files() -> dict[str, str]:
+    """The files of tests that may kill, with a digest of each."""
+    return {
+        str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for folder in TESTS
+        for path in sorted((ROOT / folder).rglob("test_*.py"))
+    }
+
+
+def _file_of(test: str) -> str:
+    return test.split("::", 1)[0]
+
+
+def _saved(path: Path) -> Path:
+    return Path("sources") / path.relative_to(ROOT)
