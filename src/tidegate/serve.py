@@ -264,7 +264,7 @@ def _handshake_writer(
     app: App, host: str, port: int, settings: str, on_opened: Callable[[], None] | None
 ) -> HandshakeWriter | None:
     """What lets bridges find this server, if they may and could."""
-    from tidegate.bridge.handshake import LOOPBACK, HandshakeFile
+    from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile
     from tidegate.bridge.handshake_writer import HandshakeWriter
 
     config = app.config

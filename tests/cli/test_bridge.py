@@ -16,7 +16,7 @@ import pytest
 from support.bridge_host import Host, bridged, end_server, handshake_of, wait_for_end
 from support.command_line import Ended, environment, serving
 from support.eventually import HANG_S
-from tidegate.bridge.handshake import Handshake, HandshakeFile
+from tidegate.bridge.handshake_file import Handshake, HandshakeFile
 from tidegate.errors import TidegateError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")

@@ -22,9 +22,9 @@ from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Effect, Statement
 from tidegate.sql import dialects
 from tidegate.sql.judge import judge_uncached
+from tidegate.sql.masking.rewrite import rewrite
 from tidegate.sql.quoting import literal, qualified
 from tidegate.sql.redaction import redact_statement
-from tidegate.sql.rewrite import rewrite
 from tidegate.surfaces import registry
 from tidegate.surfaces.registry import Entry, open_surface
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from support.command_line import Serving, serving
 from support.eventually import PATIENCE_S
 from tidegate import __version__
-from tidegate.bridge.handshake import Handshake, HandshakeFile
+from tidegate.bridge.handshake_file import Handshake, HandshakeFile
 from tidegate.config.model import BridgeSettings
 from tidegate.identity.bridge_tokens import BridgeTokens
 

@@ -29,7 +29,7 @@ from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
-from tidegate.sql.rewrite import rewrite
+from tidegate.sql.masking.rewrite import rewrite
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 ACTOR = Actor("t1", "reporting", Scope.READ_ONLY)

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tidegate.bridge.handshake import HandshakeFile
+from tidegate.bridge.handshake_file import HandshakeFile
 from tidegate.bridge.handshake_writer import HandshakeWriter
 from tidegate.config.model import BridgeSettings
 from tidegate.edges.edge import Edge

@@ -13,7 +13,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
 from tidegate.secrets import MASK, redact
-from tidegate.store.api import Subject
+from tidegate.store.records import Subject
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):

@@ -21,7 +21,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun
-from tidegate.store.api import ApprovalBounds, ApprovalStore, PendingApproval
+from tidegate.store.api import ApprovalStore
+from tidegate.store.records import ApprovalBounds, PendingApproval
 
 RunDryRun = Callable[[], Awaitable[DryRun]]
 RecordEvent = Callable[[str, str, Mapping[str, str]], None]

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from tidegate.model.statements import DryRun
-from tidegate.store.api import PendingApproval
+from tidegate.store.records import PendingApproval
 
 _MARGIN = "  | "
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})

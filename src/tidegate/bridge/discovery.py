@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tidegate import __version__
-from tidegate.bridge.handshake import CHALLENGE, PAGE, Handshake, HandshakeFile, untrusted
+from tidegate.bridge.handshake_file import CHALLENGE, PAGE, Handshake, HandshakeFile, untrusted
 from tidegate.bridge.http_client import NotSent, WireError, send_request
 from tidegate.errors import Code, TidegateError
 

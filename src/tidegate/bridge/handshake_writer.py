@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tidegate import __version__
-from tidegate.bridge.handshake import (
+from tidegate.bridge.handshake_file import (
     CHALLENGE,
     PAGE,
     PROOF,

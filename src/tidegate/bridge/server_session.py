@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from tidegate.bridge.discovery import Discovery
-from tidegate.bridge.handshake import Handshake
+from tidegate.bridge.handshake_file import Handshake
 from tidegate.bridge.http_client import Answer, WireError, send_request
 from tidegate.bridge.messages import Frame, header_arguments, id_of, result_of
 from tidegate.errors import Code, TidegateError

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidegate.bridge.discovery import PROOF_S, Discovery
-from tidegate.bridge.handshake import PROOF, STATUS_PAGE, Handshake, HandshakeFile
+from tidegate.bridge.handshake_file import PROOF, STATUS_PAGE, Handshake, HandshakeFile
 from tidegate.bridge.http_client import WireError, send_request
 from tidegate.cli.settings import load_for_state
 from tidegate.config.state import state_directory

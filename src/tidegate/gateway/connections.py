@@ -22,7 +22,7 @@ from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Browse, EngineRequest, Switch
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
-from tidegate.policy.decision import is_visible
+from tidegate.policy.verdict import is_visible
 from tidegate.store.api import SourceStore
 
 if TYPE_CHECKING:

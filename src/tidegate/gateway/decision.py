@@ -20,8 +20,8 @@ from tidegate.model.requests import EngineRequest, Query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import Judgement
 from tidegate.policy.data_rules import rules_for
-from tidegate.policy.decision import decide as decide_by_rules
 from tidegate.policy.run_as import resolve_run_as
+from tidegate.policy.verdict import decide as decide_by_rules
 
 MAX_KEPT = 1_024
 """Decisions that a connection keeps."""

@@ -9,7 +9,7 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Ddl, Description
-from tidegate.policy.data_rules import filter_metadata
+from tidegate.policy.visible_metadata import visible_metadata
 
 
 async def describe(ctx: CallContext, request: Browse) -> Description:
@@ -19,11 +19,11 @@ async def describe(ctx: CallContext, request: Browse) -> Description:
     """
     rules, schema = ctx.data_rules, ctx.connection.target_of(ctx.call.actor).schema
     if rules is None or rules.only is None:
-        return filter_metadata(await _read(ctx, request), rules, schema)
+        return visible_metadata(await _read(ctx, request), rules, schema)
     check_home_database(ctx, rules, request.database)
     catalog = await read_catalog(ctx)
     if request.table is not None or request.aspect == "ddl":
-        visible = filter_metadata(catalog, rules, schema)
+        visible = visible_metadata(catalog, rules, schema)
         place = (request.schema or catalog.default_schema, request.table)
         tables = visible.tables if isinstance(visible, Catalog) else ()
         table = next((each for each in tables if (each.schema, each.name) == place), None)
@@ -34,7 +34,7 @@ async def describe(ctx: CallContext, request: Browse) -> Description:
             if text is None:
                 raise table_refused(request.table or "")
             return Ddl(text)
-    return filter_metadata(await _read(ctx, request), rules, schema, catalog)
+    return visible_metadata(await _read(ctx, request), rules, schema, catalog)
 
 
 async def read_catalog(ctx: CallContext) -> Catalog:

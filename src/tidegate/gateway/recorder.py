@@ -14,11 +14,11 @@ from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
 from tidegate.model.language import Language
+from tidegate.model.replies import HistoryEntry
 from tidegate.model.requests import Query
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
-from tidegate.store.api import HistoryEntry
 
 
 async def record_intent(ctx: CallContext) -> None:

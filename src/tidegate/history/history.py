@@ -14,12 +14,12 @@ from functools import partial
 import msgspec
 
 from tidegate.model.language import Language
-from tidegate.model.replies import HistoryFound
+from tidegate.model.replies import HistoryEntry, HistoryFound
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 from tidegate.secrets import redact
-from tidegate.store.api import HistoryEntry, HistoryStore
+from tidegate.store.api import HistoryStore
 from tidegate.store.write_behind import WriteBehind
 
 KEEP_ENTRIES = 10_000

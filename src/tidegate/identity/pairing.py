@@ -21,7 +21,8 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
-from tidegate.store.api import Pairing, PairingStore, Rights, SharedStore
+from tidegate.store.api import PairingStore, SharedStore
+from tidegate.store.records import Pairing, Rights
 
 CODE_S = 300.0
 MOST = 50

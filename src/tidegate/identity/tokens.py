@@ -20,7 +20,8 @@ from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.scram import make_verifier
 from tidegate.model.actors import Actor, Scope
-from tidegate.store.api import Rights, TokenEntry, TokenStore
+from tidegate.store.api import TokenStore
+from tidegate.store.records import Rights, TokenEntry
 from tidegate.store.write_behind import WriteBehind
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]

@@ -1,5 +1,5 @@
 """Shows how a verdict came about: every rule looked at, and what it said. Decides nothing itself:
-it asks the same rules in the same order as `decision.py`.
+it asks the same rules in the same order as `verdict.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
-from tidegate.policy.decision import ALLOWED
 from tidegate.policy.model import PolicyInput
 from tidegate.policy.rules import RULES
+from tidegate.policy.verdict import ALLOWED
 
 
 class Finding(msgspec.Struct, frozen=True):

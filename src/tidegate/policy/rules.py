@@ -1,6 +1,6 @@
 """The policy rules, in the order in which they are checked.
 
-`decision.py` stops at the first rule with a verdict; `explanation.py` lists them all. The order is
+`verdict.py` stops at the first rule with a verdict; `explanation.py` lists them all. The order is
 part of the contract with callers: a caller who may not see a source learns nothing about what a
 statement would do there, and an unreadable statement is reported before any missing scope.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from tidegate.protocol import handshake, jsonrpc
+from tidegate.protocol import initialization, jsonrpc
 from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import Message, Unreadable
 from tidegate.protocol.methods import METHODS, Method, bare
@@ -61,15 +61,15 @@ class Kernel:
     async def serve_message(self, message: Message, transport: TransportContext) -> Answer | None:
         """Answer one decoded message."""
         if message.id is None:
-            handshake.on_notification(message, transport)
+            initialization.on_notification(message, transport)
             return None
         if message.method is None:
-            handshake.on_response(message, transport)
+            initialization.on_response(message, transport)
             return None
         request: McpRequest | None = None
         try:
             if message.method == "initialize" and not names_version(message, transport):
-                return handshake.initialize(self._served, self.sessions, message, transport)
+                return initialization.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
             params = self._read(message, method, transport)
             request = open_request(self._served, message, params, transport)

@@ -15,7 +15,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql import quoting
 from tidegate.sql.judge import judge
-from tidegate.sql.masking.ddl import ddl
+from tidegate.sql.masking.table_ddl import table_ddl
 from tidegate.sql.redaction import redact_statement
 
 
@@ -53,14 +53,14 @@ class SqlLanguage(Language):
         if not isinstance(request, (Query, Explain)):
             return None
         # Imported where something is hidden: it takes a tenth of the time to the first answer.
-        from tidegate.sql import rewrite
+        from tidegate.sql.masking import rewrite
 
         write = rewrite.rewrite_explained if isinstance(request, Explain) else rewrite.rewrite
         statement = write(request.statement, source.dialect, rules, catalog, key, request.schema)
         return structs.replace(request, statement=statement)
 
     def ddl(self, table: Table, source: Source) -> str | None:
-        return ddl(table, source.dialect)
+        return table_ddl(table, source.dialect)
 
 
 LANGUAGE = SqlLanguage()

@@ -19,7 +19,7 @@ from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, Progress
 from tidegate.protocol.model import Ask, Context, RpcError
 from tidegate.protocol.request import InputRequired
-from tidegate.store.api import PendingApproval
+from tidegate.store.records import PendingApproval
 from tidegate.surfaces.tool_context import ApprovalForm, Gate
 
 ALLOW = "allow once"

@@ -20,7 +20,7 @@ from tidegate.protocol.session_state import SessionState
 
 if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
     from tidegate.approvals.approvals import ApprovalNeeded
-    from tidegate.store.api import PendingApproval
+    from tidegate.store.records import PendingApproval
 
 PayloadT = TypeVar("PayloadT")
 

@@ -15,7 +15,8 @@ from tidegate.model.actors import Actor
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import may_use_table
-from tidegate.store.api import MAX_TABS, TabEntry, WindowStore
+from tidegate.store.api import WindowStore
+from tidegate.store.records import MAX_TABS, TabEntry
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow, Tab, Tabs, Window
 
 ATTACHED_S = 15.0

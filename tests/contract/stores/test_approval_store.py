@@ -7,7 +7,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.api import ApprovalBounds, PendingApproval, Subject
+from tidegate.store.records import ApprovalBounds, PendingApproval, Subject
 
 SUBJECT = Subject(
     *("claude", "client/1", "core", "query", "shop", "id-shop", "UPDATE t SET a = 1"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.store.api import HistoryEntry
+from tidegate.model.replies import HistoryEntry
 
 
 def entries(state, *words, sources=None, since=None, until=None, limit=100):

@@ -11,7 +11,7 @@ import apsw
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
 from tidegate.model.sources import Mask, RowFilter
-from tidegate.store.api import ApprovalBounds
+from tidegate.store.records import ApprovalBounds
 from tidegate.store.sqlite.connection import APPLICATION_ID, NEWEST, scripts
 from tidegate.store.sqlite.state import SqliteState
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from tidegate.model.actors import Scope
-from tidegate.store.api import Pairing, Rights
+from tidegate.store.records import Pairing, Rights
 
 WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"prod"}), 60.0, frozenset({"t"}))
 

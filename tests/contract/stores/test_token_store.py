@@ -4,8 +4,9 @@ import pytest
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
+from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
-from tidegate.store.api import HistoryEntry, TokenEntry
+from tidegate.store.records import TokenEntry
 
 
 def source(name="shop", **fields):

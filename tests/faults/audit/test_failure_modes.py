@@ -25,7 +25,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
-from tidegate.store.api import ApprovalBounds, PendingApproval, Subject
+from tidegate.store.records import ApprovalBounds, PendingApproval, Subject
 
 WRITER = Actor("tok_1", "writer", Scope.FULL_ACCESS)
 INSERT = "INSERT INTO t(n) VALUES (1)"

@@ -15,7 +15,7 @@ from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import lex
-from tidegate.sql.rewrite import rewrite, rewrite_uncached
+from tidegate.sql.masking.rewrite import rewrite, rewrite_uncached
 
 KEY = "0123456789abcdef0123456789abcdef"
 ENGINES = ("postgres", "mysql", "sqlite", "duckdb")

@@ -9,7 +9,7 @@ from tidegate.errors import Code
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
-from tidegate.policy.decision import decide
+from tidegate.policy.verdict import decide
 from tidegate.sql.judge import judge, judge_uncached
 
 CASES = load()

@@ -29,7 +29,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
-from tidegate.store.api import PendingApproval
+from tidegate.store.records import PendingApproval
 from tidegate.store.sqlite.state import SqliteState
 
 DAY = 86_400.0

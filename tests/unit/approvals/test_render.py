@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.approvals.render import describe, visible
 from tidegate.model.statements import DryRun
-from tidegate.store.api import PendingApproval, Subject
+from tidegate.store.records import PendingApproval, Subject
 
 
 def question(statement: str = "DELETE FROM t", dry_run: DryRun | None = None) -> PendingApproval:

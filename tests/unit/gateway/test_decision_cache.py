@@ -21,7 +21,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Mask, Source
 from tidegate.model.statements import Effect, Judgement, Statement
-from tidegate.policy import decision
+from tidegate.policy import verdict
 from tidegate.policy.model import PolicyInput
 from tidegate.store.sqlite.state import SqliteState
 
@@ -90,20 +90,20 @@ def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(
         found = "pay" in case.judgement.tables
         return Verdict("deny", "test.table", "This table is closed") if found else None
 
-    monkeypatch.setattr(decision, "_LOOKS", (closed_table,))
-    monkeypatch.setattr(decision, "_kept", {})
+    monkeypatch.setattr(verdict, "_LOOKS", (closed_table,))
+    monkeypatch.setattr(verdict, "_kept", {})
     source = Source("1", "shop", "sqlite:///a.db", "sqlite", "sqlite")
     shop = Judgement(Effect.READ, "read", "Reads only", tables=("shop",))
     pay = msgspec.structs.replace(shop, tables=("pay",))
     for _ in range(2):
-        assert decision.decide(READER, source, Scope.READ_ONLY, shop).kind == "allow"
-        assert decision.decide(READER, source, Scope.READ_ONLY, pay).kind == "deny"
+        assert verdict.decide(READER, source, Scope.READ_ONLY, shop).kind == "allow"
+        assert verdict.decide(READER, source, Scope.READ_ONLY, pay).kind == "deny"
 
 
 def test_the_keys_of_kept_decisions_have_all_that_a_rule_looks_at() -> None:
     """Who lets rules look at more must add it to both keys, then here."""
     looked_at = {"actor", "source", "scope", "judgement", "confirmed", "reads_only"}
     assert set(PolicyInput.__struct_fields__) == looked_at
-    assert set(inspect.signature(decision.decide).parameters) == looked_at
+    assert set(inspect.signature(verdict.decide).parameters) == looked_at
     # The gateway's key has the text in place of the judgement; a connection has one source.
     assert len(DecisionKey.__args__) == len(looked_at) - 1

@@ -4,8 +4,8 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.history.history import KEEP_DAYS, KEEP_ENTRIES, MAX_TEXT_CHARS, History
+from tidegate.model.replies import HistoryEntry
 from tidegate.sql.language import LANGUAGE as SQL
-from tidegate.store.api import HistoryEntry
 from tidegate.store.sqlite.state import SqliteState
 
 NOW = 2_000_000_000.0

@@ -16,7 +16,7 @@ from tidegate.identity.pairing import (
 )
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
-from tidegate.store.api import Rights
+from tidegate.store.records import Rights
 from tidegate.store.sqlite.state import SqliteState
 
 VERIFIER = "v" * 43

@@ -9,7 +9,8 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
 from tidegate.model.sources import Mask, RowFilter, Source
-from tidegate.policy.data_rules import filter_metadata, may_use_table, rules_for, with_global_rules
+from tidegate.policy.data_rules import may_use_table, rules_for, with_global_rules
+from tidegate.policy.visible_metadata import visible_metadata
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)
@@ -119,23 +120,23 @@ def test_a_catalogue_shows_listed_tables_and_no_name_of_another():
     own = ForeignKey("o", ("b",), "Orders", ("id",), schema="s")
     tables = (table("s", "Orders", key, own), table("s", "secret"), table("t", "orders"))
     whole = Catalog("d", "s", ("s", "t"), tables, "1")
-    seen = filter_metadata(whole, DataRules(only=("orders",)), None)
+    seen = visible_metadata(whole, DataRules(only=("orders",)), None)
     assert [(each.schema, each.name) for each in seen.tables] == [("s", "Orders")]
     assert seen.tables[0].foreign_keys == (own,)
     assert seen.schemas == ("s",)
     assert "secret" not in repr(seen)
     counts = Counts({("s", "Orders"): 1, ("s", "secret"): 2})
-    assert filter_metadata(counts, DataRules(only=("orders",)), None, whole) == Counts(
+    assert visible_metadata(counts, DataRules(only=("orders",)), None, whole) == Counts(
         {("s", "Orders"): 1}
     )
-    assert filter_metadata(counts, DataRules(only=("orders",)), None) == Counts({})
+    assert visible_metadata(counts, DataRules(only=("orders",)), None) == Counts({})
 
 
 def test_a_name_that_could_be_two_tables_is_none():
     tables = (table("s", "A"), table("s", "a"))
     whole = Catalog("d", "s", ("s",), tables, "1")
-    assert [each.name for each in filter_metadata(whole, DataRules(only=("a",)), None).tables] == [
+    assert [each.name for each in visible_metadata(whole, DataRules(only=("a",)), None).tables] == [
         "a"
     ]
     twins = Catalog("d", "s", ("s",), (table("s", "aA"), table("s", "Aa")), "1")
-    assert filter_metadata(twins, DataRules(only=("AA",)), None).tables == ()
+    assert visible_metadata(twins, DataRules(only=("AA",)), None).tables == ()

@@ -13,9 +13,9 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.requests import METADATA
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.policy.decision import decide, is_visible
 from tidegate.policy.explanation import explain
 from tidegate.policy.rules import RULES
+from tidegate.policy.verdict import decide, is_visible
 
 ACTOR = Actor("t1", "agent", Scope.READ_WRITE)
 SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", access="write")

@@ -6,7 +6,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Statement
-from tidegate.sql.rewrite import rewrite, rewrite_explained
+from tidegate.sql.masking.rewrite import rewrite, rewrite_explained
 
 KEY = "0123456789abcdef0123456789abcdef"
 

@@ -18,7 +18,7 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import color, print_status, show, show_json, show_table
-from tidegate.store.api import PendingApproval
+from tidegate.store.records import PendingApproval
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from tidegate.bridge.discovery import Discovery
-    from tidegate.bridge.handshake import HandshakeFile
+    from tidegate.bridge.handshake_file import HandshakeFile
     from tidegate.bridge.run import serve
 
     state = state_directory(load_for_state(arguments).state)

@@ -17,7 +17,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
-from tidegate.policy.decision import decide
+from tidegate.policy.verdict import decide
 from tidegate.sql.judge import judge
 
 if TYPE_CHECKING:

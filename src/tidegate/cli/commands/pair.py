@@ -21,7 +21,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
 from tidegate.identity.tokens import check_tables, parse_expiry
 from tidegate.model.actors import Scope
-from tidegate.store.api import Pairing
+from tidegate.store.records import Pairing
 
 TIMEOUT_S = 30
 _DAY_S = 86_400.0

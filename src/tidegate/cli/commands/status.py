@@ -7,7 +7,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-from tidegate.bridge.handshake import Handshake
+from tidegate.bridge.handshake_file import Handshake
 from tidegate.cli.running_server import running_server, status_of
 from tidegate.cli.terminal import show, show_json
 

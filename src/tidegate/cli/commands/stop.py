@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from tidegate.bridge.handshake import Handshake
+from tidegate.bridge.handshake_file import Handshake
 from tidegate.cli.running_server import running_server
 from tidegate.cli.terminal import show
 

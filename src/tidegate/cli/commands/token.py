@@ -15,7 +15,7 @@ from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.identity.tokens import parse_expiry
 from tidegate.model.actors import Scope
-from tidegate.store.api import TokenEntry
+from tidegate.store.records import TokenEntry
 
 
 def run(arguments: argparse.Namespace) -> int:

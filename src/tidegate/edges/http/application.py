@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
-from tidegate.edges.http.mcp import Authenticate, McpHandler, Plan, read_body
+from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_body
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.router import HttpRequest
@@ -68,10 +68,10 @@ class HttpApplication:
         self._mcp = McpHandler(authenticate, self._active, body_limit)
 
     async def __call__(self, request: Request) -> None:
-        plan: Plan | None = request.head.plan
+        parsed: ParsedHead | None = request.head.parsed
         conventions: HttpConventions = _PAGES
         try:
-            if plan is None:
+            if parsed is None:
                 path = request.head.path
                 if path in ("/health", "/ready"):
                     self._report(request, ready=path == "/ready")
@@ -84,9 +84,9 @@ class HttpApplication:
                     await self._serve_route(request, endpoint)
                     return
                 block = block_of(self._cors(request.head.headers))
-                request.head.plan = plan = Plan(endpoint, request.head.headers, block)
-            conventions = plan.endpoint.conventions
-            await self._mcp.serve(request, plan)
+                request.head.parsed = parsed = ParsedHead(endpoint, request.head.headers, block)
+            conventions = parsed.endpoint.conventions
+            await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:
             if not request.begun:
                 cors = block_of(self._cors(request.head.headers))

@@ -34,7 +34,7 @@ _MODERN = frozenset(name.encode() for name in MODERN)
 _PREFLIGHT = block_of(PREFLIGHT)
 
 
-class Plan:
+class ParsedHead:
     """What the head of a request says by itself: the same for each request with that head."""
 
     __slots__ = ("bearer", "block", "endpoint", "kernel", "modern", "steps_up", "takes_events")
@@ -53,7 +53,7 @@ class Plan:
 
 
 class McpHandler:
-    """Serves MCP frames by their plan. `active` holds every request that is being answered."""
+    """Serves MCP frames. `active` holds every request that is being answered."""
 
     def __init__(
         self, authenticate: Authenticate, active: set[ActiveRequest], body_limit: int
@@ -62,35 +62,35 @@ class McpHandler:
         self._active = active
         self._body_limit = body_limit
 
-    async def serve(self, request: Request, plan: Plan) -> None:
+    async def serve(self, request: Request, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
-        method, conventions = request.head.method, plan.endpoint.conventions
+        method, conventions = request.head.method, parsed.endpoint.conventions
         if method == "OPTIONS":
-            request.respond(204, plan.block + _PREFLIGHT)
+            request.respond(204, parsed.block + _PREFLIGHT)
             return
         try:
-            found = self._authenticate(plan.bearer, request.address)
+            found = self._authenticate(parsed.bearer, request.address)
             actor = found if isinstance(found, Actor) else await found
         except TidegateError as error:
             raise conventions.refusal_of(error) from None
         if method == "POST" and method in conventions.methods:
-            await self._post(request, plan, actor)
-        elif method not in conventions.methods or plan.modern:
-            with_sessions = not plan.modern and "GET" in conventions.methods
+            await self._post(request, parsed, actor)
+        elif method not in conventions.methods or parsed.modern:
+            with_sessions = not parsed.modern and "GET" in conventions.methods
             allow = b"GET, POST, DELETE, OPTIONS" if with_sessions else b"POST"
             raise HttpRefusal(405, f"{method} is not served here", headers=[(b"allow", allow)])
         elif method == "GET":
-            await self._get(request, plan, actor)
+            await self._get(request, parsed, actor)
         else:
-            kernel = plan.kernel
+            kernel = parsed.kernel
             kernel.sessions.end(self._session(kernel, actor, request.head.headers))
-            request.respond(204, plan.block)
+            request.respond(204, parsed.block)
 
     # POST: one frame in, one reply out
 
-    async def _post(self, request: Request, plan: Plan, actor: Actor) -> None:
-        if plan.takes_events is None:
-            plan.takes_events = plan.endpoint.conventions.takes_events(request.head.headers)
+    async def _post(self, request: Request, parsed: ParsedHead, actor: Actor) -> None:
+        if parsed.takes_events is None:
+            parsed.takes_events = parsed.endpoint.conventions.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
@@ -98,17 +98,22 @@ class McpHandler:
             frame = request.body
             if frame is None or len(frame) > self._body_limit:
                 frame = await read_body(request, self._body_limit)
-            await self._serve(request, plan, call, frame, plan.takes_events)
+            await self._serve(request, parsed, call, frame, parsed.takes_events)
         finally:
             call.end()
 
     async def _serve(
-        self, request: Request, plan: Plan, call: ActiveRequest, frame: bytes, takes_events: bool
+        self,
+        request: Request,
+        parsed: ParsedHead,
+        call: ActiveRequest,
+        frame: bytes,
+        takes_events: bool,
     ) -> None:
-        actor, kernel, headers, session = call.actor, plan.kernel, request.head.headers, None
-        if not plan.modern and b"mcp-session-id" in headers:
+        actor, kernel, headers, session = call.actor, parsed.kernel, request.head.headers, None
+        if not parsed.modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
-        events = EventStream(request, plan.block, open=takes_events, on_start=call.watch)
+        events = EventStream(request, parsed.block, open=takes_events, on_start=call.watch)
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
         transport = TransportContext(
@@ -123,22 +128,22 @@ class McpHandler:
         if events.started:
             finish(events, answer, session)
             return
-        block = plan.block
-        if answer is not None and plan.steps_up:
-            answer = plan.endpoint.conventions.finish(answer, actor)
+        block = parsed.block
+        if answer is not None and parsed.steps_up:
+            answer = parsed.endpoint.conventions.finish(answer, actor)
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)
 
     # GET: a session's own stream, or the rest of one that was cut off
 
-    async def _get(self, request: Request, plan: Plan, actor: Actor) -> None:
+    async def _get(self, request: Request, parsed: ParsedHead, actor: Actor) -> None:
         headers = request.head.headers
         accept = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accept and b"*/*" not in accept:
             raise HttpRefusal(406, "Accept must include text/event-stream")
-        session = self._session(plan.kernel, actor, headers)
-        events = EventStream(request, plan.block)
+        session = self._session(parsed.kernel, actor, headers)
+        events = EventStream(request, parsed.block)
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
         try:

@@ -25,7 +25,7 @@ from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import PairingService, Refused
 from tidegate.model.actors import Scope
-from tidegate.store.api import Rights
+from tidegate.store.records import Rights
 
 ASK = "/v1/integrations/pair"
 EXCHANGE = "/v1/integrations/exchange"

@@ -33,7 +33,7 @@ class Head:
     `path` has its percent escapes decoded, except `%2F`: an escaped slash is data and separates
     nothing (RFC 3986, section 2.2). `raw_path` is as sent, `query` is what follows the `?`.
     `headers` has the last of what is given twice, `pairs` all. `length` is the body's, None if it
-    comes in chunks. `plan` is the application's to keep what it found out from the head alone: a
+    comes in chunks. `parsed` is the application's to keep what it found out from the head alone: a
     later request with the very same head has the same `Head`.
     """
 
@@ -46,8 +46,8 @@ class Head:
         "method",
         "modern",
         "pairs",
+        "parsed",
         "path",
-        "plan",
         "query",
         "raw_path",
     )
@@ -73,7 +73,7 @@ class Head:
         self.keeps_alive = modern and keeps_alive
         self.chunked = b"transfer-encoding" in self.headers
         self.expects = modern and self.headers.get(b"expect", b"").lower() == b"100-continue"
-        self.plan: Any = None
+        self.parsed: Any = None
         self.length = None if self.chunked else int(self.headers.get(b"content-length", b"0"))
         if self.chunked and not modern:
             raise Malformed(400)

@@ -13,7 +13,7 @@ from threading import Lock
 import duckdb
 
 from tidegate.engines.duckdb.messages import Setup
-from tidegate.engines.duckdb.types import Plan
+from tidegate.engines.duckdb.types import ExactQuery
 from tidegate.errors import Code, TidegateError
 
 LOCKED = {
@@ -30,7 +30,7 @@ SPARE_BYTES = 268_435_456
 
 RETRY_S = 0.05
 
-PlanKey = tuple[str, str | None, tuple[type[object], ...]]
+QueryKey = tuple[str, str | None, tuple[type[object], ...]]
 
 
 class Session:
@@ -44,7 +44,7 @@ class Session:
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._guard = Lock()
         self._interrupted = False
-        self.plans: dict[PlanKey, Plan] = {}
+        self.exact_queries: dict[QueryKey, ExactQuery] = {}
         """What is known of texts, while the file stays as it is."""
 
     @property
@@ -79,7 +79,7 @@ class Session:
     def release(self) -> None:
         """Let go of the file, so that another process may write it. A database in memory stays."""
         if self._handle is not None and not self.in_memory:
-            self.plans.clear()
+            self.exact_queries.clear()
             self._handle.close()
             self._handle = None
 

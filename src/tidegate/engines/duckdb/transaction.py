@@ -12,7 +12,7 @@ from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.duckdb.connection import Session
 from tidegate.engines.duckdb.inspect import Reading, body, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
-from tidegate.engines.duckdb.types import Column, Plan, check_exact, coerced, is_json
+from tidegate.engines.duckdb.types import Column, ExactQuery, check_exact, coerced, is_json
 from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
@@ -26,8 +26,8 @@ FIRST_ROWS = 512
 SMALL_BYTES = 131_072
 """Results of up to so many rows and bytes come back at once. Larger ones are made a page here."""
 
-PLANS = 256
-PLAN_TEXT = 8_192
+MAX_KEPT_QUERIES = 256
+MAX_KEPT_TEXT = 8_192
 
 Row = tuple[Any, ...]
 
@@ -108,7 +108,7 @@ class Execution:
         if explain:
             text = f"EXPLAIN {text}"
         elif reading.kind == "SELECT" and not self._writes:
-            text = self._adopt(self._plan(text, params))
+            text = self._adopt(self._exact_query(text, params))
         cursor.execute(text, params)
         if reading.kind == "MULTI" and not self._writes:
             self._ask_again(text)
@@ -122,37 +122,37 @@ class Execution:
         elif self._writes:
             self._finish_change()
 
-    def _adopt(self, plan: Plan) -> str:
-        self.columns, self._coerced_columns = plan.columns, plan.coerced_columns
-        return plan.text
+    def _adopt(self, query: ExactQuery) -> str:
+        self.columns, self._coerced_columns = query.columns, query.coerced_columns
+        return query.text
 
     def _ask_again(self, text: str) -> None:
         """A PIVOT tells its columns only when it has run; run it so that its values come exact."""
         described = self._cursor.description
-        plan = Plan(
+        query = ExactQuery(
             body(text), [entry[0] for entry in described], [entry[1] for entry in described]
         )
-        if plan.text != body(text):
-            self._cursor.execute(plan.text)
-        self._adopt(plan)
+        if query.text != body(text):
+            self._cursor.execute(query.text)
+        self._adopt(query)
 
-    def _plan(self, text: str, params: list[Any] | None) -> Plan:
+    def _exact_query(self, text: str, params: list[Any] | None) -> ExactQuery:
         """What the columns of a query are: DuckDB binds it for that, but does not run it.
 
         Only where nothing may be written: a query that writes would be run.
         """
-        plans = self._session.plans
+        kept = self._session.exact_queries
         kinds = tuple([cast("type[object]", type(value)) for value in params or ()])
         key = text, self._schema, kinds
-        plan = plans.get(key)
-        if plan is None:
+        query = kept.get(key)
+        if query is None:
             relation = self._cursor.sql(text, params=params)
-            plan = Plan(body(text), relation.columns, relation.types)
-            if not self._session.in_memory and len(text) <= PLAN_TEXT:
-                if len(plans) >= PLANS:
-                    plans.clear()
-                plans[key] = plan
-        return plan
+            query = ExactQuery(body(text), relation.columns, relation.types)
+            if not self._session.in_memory and len(text) <= MAX_KEPT_TEXT:
+                if len(kept) >= MAX_KEPT_QUERIES:
+                    kept.clear()
+                kept[key] = query
+        return query
 
     def _finish_change(self) -> None:
         """A change without RETURNING has run, and its result is a count, if it is anything."""

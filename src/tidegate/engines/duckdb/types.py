@@ -60,7 +60,7 @@ class Column:
         self.coercion = coercion_of(kind)
 
 
-class Plan:
+class ExactQuery:
     """How a statement is asked for: `columns` are its own, names and types; `text` what is run."""
 
     __slots__ = ("coerced_columns", "columns", "text")

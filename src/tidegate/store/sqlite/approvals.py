@@ -18,7 +18,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.api import ApprovalBounds, ApprovalState, PendingApproval, Subject
+from tidegate.store.records import ApprovalBounds, ApprovalState, PendingApproval, Subject
 from tidegate.store.sqlite.connection import StateConnection
 
 _Rows = list[tuple[Any, ...]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.store.api import HistoryEntry
+from tidegate.model.replies import HistoryEntry
 from tidegate.store.sqlite.connection import StateConnection
 
 _FIELDS = tuple(name for name in HistoryEntry.__struct_fields__ if name != "id")

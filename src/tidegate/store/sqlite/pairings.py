@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.store.api import Pairing, PairingState, Rights
+from tidegate.store.records import Pairing, PairingState, Rights
 from tidegate.store.sqlite.connection import StateConnection
 
 _FIELDS = Pairing.__struct_fields__

@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
-from tidegate.store.api import TokenEntry
+from tidegate.store.records import TokenEntry
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.store.sqlite.rights import RightsConnection
 

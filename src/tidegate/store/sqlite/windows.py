@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from tidegate.store.api import MAX_TABS, TabEntry, WindowEntry
+from tidegate.store.records import MAX_TABS, TabEntry, WindowEntry
 from tidegate.store.sqlite.connection import StateConnection
 
 _TAB = (

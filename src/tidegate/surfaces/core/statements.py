@@ -39,7 +39,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confirm: str | None = None
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExplainArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sql: str
     source: str | None = None
 
@@ -74,7 +74,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
             raise await _advised(error, context, args.source) from None
         return _answer(page, args.source)
 
-    async def explain(context: ToolContext, args: Plan) -> ToolResult:
+    async def explain(context: ToolContext, args: ExplainArgs) -> ToolResult:
         request = Explain(Statement(args.sql), limits=limits(settings.max_rows))
         try:
             page = await context.handle(request, args.source, Page)
@@ -98,7 +98,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         SurfaceTool(
             name="explain",
             description="Plan of a statement, not run",
-            args=Plan,
+            args=ExplainArgs,
             run=explain,
             annotations=READS,
         ),

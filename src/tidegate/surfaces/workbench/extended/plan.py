@@ -35,7 +35,7 @@ class Explained(OnConnection, frozen=True, kw_only=True):
     timeout_seconds: Annotated[int, Meta(description="Time limit, 1 to 300")] | None = None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PlanText(msgspec.Struct, frozen=True):
     """A plan as the database shows it; `plan_text` is its cells, a line for each row."""
 
     statement: str
@@ -61,7 +61,7 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
         page = await context.handle(request, args.source, Page)
         rows = [[_text(cell) for cell in row] for row in _ROWS.decode(page.rows)]
         return answer(
-            Plan(
+            PlanText(
                 statement=args.query,
                 plan_text="\n".join("  ".join(cell or "" for cell in row) for row in rows),
                 columns=tuple(column.name for column in page.columns),
@@ -75,7 +75,7 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
         description="Show how the database would run a statement. Nothing is run.",
         args=Explained,
         run=explain,
-        output=Plan,
+        output=PlanText,
         annotations=hints(reads=True, open_world=True),
     )
 

@@ -1,4 +1,4 @@
-"""The decision on one call: allow, ask, confirm or deny. Its inputs are the caller, the source and
+"""The verdict on one call: allow, ask, confirm or deny. Its inputs are the caller, the source and
 the effect of the statement, but neither its text nor the database.
 """
 

@@ -12,7 +12,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.masking.names import qualified
 
 
-def ddl(table: Table, dialect_name: str) -> str:
+def table_ddl(table: Table, dialect_name: str) -> str:
     """CREATE TABLE with columns, primary key and foreign keys, and its indexes; of a view the
     columns alone."""
     dialect = find(dialect_name)

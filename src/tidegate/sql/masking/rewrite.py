@@ -20,6 +20,7 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
+from tidegate.sql.masking.masked_statement import MaskedStatement
 from tidegate.sql.masking.names import Names
 from tidegate.sql.masking.parsed_statement import replace_spans
 from tidegate.sql.masking.rewrite_templates import (
@@ -29,7 +30,6 @@ from tidegate.sql.masking.rewrite_templates import (
     anchored,
     placed,
 )
-from tidegate.sql.masking.rewriter import MaskedStatement
 from tidegate.sql.scan import scan
 
 
@@ -141,7 +141,7 @@ class _Under(NamedTuple):
     schema: str | None
 
 
-class _Plan(NamedTuple):
+class _PatternRewrite(NamedTuple):
     """How one statement was rewritten; `anchors` if others of its pattern are rewritten alike."""
 
     text: str
@@ -173,21 +173,21 @@ def _followed(text: str, tokens: list[Token], under: _Under) -> str:
     if len(text) > LONGEST or find(under.dialect).roots.get(tokens[0].key) != "query":
         return _masked_statement(text, tokens, under).rewrite()
     pattern = RewriteTemplate(text, tokens)
-    plan = _planned(pattern, under)
+    plan = _pattern_rewrite(pattern, under)
     if plan.anchors is not None:
         return replace_spans(text, placed(plan.anchors, pattern))
     return plan.written if plan.text == text else _masked_statement(text, tokens, under).rewrite()
 
 
 @lru_cache(maxsize=512)
-def _planned(pattern: RewriteTemplate, under: _Under) -> _Plan:
+def _pattern_rewrite(pattern: RewriteTemplate, under: _Under) -> _PatternRewrite:
     statement = _masked_statement(pattern.text, pattern.tokens, under)
     written = statement.rewrite()
     edits = statement.edits
     anchors = None if edits is None else anchored(edits, pattern)
     if anchors is not None and replace_spans(pattern.text, placed(anchors, pattern)) != written:
         anchors = None
-    return _Plan(pattern.text, written, anchors)
+    return _PatternRewrite(pattern.text, written, anchors)
 
 
 def _masked_statement(text: str, tokens: list[Token], under: _Under) -> MaskedStatement:

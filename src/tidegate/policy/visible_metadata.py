@@ -1,0 +1,70 @@
+"""The part of a source's metadata that an actor may see under its data rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from tidegate.model.data_rules import DataRules, admitted
+from tidegate.model.schema import Catalog, Counts, Databases, Description, Table
+
+
+def visible_metadata(
+    described: Description,
+    data_rules: DataRules | None,
+    schema: str | None,
+    catalog: Catalog | None = None,
+) -> Description:
+    """Metadata as the actor may see it: of the tables on its list, in the schema it switched to,
+    and with no count of rows where rows are hidden from it. `catalog` is the whole one, which a
+    list is read by."""
+    if data_rules is not None and data_rules.only is not None:
+        whole = described if isinstance(described, Catalog) else catalog
+        described = _listed(described, data_rules.only, whole)
+    if schema is not None and isinstance(described, Catalog):
+        described = structs.replace(described, default_schema=schema)
+    if data_rules is None or not data_rules.filters:
+        return described
+    if isinstance(described, Counts):
+        return Counts({})
+    if isinstance(described, Catalog):
+        tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
+        return structs.replace(described, tables=tables)
+    return described
+
+
+def _listed(described: Description, only: Sequence[str], catalog: Catalog | None) -> Description:
+    """Metadata of the tables on a list; empty if the list cannot be read."""
+    tables = admitted(only, catalog) if catalog is not None else []
+    places = frozenset((table.schema, table.name) for table in tables)
+    if isinstance(described, Catalog):
+        schemas = {described.default_schema, *(table.schema for table in tables)}
+        return structs.replace(
+            described,
+            schemas=tuple([schema for schema in described.schemas if schema in schemas]),
+            tables=tuple(
+                [
+                    _alone(table, places)
+                    for table in described.tables
+                    if (table.schema, table.name) in places
+                ]
+            ),
+        )
+    if isinstance(described, Counts):
+        return Counts({place: rows for place, rows in described.rows.items() if place in places})
+    if isinstance(described, Databases):
+        return Databases((catalog.database,) if catalog is not None else ())
+    return described
+
+
+def _alone(table: Table, places: frozenset[tuple[str, str]]) -> Table:
+    """The table without the names of those that are not in `places`."""
+    return structs.replace(
+        table,
+        foreign_keys=tuple(
+            [key for key in table.foreign_keys if (key.schema or table.schema, key.table) in places]
+        ),
+        definition=None,
+        reads=tuple([place for place in table.reads if place in places]),
+    )

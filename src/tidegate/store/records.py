@@ -1,0 +1,164 @@
+"""What a store keeps: the records of tokens, approvals, windows and pairings.
+
+Sources (`model.sources`) and the history (`model.replies`) are values of the whole program.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tidegate.model.actors import Scope
+from tidegate.model.statements import DryRun
+
+# Tokens
+
+
+class TokenEntry(msgspec.Struct, frozen=True):
+    """A token without its secret. `prefix` is the start of the plaintext, to tell tokens apart.
+
+    Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
+    `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
+    what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
+    were made before version 4 of the state.
+    """
+
+    id: str
+    name: str
+    prefix: str
+    scope: Scope
+    sources: frozenset[str] | None
+    created_at: float
+    expires_at: float | None = None
+    last_used_at: float | None = None
+    revoked_at: float | None = None
+    tags: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
+    scram_verifier: str | None = None
+
+
+# Approvals
+
+ApprovalState = Literal["pending", "allowed", "denied", "used", "expired"]
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What a person is shown of a call. `statement` and `params` hold no secrets.
+
+    `withheld`: something was left out of them, because it may be a secret. `params` are as text,
+    None if there are none. `guarded`: the caller may not see the rows, so its client may not.
+    """
+
+    actor_name: str
+    client: str
+    surface: str
+    tool: str
+    source: str
+    source_id: str
+    statement: str
+    effect: str
+    rule: str
+    reason: str
+    params: str | None = None
+    withheld: bool = False
+    tables: tuple[str, ...] = ()
+    unqualified: bool = False
+    database: str | None = None
+    schema: str | None = None
+    guarded: bool = False
+
+
+class PendingApproval(msgspec.Struct, frozen=True):
+    """One request for approval. Times are Unix seconds; `actor` is the caller's id; `askers` counts
+    the calls that made it. `ended_at` is when an answer was used or expired."""
+
+    id: str
+    digest: str
+    state: ApprovalState
+    actor: str
+    subject: Subject
+    asked_at: float
+    askers: int = 1
+    decided_at: float | None = None
+    decided_by: str = ""
+    reason: str = ""
+    ended_at: float | None = None
+    dry_run: DryRun | None = None
+
+
+class ApprovalBounds(msgspec.Struct, frozen=True):
+    """Grants and denials given before these times (Unix seconds) no longer count; how many requests
+    may be pending, in all and of one actor."""
+
+    grants_since: float
+    denials_since: float
+    most: int
+    most_of_actor: int
+
+
+# Windows
+
+MAX_TABS = 500
+"""Above it, the tabs that were not in front for the longest time are closed."""
+
+TabKind = Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
+
+
+class WindowEntry(msgspec.Struct, frozen=True):
+    """A window; `seen_at` is when a page last showed it, in Unix seconds, None if none did."""
+
+    id: str
+    source_id: str
+    seen_at: float | None = None
+
+
+class TabEntry(msgspec.Struct, frozen=True):
+    """A tab with its window's source and `seen_at`."""
+
+    id: str
+    window_id: str
+    source_id: str
+    kind: TabKind
+    title: str
+    is_active: bool
+    focused_at: float
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    seen_at: float | None = None
+
+
+# Pairings
+
+PairingState = Literal["pending", "approved", "denied", "exchanged", "burnt"]
+
+
+class Rights(msgspec.Struct, frozen=True):
+    """What a token may do, as wanted or as granted. `sources` and `tags` None: every source;
+    `tables` None: all there.
+
+    `lasts_s` is how long the token is to live, in seconds from its making; None is for good.
+    """
+
+    scope: Scope = Scope.READ_ONLY
+    sources: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    lasts_s: float | None = None
+    tables: frozenset[str] | None = None
+
+
+class Pairing(msgspec.Struct, frozen=True):
+    """One request for a token. Times are Unix seconds; an approval sets `granted` and
+    `token_name`."""
+
+    id: str
+    client: str
+    address: str
+    challenge: str
+    wanted: Rights
+    asked_at: float
+    expires_at: float
+    state: PairingState = "pending"
+    token_name: str = ""
+    granted: Rights | None = None
