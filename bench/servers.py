@@ -123,7 +123,7 @@ def core(**source: Any) -> Contestant:
         "query",
         arguments=lambda sql, rows: {"sql": sql} if rows <= 100 else {"sql": sql, "max_rows": rows},
         conversation=(
-            ("search", {"words": "invoice customer", "detail": "keys"}),
+            ("search", {"words": "invoice customer"}),
             ("query", {"sql": data.JOIN}),
         ),
         **source,

@@ -29,7 +29,8 @@ async def approve(ctx: CallContext) -> None:
     Raises: ApprovalNeeded, TidegateError APPROVAL_NEEDED, APPROVAL_DECLINED, LIMIT_RATE.
     """
     call, approvals = ctx.call, ctx.services.approvals
-    if approvals is None or not isinstance(call.request, EngineRequest):
+    request = call.request
+    if approvals is None or not isinstance(request, EngineRequest) or not request.asks_person:
         raise TidegateError(Code.APPROVAL_NEEDED, ctx.verdict.reason)
     request = ctx.request
     approval_request = ApprovalRequest(

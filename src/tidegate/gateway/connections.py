@@ -28,6 +28,7 @@ from tidegate.store.api import SourceStore
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
     from tidegate.gateway.decision import Decision
+    from tidegate.gateway.profile_views import ProfileViews
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500
@@ -76,6 +77,7 @@ class Connection:
         "last_active_at",
         "limiter",
         "opening",
+        "profiles",
         "source",
         "targets",
     )
@@ -91,8 +93,15 @@ class Connection:
         self.targets: dict[str, SessionTarget] = {}
         self.decisions: dict[DecisionKey, Decision] = {}
         self.limiter = ConcurrencyLimiter()
+        self.profiles: ProfileViews | None = None
         self.ended = False
         """Whether this was a temporary source whose time is over."""
+
+    def forget_profiles(self) -> None:
+        """End the sampling of tables and forget what was learned."""
+        if self.profiles is not None:
+            self.profiles.stop()
+            self.profiles = None
 
     def target_of(self, actor: Actor) -> SessionTarget:
         """Where the actor's statements run."""
@@ -273,6 +282,7 @@ class Connections:
     async def disconnect(self, connection: Connection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
         engine, connection.engine, connection.catalog = connection.engine, None, None
+        connection.forget_profiles()
         if engine is None:
             raise TidegateError(
                 Code.SOURCE_NOT_CONNECTED, f"The source {connection.source.name!r} is not connected"
@@ -284,6 +294,7 @@ class Connections:
         for key in list(self._temporary):
             self._end_temporary(key)
         for connection in set(self._connections.values()):
+            connection.forget_profiles()
             if connection.opening is not None:
                 connection.opening.cancel()
             if connection.engine is not None:
@@ -338,6 +349,7 @@ class Connections:
     def _drop(self, gone: set[Connection]) -> None:
         """Close what was removed or changed, without making the caller wait."""
         for connection in gone:
+            connection.forget_profiles()
             if connection.engine is not None:
                 task = asyncio.ensure_future(connection.engine.close())
                 self._closing.add(task)

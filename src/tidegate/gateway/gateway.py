@@ -33,8 +33,9 @@ from tidegate.gateway.recorder import (
 )
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.history.history import History
+from tidegate.model.profiles import Profiles
 from tidegate.model.replies import Reply
-from tidegate.model.requests import Call, EngineRequest, Request
+from tidegate.model.requests import Call, EngineRequest, ReadProfiles, Request
 from tidegate.model.results import Page
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
@@ -58,9 +59,11 @@ class Gateway:
     ) -> None:
         key = lru_cache(maxsize=1)(masking_key or _random_key)
         self._services = Services(connections, audit, history, approvals, ResultCache(), key, clock)
-        self._handlers = HANDLERS | {
-            request: from_records(answer) for request, answer in (handlers or {}).items()
-        }
+        self._handlers = (
+            HANDLERS
+            | {ReadProfiles: self._read_profiles}
+            | {request: from_records(answer) for request, answer in (handlers or {}).items()}
+        )
         self._calls = 0
         self._run_id = f"{int(clock()):x}{os.urandom(4).hex()}"
 
@@ -106,6 +109,11 @@ class Gateway:
         if handler is None and call.progress is not None:
             call.progress(1.0, "Done")
         return payload
+
+    async def _read_profiles(self, ctx: CallContext) -> Profiles:
+        from tidegate.gateway.profiles import read_profiles  # only who asks for them pays
+
+        return await read_profiles(ctx, self.handle)
 
     def _handler(self, ctx: CallContext) -> Handler:
         request = type(ctx.call.request)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import EngineRequest, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
-from tidegate.model.statements import Judgement
+from tidegate.model.statements import Judgement, Statement
 
 
 class Language(Protocol):
@@ -61,4 +62,11 @@ class Language(Protocol):
     def ddl(self, table: Table, source: Source) -> str | None:
         """A definition of `table` that names only what `table` holds, for callers who may not see
         the database's own. None if the language has no definitions."""
+        return None
+
+    def sample(
+        self, table: Table, columns: Sequence[str], most_rows: int, source: Source
+    ) -> Statement | None:
+        """A statement that reads `columns` of some rows of `table`, `most_rows` at most; None if
+        the language has none."""
         return None

@@ -14,7 +14,8 @@ import msgspec
 
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.results import Limits, RowSink
+from tidegate.model.results import Cells, Limits, RowSink
+from tidegate.model.schema import Table
 from tidegate.model.statements import Effect, Judgement, Statement
 
 
@@ -32,12 +33,14 @@ class Request(msgspec.Struct, frozen=True):
 
     `kind` is the word for it in the records. `judgement` says what it does; None means that the
     source's language judges it. `spans_sources`: without a source the request is about all
-    sources that its caller may see, and otherwise about the only one.
+    sources that its caller may see, and otherwise about the only one. `asks_person`: a person may
+    be asked to approve it; otherwise it is refused where one would be.
     """
 
     kind: ClassVar[str] = "other"
     judgement: ClassVar[Judgement | None] = None
     spans_sources: ClassVar[bool] = False
+    asks_person: ClassVar[bool] = True
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""
@@ -69,7 +72,7 @@ class EngineRequest(Request, frozen=True, kw_only=True):
 
 
 class Query(EngineRequest, frozen=True):
-    """Run a statement. `cells` says how values are rendered: JSON values or text (or null).
+    """Run a statement. `cells` says how values are rendered.
 
     With a `sink` the rows go there and the page has none.
     """
@@ -77,7 +80,7 @@ class Query(EngineRequest, frozen=True):
     kind: ClassVar[str] = "query"
 
     statement: Statement
-    cells: Literal["json", "text"] = "json"
+    cells: Cells = "json"
     keep_rest: bool = False
     sink: RowSink | None = None
 
@@ -86,6 +89,14 @@ class Query(EngineRequest, frozen=True):
 
     def shown_statement(self) -> Statement:
         return self.statement
+
+
+class Sample(Query, frozen=True):
+    """Read some rows of a table to learn what its columns hold. The gate sends it, not a caller: it
+    is recorded as every statement is, and is not part of the caller's history."""
+
+    kind: ClassVar[str] = "sample"
+    asks_person: ClassVar[bool] = False
 
 
 class Explain(EngineRequest, frozen=True):
@@ -134,6 +145,17 @@ class Operation(EngineRequest, frozen=True):
 
     def shown_statement(self) -> Statement:
         return Statement(self.text or self.name, (self.name, self.arguments))
+
+
+class ReadProfiles(Request, frozen=True):
+    """Say what the columns of `tables` hold, as far as it is known. The first `awaited` of them are
+    waited for a moment; the others are sampled in the background, for later requests."""
+
+    kind: ClassVar[str] = "profiles"
+    judgement: ClassVar[Judgement | None] = METADATA
+
+    tables: tuple[Table, ...]
+    awaited: int = 0
 
 
 class ShowStatus(Request, frozen=True):

@@ -19,6 +19,10 @@ class Limits(msgspec.Struct, frozen=True):
     timeout_s: float = 30.0
 
 
+Cells = Literal["json", "short", "text"]
+"""How values are rendered: as JSON values; the same with decimals and whole floating-point numbers
+as the shortest exact JSON numbers; as texts."""
+
 ColumnKind = Literal[
     "boolean",
     "integer",

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.model.results import Column, Limits, Page, Truncation
+from tidegate.model.results import Cells, Column, Limits, Page, Truncation
 from tidegate.results.json_values import Rows, append_rows, encode, encode_rows
+from tidegate.results.numbers import decimal_places, shorten_rows
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
@@ -40,8 +41,10 @@ class PageBuilder:
         "_as_text",
         "_buffer",
         "_bytes",
+        "_cells",
         "_columns",
         "_count",
+        "_decimals",
         "_ended",
         "_full",
         "_limits",
@@ -49,12 +52,12 @@ class PageBuilder:
         "rest",
     )
 
-    def __init__(
-        self, columns: tuple[Column, ...], limits: Limits, cells: Literal["json", "text"] = "json"
-    ) -> None:
+    def __init__(self, columns: tuple[Column, ...], limits: Limits, cells: Cells = "json") -> None:
         self._columns = columns
         self._limits = limits
+        self._cells = cells
         self._as_text = cells == "text"
+        self._decimals = decimal_places(columns) if cells == "short" else None
         self._buffer = bytearray()  # the array of rows, without the bracket that ends it
         self._bytes = 2  # the brackets
         self._count = 0
@@ -74,8 +77,8 @@ class PageBuilder:
         return self._limits
 
     @property
-    def cells(self) -> Literal["json", "text"]:
-        return "text" if self._as_text else "json"
+    def cells(self) -> Cells:
+        return self._cells
 
     def adopt(self, page: Page, rest: Rows) -> None:
         """Be what another builder, with these limits and cells, has built in another process."""
@@ -125,7 +128,7 @@ class PageBuilder:
         """Take all of the rows, or say False and take none."""
         buffer = self._buffer
         start = len(buffer)
-        append_rows(buffer, rows, as_text=self._as_text)
+        append_rows(buffer, self._shown(rows), as_text=self._as_text)
         size = len(buffer)
         if size > self._limits.max_bytes:
             del buffer[start:]
@@ -136,6 +139,10 @@ class PageBuilder:
         self._bytes = size
         self._count += len(rows)
         return True
+
+    def _shown(self, rows: Rows) -> Rows:
+        """The rows as they are to be encoded; `rest` keeps them as they came."""
+        return rows if self._decimals is None else shorten_rows(rows, self._decimals)
 
     def page(
         self,
@@ -169,7 +176,8 @@ class PageBuilder:
 
     def _take_cut(self, row: Sequence[Any]) -> bool:
         """Take a row that is larger than the page, with its largest values cut, if it can be."""
-        values: list[Any] = decode(encode_rows([row], as_text=self._as_text))[0]
+        shown = self._shown([row])
+        values: list[Any] = decode(encode_rows(shown, as_text=self._as_text))[0]
         sizes = [len(encode(value)) for value in values]
         room = self._limits.max_bytes - 4 - (len(values) - 1)
         share = _fair_share(sizes, room)

@@ -28,11 +28,13 @@ _HUMP = re.compile(r"(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])|(?<=[A-ZÀ-Þ])(?=[A-ZÀ-Þ][
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A table that was found: `columns` are the names of those that matched, best first."""
+    """A table that was found: `columns` are the names of those that matched, best first. `leads`:
+    no table fits one of the words better."""
 
     table: Table
     score: float
     columns: tuple[str, ...] = ()
+    leads: bool = False
 
 
 def split(name: str) -> list[str]:
@@ -91,7 +93,9 @@ class Index:
         meant = {word: score for meanings in reversed(alike) for word, score in meanings.items()}
         tables = self.catalog.tables
         found = [
-            Match(tables[place], scores[place], self._columns(tables[place], meant))
+            Match(
+                tables[place], scores[place], self._columns(tables[place], meant), place in leaders
+            )
             for place in best[:limit]
         ]
         return found, len(ranked)

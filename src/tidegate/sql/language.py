@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import structs
@@ -12,7 +13,7 @@ from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Query, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Judgement
+from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.sql import quoting
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.table_ddl import table_ddl
@@ -61,6 +62,14 @@ class SqlLanguage(Language):
 
     def ddl(self, table: Table, source: Source) -> str | None:
         return table_ddl(table, source.dialect)
+
+    def sample(
+        self, table: Table, columns: Sequence[str], most_rows: int, source: Source
+    ) -> Statement | None:
+        dialect = source.dialect
+        names = ", ".join([quoting.identifier(name, dialect) for name in columns])
+        place = quoting.qualified(table.schema, table.name, dialect)
+        return Statement(f"SELECT {names} FROM {place} LIMIT {most_rows}")
 
 
 LANGUAGE = SqlLanguage()

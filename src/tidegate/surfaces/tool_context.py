@@ -96,6 +96,7 @@ class ToolContext(msgspec.Struct, eq=False):
         confirmed: bool = False,
         reads_only: bool = False,
         quiet: bool = False,
+        asks: bool = True,
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
@@ -103,16 +104,17 @@ class ToolContext(msgspec.Struct, eq=False):
         Only a `Query` reports progress: a tool may read metadata several times, and progress
         must not go back. Nor does a `quiet` one, of a tool that sends several. `confirmed`: the
         caller typed the phrase of confirmation; `reads_only`: the tool is for statements that
-        read, whatever the caller may do elsewhere.
+        read, whatever the caller may do elsewhere. Without `asks` the client's user is asked
+        nothing, and what needs an approval is refused.
         Raises: TidegateError, whatever the gate refuses or the database says.
         """
         if isinstance(request, OpenTemporary):
             self.new_state()  # so that the source ends with the session
-        call = self._call(request, source, confirmed, reads_only, quiet)
+        call = self._call(request, source, confirmed, reads_only, quiet, asks)
         try:
             reply = await self.gate.handle(call)
         except TidegateError as error:
-            if error.code is not Code.APPROVAL_NEEDED:
+            if error.code is not Code.APPROVAL_NEEDED or not asks:
                 raise
             from tidegate.surfaces.elicitation import ask
 
@@ -181,6 +183,7 @@ class ToolContext(msgspec.Struct, eq=False):
         confirmed: bool = False,
         reads_only: bool = False,
         quiet: bool = False,
+        asks: bool = True,
     ) -> Call:
         context = self.context
         client = context.client
@@ -199,7 +202,7 @@ class ToolContext(msgspec.Struct, eq=False):
             progress=self._report if reports else None,
             confirmed=confirmed,
             reads_only=reads_only,
-            can_ask=_can_ask(context),
+            can_ask=asks and _can_ask(context),
             session=context.state_id,
         )
 

@@ -69,14 +69,10 @@ def test_sources_are_listed_with_dialect_and_access(two_sources: SqliteGate) -> 
     assert read(two_sources, "sources") == "crm: sqlite read\nshop: sqlite read"
 
 
-def test_detail_grows_from_names_to_columns_to_keys(gate: SqliteGate) -> None:
-    assert read(gate, "search", words="placed").splitlines()[0] == "orders: placed_at"
-    assert read(gate, "search", words="placed", detail="columns").splitlines()[0] == (
-        "orders(id,customer_id,placed_at,total)"
-    )
-    keys = read(gate, "search", words="placed", detail="keys").splitlines()[0]
-    assert keys == (
-        "orders(id int pk, customer_id int>customers.id, placed_at text, total numeric?)"
+def test_search_shows_types_keys_and_values_of_what_it_finds(gate: SqliteGate) -> None:
+    assert read(gate, "search", words="placed").splitlines()[0] == (
+        "orders(id int pk, customer_id int>customers.id,"
+        " placed_at text [2026-01-02..2026-01-04], total numeric?)"
     )
 
 
@@ -85,13 +81,37 @@ def test_no_words_list_the_names_and_no_match_too(gate: SqliteGate) -> None:
     assert read(gate, "search", words="zebra") == ("No match. Tables: big_orders,customers,orders")
 
 
-def test_many_matches_say_how_many_more_there_are(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "wide.db")
-    for number in range(20):
-        connection.execute(f"CREATE TABLE part_{number} (id INTEGER PRIMARY KEY)")
+def parts(path: Path, count: int) -> SqliteGate:
+    """A source with tables that match one word equally well."""
+    connection = sqlite3.connect(path / "wide.db")
+    for number in range(count):
+        connection.execute(f"CREATE TABLE part_{number:03} (id INTEGER PRIMARY KEY)")
     connection.close()
-    lines = read(SqliteGate(tmp_path, sqlite_source(tmp_path / "wide.db")), "search", words="part")
-    assert lines.splitlines()[-1] == "+12 more: add words"
+    return SqliteGate(path, sqlite_source(path / "wide.db"))
+
+
+def test_the_best_tables_are_shown_and_the_others_named(tmp_path: Path) -> None:
+    lines = read(parts(tmp_path, 12), "search", words="part").splitlines()
+    assert lines[0] == "part_000(id int pk)"
+    assert lines[-1] == "Also: part_008,part_009,part_010,part_011"
+
+
+def test_an_answer_stays_within_the_bytes_that_the_caller_sets(tmp_path: Path) -> None:
+    answer = read(parts(tmp_path, 100), "search", words="part", max_bytes=200)
+    assert len(answer.encode()) <= 200
+    assert answer.splitlines()[-1].startswith("Also: ")
+    assert answer.endswith(": add words")
+
+
+def test_a_wide_table_shows_what_matched_and_counts_the_rest(tmp_path: Path) -> None:
+    columns = ", ".join(f"attribute_{number} TEXT" for number in range(60))
+    connection = sqlite3.connect(tmp_path / "wide.db")
+    connection.execute(f"CREATE TABLE part (id INTEGER PRIMARY KEY, colour TEXT, {columns})")
+    connection.close()
+    gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "wide.db"))
+    assert read(gate, "search", words="colour of part", max_bytes=500) == (
+        "part(id int pk, colour text?, +60: describe)"
+    )
 
 
 def test_describe_takes_several_tables_in_any_case(gate: SqliteGate) -> None:
@@ -118,7 +138,7 @@ def test_an_unknown_table_is_an_error_with_the_nearest_names(gate: SqliteGate) -
 
 def test_an_unknown_column_is_an_error_with_the_nearest_names(gate: SqliteGate) -> None:
     assert complaint(gate, "query", sql="SELECT emial FROM customers") == (
-        "sql.failed: no such column: emial. Nearest: customers.email."
+        "sql.failed: no such column: emial. Nearest: customers.email text."
     )
 
 

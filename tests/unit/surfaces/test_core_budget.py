@@ -17,7 +17,8 @@ from support.surface_client import Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.surfaces import core
 
-BUDGET = 2_600
+DEFINITIONS = 1_600
+BUDGET = 2_300
 
 _SHOP = (
     """CREATE TABLE customers (id INTEGER PRIMARY KEY, email TEXT NOT NULL UNIQUE,
@@ -78,7 +79,6 @@ async def _find_read_and_join(peer: Peer) -> tuple[dict[str, int], list[str]]:
     texts: list[str] = []
     for tool, arguments in (
         ("search", {"words": "customer invoice"}),
-        ("describe", {"tables": ["customers", "invoices"]}),
         (
             "query",
             {
@@ -100,10 +100,11 @@ def _size(value: Any) -> int:
 
 def test_a_conversation_on_212_tables_stays_within_its_bytes(tmp_path: Path) -> None:
     _build(tmp_path / "big.db")
-    spent, (found, described, answered) = asyncio.run(_converse(tmp_path / "big.db"))
-    names = [line.partition(":")[0] for line in found.splitlines()]
+    spent, (found, answered) = asyncio.run(_converse(tmp_path / "big.db"))
+    names = [line.partition("(")[0] for line in found.splitlines()]
     assert set(names[:2]) == {"customers", "invoices"}
-    assert "customer_id int>customers.id" in described
+    assert "customer_id int>customers.id" in found
+    assert spent["definitions"] < DEFINITIONS, spent
     assert msgspec.json.decode(answered) == {
         "columns": ["full_name", "invoices", "total"],
         "rows": [["Ada", 2, 200], ["Bo", 1, 50]],

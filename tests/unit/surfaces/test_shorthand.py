@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
-from tidegate.surfaces.core.shorthand import quoted, short_type, with_column_names, with_keys
+from tidegate.surfaces.core.shorthand import quoted, short_type, with_keys
 
 CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")
 
@@ -31,13 +31,15 @@ def test_keys_types_and_nulls_stand_with_their_columns() -> None:
     )
 
 
-def test_names_alone_are_shorter() -> None:
-    assert with_column_names(orders(), CATALOG) == "orders(id,customer_id,note)"
+def test_columns_that_were_not_asked_for_are_counted() -> None:
+    assert with_keys(orders(), CATALOG, only=()) == (
+        "orders(id int pk, customer_id int>customers.id, +1: describe)"
+    )
 
 
 def test_another_schema_and_a_view_are_said() -> None:
     table = orders(schema="sales", kind="view", foreign_keys=())
-    assert with_column_names(table, CATALOG) == "view sales.orders(id,customer_id,note)"
+    assert with_keys(table, CATALOG) == "view sales.orders(id int pk, customer_id int, note text?)"
 
 
 def test_keys_of_several_columns_stand_at_the_end() -> None:
@@ -67,7 +69,7 @@ def test_unique_columns_comments_and_row_counts_are_said() -> None:
         approximate_rows=1200,
     )
     assert with_keys(table, CATALOG) == (
-        "orders(sku text unique /*as on the box * / x*/) ~1200 rows -- What we sell"
+        "orders(sku text unique /*as on the box * / x*/) ~1.2k rows -- What we sell"
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from tidegate.model.requests import Browse
-from tidegate.model.results import Limits, Page
+from tidegate.model.results import Cells, Limits, Page
 from tidegate.model.schema import Catalog, Counts, Ddl, Status
 from tidegate.model.statements import Judgement
 
@@ -57,7 +57,7 @@ class Fill(msgspec.Struct, frozen=True, array_like=True):
     """Build a page of what was not fetched yet."""
 
     limits: Limits
-    cells: Literal["json", "text"]
+    cells: Cells
 
 
 class Filled(msgspec.Struct, frozen=True, array_like=True):

@@ -16,7 +16,7 @@ from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
-from tidegate.surfaces.core.tables import DESCRIBE, READS, plain, search_tool
+from tidegate.surfaces.core.tables import DESCRIBE, READS, SEARCH, plain
 from tidegate.surfaces.schema import schema_of
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
@@ -72,7 +72,7 @@ def surface(
         settings=Settings(RevisionPolicy(REVISIONS)),
         capabilities={"tools": {"listChanged": False}},
         instructions=INSTRUCTIONS,
-        tools=(SOURCES, search_tool(), DESCRIBE, *statements),
+        tools=(SOURCES, SEARCH, DESCRIBE, *statements),
         render_error=render_error,
         shape=_terse,
         on_rejected_call=on_rejected_call,

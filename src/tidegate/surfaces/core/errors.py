@@ -12,6 +12,7 @@ _HINTS = {
     Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person is asked besides.',
     Code.CONFIRM_NEEDLESS: "Send it without confirm.",
     Code.SOURCE_UNKNOWN: "See sources.",
+    Code.SQL_MULTIPLE: "Send an array of statements.",
     Code.TABLE_UNKNOWN: "Find it with search.",
     Code.LIMIT_TIME: "Narrow the statement.",
     Code.RESULT_GONE: "Run the query again.",
@@ -19,9 +20,13 @@ _HINTS = {
 
 
 def render_error(error: TidegateError, context: ToolContext) -> ToolResult:
-    """The error as text for the model: its code, what happened, what to do now."""
+    """The error as text for the model."""
+    return ToolResult(body=error_text(error).encode(), structured=False, is_error=True)
+
+
+def error_text(error: TidegateError) -> str:
+    """The error's code, what happened, what to do now."""
     hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
     message = _MESSAGES.get(error.code, error.message).rstrip(". ")
     said = "" if message.endswith(hint.rstrip(".")) else hint
-    text = f"{error.code.value}: {message}. {said}".rstrip()
-    return ToolResult(body=text.encode(), structured=False, is_error=True)
+    return f"{error.code.value}: {message}. {said}".rstrip()

@@ -1,14 +1,23 @@
 """Writes tables the short way: `orders(id int pk, customer_id int>customers.id, note text?)`.
 
-Pure. `pk` is the primary key, `>` a foreign key, `?` a column that may be null. Names are written
-as SQL takes them, so that they can be copied into a statement.
+`pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared, `?` a column
+that may be null. Behind a type stands what is known of the values: `{open,paid}` are all of them,
+`{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]` the range, `like '1.50'` one of many that
+are alike, and `!mixed case` what is odd. Names are written as SQL takes them, so that they can be
+copied into a statement. Pure.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
+from tidegate.model.profiles import ColumnProfile, TableProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
+
+if TYPE_CHECKING:
+    from tidegate.search.joins import Join
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _SHORT_TYPES = (
@@ -18,6 +27,9 @@ _SHORT_TYPES = (
     ("double precision", "double"),
     ("boolean", "bool"),
 )
+_WORDS = re.compile(r"[^\W\d]\w*(?:[ -]\w+)*")
+_NO_PROFILE: TableProfile = {}
+_NO_JOINS: Mapping[str, Join] = {}
 _ZONED, _UNZONED = " with time zone", " without time zone"
 
 
@@ -33,21 +45,35 @@ def table_name(table: Table, catalog: Catalog) -> str:
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
-def with_column_names(table: Table, catalog: Catalog) -> str:
-    """`orders(id,customer_id,total)`."""
-    columns = ",".join(quoted(column.name) for column in table.columns)
-    return f"{_kind(table)}{table_name(table, catalog)}({columns})"
-
-
-def with_keys(table: Table, catalog: Catalog) -> str:
-    """Types, keys and what may be null; comments and a row count where they are known."""
+def with_keys(
+    table: Table,
+    catalog: Catalog,
+    profile: TableProfile = _NO_PROFILE,
+    joins: Mapping[str, Join] = _NO_JOINS,
+    only: Collection[str] | None = None,
+) -> str:
+    """Types, keys, what may be null and what is known of values; comments and a row count where
+    they are known. With `only`, these columns, the keys and what refers to other tables; the others
+    are counted."""
     targets = {key.columns[0]: key for key in table.foreign_keys if len(key.columns) == 1}
     unique = {index.columns for index in table.indexes if index.unique and not index.primary}
     key = [column.name for column in sorted(table.columns, key=_key_place) if column.key]
-    parts = [
-        _column(column, len(key) == 1, (column.name,) in unique, targets.get(column.name), table)
-        for column in table.columns
-    ]
+    parts: list[str] = []
+    for column in table.columns:
+        name = column.name
+        if only is not None and not (
+            column.key or name in only or name in targets or name in joins
+        ):
+            continue
+        text = _column(column, len(key) == 1, (name,) in unique)
+        if name in targets:
+            text += f">{_target(targets[name], table)}"
+        elif name in joins:
+            text += f"~>{_join(joins[name], table)}"
+        text += _values(profile.get(name))
+        parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
+    if len(parts) < len(table.columns):
+        parts.append(f"+{len(table.columns) - len(parts)}: describe")
     if len(key) > 1:
         parts.append(f"pk({_names(tuple(key))})")
     parts += [f"unique({_names(columns)})" for columns in sorted(unique) if len(columns) > 1]
@@ -56,14 +82,12 @@ def with_keys(table: Table, catalog: Catalog) -> str:
         for key in table.foreign_keys
         if len(key.columns) > 1
     ]
-    rows = f" ~{table.approximate_rows} rows" if table.approximate_rows is not None else ""
+    rows = f" {_count(table.approximate_rows)} rows" if table.approximate_rows is not None else ""
     comment = f" -- {_one_line(table.comment)}" if table.comment else ""
     return f"{_kind(table)}{table_name(table, catalog)}({', '.join(parts)}){rows}{comment}"
 
 
-def _column(
-    column: ColumnInfo, sole_key: bool, unique: bool, target: ForeignKey | None, table: Table
-) -> str:
+def _column(column: ColumnInfo, sole_key: bool, unique: bool) -> str:
     words = [quoted(column.name)]
     if column.type:
         words.append(short_type(column.type))
@@ -71,12 +95,46 @@ def _column(
         words.append("pk")
     elif unique:
         words.append("unique")
-    text = " ".join(words)
-    if column.nullable and not column.key:
-        text += "?"
-    if target is not None:
-        text += f">{_target(target, table)}"
-    return text + (f" /*{_one_line(column.comment)}*/" if column.comment else "")
+    return " ".join(words) + ("?" if column.nullable and not column.key else "")
+
+
+def _values(known: ColumnProfile | None) -> str:
+    if known is None:
+        return ""
+    text = ""
+    if known.values:
+        shown = [_value(value) for value in known.values]
+        text += f" {{{','.join([*shown, '…'] if known.more else shown)}}}"
+    elif known.low is not None and known.high is not None:
+        text += f" [{known.low}..{known.high}]" if known.low != known.high else f" [{known.low}]"
+    elif known.example is not None:
+        text += f" like {_value(known.example, quote=True)}"
+    return text + "".join([f" !{remark}" for remark in known.remarks])
+
+
+def _value(value: str | int, *, quote: bool = False) -> str:
+    """A value as it is; text in quotes unless it is plain words."""
+    if isinstance(value, int):
+        return str(value)
+    if not quote and _WORDS.fullmatch(value):
+        return value
+    shown = "".join([char if char.isprintable() else "·" for char in value])
+    return "'" + shown.replace("'", "''") + "'"
+
+
+def _count(rows: int) -> str:
+    """About how many, in three characters or so: 950, ~12k, ~3.4M."""
+    if rows < 1000:
+        return f"~{rows}"
+    for size, mark in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if rows >= size:
+            return f"~{rows / size:.2g}{mark}" if rows < 10 * size else f"~{rows // size}{mark}"
+    return f"~{rows}"
+
+
+def _join(join: Join, table: Table) -> str:
+    schema = f"{quoted(join.schema)}." if join.schema != table.schema else ""
+    return f"{schema}{quoted(join.table)}.{quoted(join.key)}"
 
 
 def _target(key: ForeignKey, table: Table) -> str:

@@ -1,30 +1,45 @@
-"""`query`, `explain` and `more`: running one statement and reading what it returns.
+"""`query`, `explain` and `more`: running statements and reading what they return.
 
-A result is `{"columns":[...],"rows":[[...]]}`, with `affected` after a change, and with `more` and
-a `note` whenever anything was left out.
+A result is `{"columns":[...],"rows":[[...]]}`, with `affected` after a change, with `more` and a
+`note` whenever anything was left out, and with a `note` where no row has a text but rows have texts
+that are like it. Several statements are several calls to the gate: each is judged, recorded and
+limited on its own, and the answer is an array with a result or an `error` for each.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from tidegate.config.model import LimitSettings
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
+from tidegate.surfaces.core.errors import error_text
 from tidegate.surfaces.core.tables import READS
 from tidegate.surfaces.tool_context import ToolContext
 
 DEFAULT_ROWS = 100
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+
+MOST_STATEMENTS = 20
+"""Statements that one call may send."""
+_AT_ONCE = 4
+"""Statements of one call that run at the same time."""
+
+_SEND_ALONE = {
+    Code.POLICY_READ_ONLY: "Send a change in a call of its own.",
+    Code.POLICY_CONFIRM: "Send a change in a call of its own.",
+    Code.APPROVAL_NEEDED: "A person must allow it: send it in a call of its own.",
+}
 
 Rows = Annotated[int, Meta(ge=1)]
 
@@ -33,7 +48,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`confirm` is the phrase for what cannot be undone; the refusal without it tells the phrase,
     so that no other caller reads about it."""
 
-    sql: str
+    sql: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_STATEMENTS)]
     max_rows: Rows | None = None
     source: str | None = None
     confirm: str | None = None
@@ -64,33 +79,40 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     async def query(context: ToolContext, args: Run) -> ToolResult:
         bounds = unless_asked if args.max_rows is None else limits(args.max_rows)
-        request = Query(Statement(args.sql), limits=bounds, keep_rest=True)
+        if isinstance(args.sql, list):
+            if args.confirm is not None:
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    "Parameter confirm belongs to one statement",
+                    hint="Send that statement in a call of its own.",
+                )
+            return await _query_all(context, args.sql, bounds, args.source)
         confirmed = args.confirm is not None
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
-        try:
-            page = await context.handle(request, args.source, Page, confirmed=confirmed)
-        except TidegateError as error:
-            raise await _advised(error, context, args.source) from None
-        return _answer(page, args.source)
+        return ToolResult(
+            body=await _query(context, args.sql, bounds, args.source, confirmed=confirmed),
+            structured=False,
+        )
 
     async def explain(context: ToolContext, args: ExplainArgs) -> ToolResult:
         request = Explain(Statement(args.sql), limits=limits(settings.max_rows))
         try:
             page = await context.handle(request, args.source, Page)
         except TidegateError as error:
-            raise await _advised(error, context, args.source) from None
-        return _answer(page, args.source)
+            raise await _advised(error, context, args.source, args.sql) from None
+        return ToolResult(body=_answer(page, args.source), structured=False)
 
     async def more(context: ToolContext, args: Rest) -> ToolResult:
         source, _, handle = args.handle.rpartition("/")
         request = FetchMore(handle, limits(args.max_rows or DEFAULT_ROWS).max_rows)
-        return _answer(await context.handle(request, source or None, Page), source or None)
+        page = await context.handle(request, source or None, Page)
+        return ToolResult(body=_answer(page, source or None), structured=False)
 
     return (
         SurfaceTool(
             name="query",
-            description="Run one SQL statement",
+            description="Run SQL; an array runs several reads",
             args=Run,
             run=query,
             annotations=CHANGES if writes else READS,
@@ -112,13 +134,70 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
     )
 
 
-async def _advised(error: TidegateError, context: ToolContext, source: str | None) -> TidegateError:
+async def _query(
+    context: ToolContext,
+    sql: str,
+    limits: Limits,
+    source: str | None,
+    *,
+    confirmed: bool = False,
+    alone: bool = True,
+) -> bytes:
+    """The answer to one statement. One of several (not `alone`) must be a read that needs no
+    approval. Raises: TidegateError."""
+    request = Query(Statement(sql), cells="short", limits=limits, keep_rest=True)
+    try:
+        page = await context.handle(
+            request,
+            source,
+            Page,
+            confirmed=confirmed,
+            reads_only=not alone,
+            quiet=not alone,
+            asks=alone,
+        )
+    except TidegateError as error:
+        raise await _advised(error, context, source, sql) from None
+    note = ""
+    if not page.row_count and page.columns and not page.affected and "'" in sql:
+        from tidegate.surfaces.core.suggestions import note_near_values
+
+        note = await note_near_values(sql, context, source)
+    return _answer(page, source, note)
+
+
+async def _query_all(
+    context: ToolContext, statements: Sequence[str], limits: Limits, source: str | None
+) -> ToolResult:
+    """One answer for each statement, in their order; the limit of bytes is for all together."""
+    share = structs.replace(limits, max_bytes=max(1, limits.max_bytes // len(statements)))
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(sql: str) -> bytes:
+        async with room:
+            try:
+                return await _query(context, sql, share, source, alone=False)
+            except TidegateError as error:
+                hint = _SEND_ALONE.get(error.code)
+                if hint is not None:
+                    error = TidegateError(error.code, error.message, hint=hint)
+                return b'{"error":' + msgspec.json.encode(error_text(error)) + b"}"
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(sql)) for sql in statements]
+    body = b"".join((b"[", b",".join([task.result() for task in tasks]), b"]"))
+    return ToolResult(body=body, structured=False)
+
+
+async def _advised(
+    error: TidegateError, context: ToolContext, source: str | None, sql: str
+) -> TidegateError:
     from tidegate.surfaces.core.suggestions import advise
 
-    return await advise(error, context, source)
+    return await advise(error, context, source, sql)
 
 
-def _answer(page: Page, source: str | None) -> ToolResult:
+def _answer(page: Page, source: str | None, note: str = "") -> bytes:
     encode = msgspec.json.encode
     parts: list[bytes] = []
     if page.columns:
@@ -130,8 +209,10 @@ def _answer(page: Page, source: str | None) -> ToolResult:
         handle = page.more if source is None else f"{source}/{page.more}"
         parts += (b',"more":', encode(handle))
     if page.truncations:
-        parts += (b',"note":', encode(_note(page.truncations, page.more is not None)))
-    return ToolResult(body=b"".join((b"{", *parts, b"}")), structured=False)
+        note = _note(page.truncations, page.more is not None)
+    if note:
+        parts += (b',"note":', encode(note))
+    return b"".join((b"{", *parts, b"}"))
 
 
 def _note(truncations: Sequence[Truncation], cached: bool) -> str:

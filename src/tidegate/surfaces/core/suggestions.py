@@ -1,17 +1,21 @@
-"""What to try after a mistake: the names nearest to one that the database does not know.
+"""What to try after a mistake: the names nearest to one that the database does not know, the cast
+that a comparison needs, the values nearest to one that no row has.
 
-Imported at the first mistake, so that a run without any does not pay for it.
+Imported at the first mistake, so that a run without any does not pay for it. The statement is read
+with patterns: what they miss costs a hint, and nothing runs by what they find.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Browse
-from tidegate.model.schema import Catalog
-from tidegate.surfaces.core.shorthand import table_name
+from tidegate.model.profiles import ColumnProfile, Profiles
+from tidegate.model.requests import Browse, ReadProfiles
+from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.surfaces.core.shorthand import short_type, table_name
 from tidegate.surfaces.tool_context import ToolContext
 
 _NO_TABLE = re.compile(
@@ -21,31 +25,165 @@ _NO_TABLE = re.compile(
 )
 _NO_COLUMN = re.compile(
     r"""no such column: "?(?P<a>[\w.]+)|column "?(?P<b>[\w.]+)"? does not exist"""
-    r"""|unknown column '(?P<c>[\w.]+)'|column "(?P<d>[\w.]+)" not found""",
+    r"""|unknown column ['`](?P<c>[\w.]+)['`]|column "(?P<d>[\w.]+)" not found"""
+    r"""|does not have a column named "(?P<e>[\w.]+)\"""",
     re.IGNORECASE,
 )
+_AMBIGUOUS = re.compile(
+    r"""ambiguous column name: (?P<a>[\w.]+)|column reference "?(?P<b>[\w.]+)"? is ambiguous"""
+    r"""|column ['`](?P<c>[\w.]+)['`] in .{1,40} is ambiguous"""
+    r"""|ambiguous reference to column name "?(?P<d>[\w.]+)""",
+    re.IGNORECASE,
+)
+_CLASH = re.compile(
+    r"operator does not exist: (?P<left>[\w ]+?) (?P<operator>[^\w\s]{1,3}|~~\*?) (?P<right>[\w ]+)"
+    r"|cannot compare values of type (?P<a>\w+) and type (?P<b>\w+)"
+    r"|invalid input syntax for type (?P<type>[\w ]+): \"(?P<value>[^\"]{0,80})\""
+    r"|function (?P<function>\w+)\((?P<given>[\w ,]+)\) does not exist",
+    re.IGNORECASE,
+)
+_EQUALITY = re.compile(
+    # Quantifiers that give nothing back: a long text takes no more than one look at each character.
+    r"""(?<![\w$.])(?P<column>(?:[\w$]++\.)*+[\w$]++|"[^"]{1,80}"|`[^`]{1,80}`)\s*+"""
+    r"""(?:=|\bin\s*+\(|\bi?like\b)\s*+(?P<values>'(?:[^']|'')*+'(?:\s*+,\s*+'(?:[^']|'')*+')*+)""",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(r"'((?:[^']|'')*)'")
+_NAME = re.compile(r"[\w$]+")
 
 LONGEST = 100
 MOST_COMPARED = 500
 """Names that are compared: each takes some 20 µs of the event loop."""
+_LONGEST_READ = 10_000
+"""Characters of the longest statement that is read for hints."""
+_MOST_TABLES = 8
+_MOST_NOTES = 2
 
 
-async def advise(error: TidegateError, context: ToolContext, source: str | None) -> TidegateError:
-    """The error, with the nearest names for a hint if the database missed a table or column."""
+async def advise(
+    error: TidegateError, context: ToolContext, source: str | None, sql: str
+) -> TidegateError:
+    """The error, with what to try for a hint where the database missed a name or a type."""
     if error.code not in (Code.SQL_FAILED, Code.TABLE_UNKNOWN):
         return error
-    missed = _NO_TABLE.search(error.message)
-    nearest = nearest_tables if missed else nearest_columns
-    missed = missed or _NO_COLUMN.search(error.message)
-    if missed is None:
-        return error
+    hint = _cast_hint(error.message)
+    if hint is None:
+        table, column = _NO_TABLE.search(error.message), _NO_COLUMN.search(error.message)
+        doubled = _AMBIGUOUS.search(error.message)
+        found = doubled or table or column
+        if found is None:
+            return error
+        try:
+            catalog = await context.handle(Browse("catalog"), source, Catalog)
+        except TidegateError:
+            return error
+        name = next(group for group in found.groups() if group)
+        if doubled is not None:
+            near = _owners(name, _named_in(sql, catalog), catalog)
+            hint = f"Say which: {', '.join(near)}." if len(near) > 1 else error.hint
+        else:
+            near = (
+                nearest_tables(name, catalog)
+                if table is not None
+                else nearest_columns(name, catalog, _named_in(sql, catalog))
+            )
+            hint = f"Nearest: {', '.join(near)}." if near else "Find it with search."
+    return TidegateError(error.code, error.message, hint=hint, details=error.details)
+
+
+async def note_near_values(sql: str, context: ToolContext, source: str | None) -> str:
+    """For a statement that found no row: which texts it compares with exist otherwise. Of columns
+    that are hidden from the caller it says nothing, as their values were never read."""
+    if len(sql) > _LONGEST_READ:
+        return ""
+    compared = [
+        (found["column"].strip('"`'), _TEXT.findall(found["values"]))
+        for found in _EQUALITY.finditer(sql)
+    ]
+    if not compared:
+        return ""
     try:
         catalog = await context.handle(Browse("catalog"), source, Catalog)
+        tables = _named_in(sql, catalog)[:_MOST_TABLES]
+        if not tables:
+            return ""
+        profiles = await context.handle(ReadProfiles(tuple(tables), len(tables)), source, Profiles)
     except TidegateError:
-        return error
-    near = nearest(next(name for name in missed.groups() if name), catalog)
-    hint = f"Nearest: {', '.join(near)}." if near else "Find it with search."
-    return TidegateError(error.code, error.message, hint=hint, details=error.details)
+        return ""
+    notes: list[str] = []
+    for column, values in compared:
+        own = column.rpartition(".")[2].strip('"`').casefold()
+        for table in tables:
+            known = profiles.tables.get((table.schema, table.name), {})
+            name = next((name for name in known if name.casefold() == own), None)
+            if name is not None:
+                notes += _value_notes(f"{table_name(table, catalog)}.{name}", known[name], values)
+    return "; ".join(notes[:_MOST_NOTES])
+
+
+def _value_notes(place: str, known: ColumnProfile, wanted: Iterable[str]) -> list[str]:
+    texts = [value for value in known.values if isinstance(value, str)]
+    notes: list[str] = []
+    for value in wanted:
+        value = value.replace("''", "'")
+        if value in texts or not texts or "%" in value:
+            continue
+        near = _alike(value, texts)
+        shown = ", ".join([f"'{text}'" for text in near or texts])
+        if near or not known.more:
+            notes.append(f"{place} has no '{value[:LONGEST]}', but {shown}")
+        else:
+            notes.append(f"{place} has for instance {shown}")
+    return notes
+
+
+def _alike(value: str, texts: Sequence[str]) -> list[str]:
+    """The values that differ in case, blanks or a few letters."""
+    plain = value.strip().casefold()
+    same = [text for text in texts if text.strip().casefold() == plain]
+    if same:
+        return same
+    inside = [text for text in texts if plain and plain in text.casefold()]
+    return inside or get_close_matches(value[:LONGEST], texts, n=3, cutoff=0.6)
+
+
+def _cast_hint(message: str) -> str | None:
+    """The cast that brings both sides of a comparison to one type."""
+    clash = _CLASH.search(message)
+    if clash is None:
+        return None
+    if clash["left"] is not None:
+        left, right = clash["left"], clash["right"]
+        return f"Cast one side: CAST(… AS {right}) or CAST(… AS {left})."
+    if clash["a"] is not None:
+        return f"Cast one side: CAST(… AS {clash['b']}) or CAST(… AS {clash['a']})."
+    if clash["type"] is not None:
+        kind = clash["type"]
+        return f"'{clash['value']}' is no {kind}: send one, or cast the other side to text."
+    return f"Cast the argument: {clash['function']}(CAST(… AS numeric)) takes other types."
+
+
+def _named_in(sql: str, catalog: Catalog) -> list[Table]:
+    """The tables whose names stand in the statement."""
+    if len(sql) > _LONGEST_READ:
+        return []
+    words = {word.casefold() for word in _NAME.findall(sql)}
+    return [table for table in catalog.tables if table.name.casefold() in words]
+
+
+def _owners(name: str, tables: Sequence[Table], catalog: Catalog) -> list[str]:
+    wanted = name.rpartition(".")[2].casefold()
+    return [
+        _described(table, column, catalog)
+        for table in tables
+        for column in table.columns
+        if column.name.casefold() == wanted
+    ]
+
+
+def _described(table: Table, column: ColumnInfo, catalog: Catalog) -> str:
+    kind = f" {short_type(column.type)}" if column.type else ""
+    return f"{table_name(table, catalog)}.{column.name}{kind}"
 
 
 def nearest_tables(name: str, catalog: Catalog) -> list[str]:
@@ -54,20 +192,26 @@ def nearest_tables(name: str, catalog: Catalog) -> list[str]:
     return [names[near] for near in _nearest(name, list(names))]
 
 
-def nearest_columns(name: str, catalog: Catalog) -> list[str]:
-    """Up to three `table.column` for the columns most like `name`."""
-    owners: dict[str, str] = {}
-    for table in catalog.tables:
-        for column in table.columns:
-            place = f"{table_name(table, catalog)}.{column.name}"
-            owners.setdefault(column.name.casefold(), place)
-    return [owners[near] for near in _nearest(name, list(owners))]
+def nearest_columns(name: str, catalog: Catalog, first: Sequence[Table] = ()) -> list[str]:
+    """Up to three `table.column type` for the columns most like `name`, those of the tables `first`
+    before others."""
+    for tables in (first, catalog.tables):
+        owners: dict[str, str] = {}
+        for table in tables:
+            for column in table.columns:
+                owners.setdefault(column.name.casefold(), _described(table, column, catalog))
+        near = [owners[near] for near in _nearest(name, list(owners))]
+        if near:
+            return near
+    return []
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:
     wanted = name.rpartition(".")[2].casefold()
     if len(wanted) > LONGEST:
         return []
+    if wanted in names:
+        return [wanted]
     if len(names) > MOST_COMPARED:
         # Mistakes are seldom made in the first letter.
         names = sorted(names, key=lambda other: other[:1] != wanted[:1])[:MOST_COMPARED]

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Browse
+from tidegate.model.profiles import Place, Profiles, TableProfile
+from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, Table
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool
-from tidegate.surfaces.core.shorthand import table_name, with_column_names, with_keys
+from tidegate.surfaces.core.shorthand import table_name, with_keys
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from tidegate.search.words import Indexes, Match
+    from tidegate.search.joins import Join
+    from tidegate.search.words import Match
 
 READS = Annotations(read_only_hint=True, open_world_hint=False)
 
-_MOST = {"names": 8, "columns": 5, "keys": 3}
-_MOST_COLUMNS = 5
+_BUDGET = 2_500
+"""Bytes of an answer of `search`, unless the caller says how many."""
+_MOST_MATCHES = 40
+_MOST_WHOLE = 8
+"""Tables of which columns are shown."""
+_NEAR_BEST = 0.75
+"""Share of the best table's score from which on a table's columns are shown, if it is not the best
+for one of the words."""
+_ALSO_BYTES = 300
+_COUNTED = 18
+"""Bytes in which the number of further tables is said."""
+_MOST_PROFILED = 500
 _MOST_NAMES = 200
 _MOST_ASKED = 300
 """Characters of the words to search for: what comes after them finds nothing more."""
@@ -35,7 +48,7 @@ def plain(text: str) -> ToolResult:
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     words: str
-    detail: Literal["names", "columns", "keys"] = "names"
+    max_bytes: Annotated[int, Meta(ge=1)] | None = None
     source: str | None = None
 
 
@@ -44,51 +57,119 @@ class Describe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
 
 
-def search_tool() -> SurfaceTool:
-    """The tool that finds tables by words; it keeps the indexes of the sources it has seen."""
+class Schemas:
+    """What is derived from the catalogs of the sources that were searched: indexes and joins."""
 
-    @cache
-    def indexes() -> Indexes:
-        from tidegate.search.words import Indexes  # only who searches pays for it
+    def __init__(self) -> None:
+        from tidegate.search.joins import Joins  # only who searches pays for them
+        from tidegate.search.words import Indexes
 
-        return Indexes()
+        self.indexes = Indexes()
+        self._derive = Joins
+        self._joins: dict[str, Joins] = {}
 
-    async def search(context: ToolContext, args: Search) -> ToolResult:
-        catalog = await context.handle(Browse("catalog"), args.source, Catalog)
-        if not args.words.strip():
-            return plain(_all_names(catalog))
-        most = _MOST[args.detail]
-        matches, total = (
-            indexes()
-            .of(f"{args.source}/{catalog.database}", catalog)
-            .search(args.words[:_MOST_ASKED], most)
-        )
-        if not matches:
-            return plain(f"No match. Tables: {_all_names(catalog, 30)}")
-        lines = [_line(match, catalog, args.detail) for match in matches]
-        if total > most:
-            lines.append(f"+{total - most} more: add words")
-        return plain("\n".join(lines))
+    def joins(self, name: str, catalog: Catalog, table: Table) -> dict[str, Join]:
+        """The likely joins of `table`, which is of the source `name`."""
+        kept = self._joins.get(name)
+        if kept is None or (kept.catalog is not catalog and kept.catalog != catalog):
+            if len(self._joins) >= 64:
+                self._joins.clear()
+            kept = self._joins[name] = self._derive(catalog)
+        return kept.of(table)
 
-    return SurfaceTool(
-        name="search",
-        description="Find tables by words",
-        args=Search,
-        run=search,
-        annotations=READS,
+
+@cache
+def _schemas() -> Schemas:
+    return Schemas()
+
+
+async def _search(context: ToolContext, args: Search) -> ToolResult:
+    catalog = await context.handle(Browse("catalog"), args.source, Catalog)
+    if not args.words.strip():
+        return plain(_all_names(catalog))
+    name = f"{context.actor.id}/{args.source}/{catalog.database}"
+    matches, total = (
+        _schemas().indexes.of(name, catalog).search(args.words[:_MOST_ASKED], _MOST_MATCHES)
     )
+    if not matches:
+        return plain(f"No match. Tables: {_all_names(catalog, 30)}")
+    enough = max(match.score for match in matches) * _NEAR_BEST
+    strong = [match for match in matches if match.leads or match.score >= enough][:_MOST_WHOLE]
+    profiles = await _profiles(context, args.source, [match.table for match in strong], catalog)
+    budget = args.max_bytes or _BUDGET
+    also = min(_ALSO_BYTES, budget // 4)
+    left = budget - also
+    lines: list[str] = []
+    named: list[str] = []
+    for match in matches:
+        line = ""
+        if match in strong:
+            joins = _schemas().joins(name, catalog, match.table)
+            line = _line(match, catalog, profiles, joins, left)
+        if line:
+            lines.append(line)
+            left -= len(line.encode()) + 1
+        else:
+            named.append(table_name(match.table, catalog))
+    if named or total > len(matches):
+        lines.append(_also(named, total - len(matches), also))
+    return plain("\n".join(lines))
 
 
-def _line(match: Match, catalog: Catalog, detail: str) -> str:
-    if detail == "keys":
-        return with_keys(match.table, catalog)
-    if detail == "columns":
-        return with_column_names(match.table, catalog)
-    name = table_name(match.table, catalog)
-    if not match.columns:
-        return name
-    more = ",…" if len(match.columns) > _MOST_COLUMNS else ""
-    return f"{name}: {','.join(match.columns[:_MOST_COLUMNS])}{more}"
+SEARCH = SurfaceTool(
+    name="search",
+    description="Find tables by words: columns, keys, values",
+    args=Search,
+    run=_search,
+    annotations=READS,
+)
+
+
+async def _profiles(
+    context: ToolContext, source: str | None, tables: Sequence[Table], catalog: Catalog
+) -> dict[Place, TableProfile]:
+    """What is known of the tables' values. Of the others in the catalog it is found out meanwhile.
+
+    A caller who may not read rows learns nothing of them, and still sees the schema.
+    """
+    wanted = {(table.schema, table.name): table for table in tables}
+    for table in catalog.tables[:_MOST_PROFILED]:
+        wanted.setdefault((table.schema, table.name), table)
+    request = ReadProfiles(tuple(wanted.values()), len(tables))
+    try:
+        return (await context.handle(request, source, Profiles)).tables
+    except TidegateError:
+        return {}
+
+
+def _line(
+    match: Match,
+    catalog: Catalog,
+    profiles: Mapping[Place, TableProfile],
+    joins: Mapping[str, Join],
+    room: int,
+) -> str:
+    """The table as far as there is room: whole, or with the columns that matched; else nothing."""
+    table = match.table
+    profile = profiles.get((table.schema, table.name), {})
+    whole = with_keys(table, catalog, profile, joins)
+    if len(whole.encode()) <= room:
+        return whole
+    matched = with_keys(table, catalog, profile, joins, only=match.columns)
+    return matched if len(matched.encode()) <= room else ""
+
+
+def _also(names: Sequence[str], more: int, room: int) -> str:
+    """The names of further tables, as many as there is room for; the others are counted."""
+    text = "Also: "
+    shown = 0
+    for name in names:
+        if shown and len(text.encode()) + len(name.encode()) + _COUNTED > room:
+            break
+        text += f"{',' if shown else ''}{name}"
+        shown += 1
+    more += len(names) - shown
+    return text + (f" +{more}: add words" if more else "")
 
 
 def _all_names(catalog: Catalog, most: int = _MOST_NAMES) -> str:
@@ -100,12 +181,23 @@ def _all_names(catalog: Catalog, most: int = _MOST_NAMES) -> str:
 
 async def _describe(context: ToolContext, args: Describe) -> ToolResult:
     catalog = await context.handle(Browse("catalog"), args.source, Catalog)
+    found = {name: _named(name, catalog) for name in args.tables}
+    tables = [table for named in found.values() for table in named]
+    profiles = await _profiles(context, args.source, tables, catalog) if tables else {}
+    where = f"{context.actor.id}/{args.source}/{catalog.database}"
     lines: list[str] = []
     unknown: list[str] = []
-    for name in args.tables:
-        tables = _named(name, catalog)
-        lines += [with_keys(table, catalog) for table in tables]
-        if not tables:
+    for name, named in found.items():
+        lines += [
+            with_keys(
+                table,
+                catalog,
+                profiles.get((table.schema, table.name), {}),
+                _schemas().joins(where, catalog, table),
+            )
+            for table in named
+        ]
+        if not named:
             unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
     if not lines:
         raise TidegateError(
@@ -148,7 +240,7 @@ def _alike(name: str, wanted: str) -> bool:
 
 DESCRIBE = SurfaceTool(
     name="describe",
-    description="Columns and keys of tables",
+    description="Columns, keys, values of tables",
     args=Describe,
     run=_describe,
     annotations=READS,

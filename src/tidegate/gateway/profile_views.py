@@ -1,0 +1,152 @@
+"""What was learned of the columns of one source's tables, kept by what its callers may see.
+
+No one learns from a sample of rows that it may not see: callers share a view only if the database
+takes them for the same account and the same rules bind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from tidegate.errors import TidegateError
+from tidegate.model.data_rules import DataRules
+from tidegate.model.profiles import Place, TableProfile
+from tidegate.model.schema import Table
+
+FRESH_S = 900.0
+"""How long a profile is used. Rows change; what they look like seldom does."""
+MOST_TABLES = 1_000
+"""Tables of one view that are kept."""
+MOST_VIEWS = 32
+"""Views of one source that are kept."""
+
+SampleTable = Callable[[Table], Awaitable[TableProfile]]
+
+
+class ProfileView:
+    """What callers know who see the same: one queue of tables, sampled one after another."""
+
+    def __init__(self) -> None:
+        self._known: dict[Place, tuple[tuple[str, ...], float, TableProfile]] = {}
+        self._waiting: OrderedDict[Place, tuple[Table, asyncio.Future[None]]] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self._refused_until = 0.0
+
+    def known(self, tables: Iterable[Table]) -> dict[Place, TableProfile]:
+        """The profiles of those of the tables that were sampled."""
+        found: dict[Place, TableProfile] = {}
+        for table in tables:
+            place = table.schema, table.name
+            entry = self._known.get(place)
+            if entry is not None and entry[0] == _shape(table):
+                found[place] = entry[2]
+        return found
+
+    def want(
+        self,
+        tables: Iterable[Table],
+        awaited: int,
+        sample: SampleTable,
+    ) -> list[asyncio.Future[None]]:
+        """Queue the tables that are not known or no longer fresh, the first `awaited` in front.
+
+        Returns what to wait for: one future for each of these.
+        """
+        now = time.monotonic()
+        if now < self._refused_until:
+            return []
+        front: list[Place] = []
+        for number, table in enumerate(tables):
+            place = table.schema, table.name
+            entry = self._known.get(place)
+            fresh = entry is not None and now - entry[1] < FRESH_S and entry[0] == _shape(table)
+            if fresh or table.kind not in ("table", "materialized view"):
+                continue
+            if place not in self._waiting:
+                if len(self._waiting) >= MOST_TABLES:
+                    break
+                future = asyncio.get_running_loop().create_future()
+                self._waiting[place] = table, future
+            if number < awaited:
+                front.append(place)
+        for place in reversed(front):
+            self._waiting.move_to_end(place, last=False)
+        if self._waiting and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._fill(sample))
+        return [self._waiting[place][1] for place in front]
+
+    async def _fill(self, sample: SampleTable) -> None:
+        try:
+            while self._waiting:
+                place, (table, future) = next(iter(self._waiting.items()))
+                try:
+                    profile = await sample(table)
+                except TidegateError as error:
+                    if error.code.value.partition(".")[0] not in ("sql", "limit"):
+                        # The caller may not, or the source is gone: it is the same for the others.
+                        self._refused_until = time.monotonic() + FRESH_S
+                        return
+                    profile = TableProfile()
+                if len(self._known) >= MOST_TABLES:
+                    del self._known[next(iter(self._known))]
+                self._known.pop(place, None)
+                self._known[place] = _shape(table), time.monotonic(), profile
+                self._waiting.pop(place, None)
+                if not future.done():
+                    future.set_result(None)
+        finally:
+            for _, future in self._waiting.values():
+                future.cancel()
+            self._waiting.clear()
+
+    async def settle(self) -> None:
+        """Wait until everything that is queued was sampled."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def stop(self) -> None:
+        """End the sampling."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+ViewKey = tuple[Any, DataRules | None, Any]
+"""Who the caller is to the database, what is hidden from it, and where its statements run."""
+
+
+class ProfileViews:
+    """The views of one source."""
+
+    def __init__(self) -> None:
+        self._views: OrderedDict[ViewKey, ProfileView] = OrderedDict()
+
+    def of(self, key: ViewKey) -> ProfileView:
+        """The view of callers with this key."""
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = ProfileView()
+            if len(self._views) > MOST_VIEWS:
+                self._views.popitem(last=False)[1].stop()
+        else:
+            self._views.move_to_end(key)
+        return view
+
+    async def settle(self) -> None:
+        """Wait until everything that is queued was sampled."""
+        for view in list(self._views.values()):
+            await view.settle()
+
+    def stop(self) -> None:
+        """End all sampling and forget what was learned."""
+        for view in self._views.values():
+            view.stop()
+        self._views.clear()
+
+
+def _shape(table: Table) -> tuple[str, ...]:
+    """What a profile is of: another table of the same name has another profile."""
+    return tuple([f"{column.name} {column.type}" for column in table.columns])

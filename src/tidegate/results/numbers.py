@@ -1,0 +1,80 @@
+"""Writes numbers the short way, alike for every engine: exact, and without idle zeros.
+
+    42.0000000000000000       42
+    12.50                     12.5
+    55.99                     55.99
+    0.1234567890123456789     "0.1234567890123456789": a double cannot hold it
+    42.0 (floating point)     42
+
+A decimal becomes a JSON number if the double nearest to it, written with the fewest digits that
+tell it from other doubles, is that decimal again; otherwise it stays text. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from math import isfinite
+from typing import Any, cast
+
+from tidegate.model.results import Column
+from tidegate.results.json_values import MAX_SAFE_INTEGER, Rows
+
+_SURE_DIGITS = 15
+"""A decimal of so many digits survives being a double."""
+
+
+def decimal_places(columns: Sequence[Column]) -> frozenset[int]:
+    """The places of the columns whose texts are decimals."""
+    return frozenset(place for place, column in enumerate(columns) if column.kind == "decimal")
+
+
+def shorten_rows(rows: Rows, decimals: frozenset[int]) -> Rows:
+    """The rows with their numbers written the short way; the texts at `decimals` are numbers."""
+    if not rows:
+        return rows
+    changed = False
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for place, column in enumerate(columns):
+        if place in decimals:
+            columns[place] = [_shorten(value) for value in column]
+            changed = True
+            continue
+        kinds = set(map(type, column))
+        if float in kinds or Decimal in kinds:
+            columns[place] = [value if type(value) is str else _shorten(value) for value in column]
+            changed = True
+    return list(zip(*columns, strict=True)) if changed else rows
+
+
+def _shorten(value: Any) -> Any:
+    kind = cast("type[object]", type(value))
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) <= MAX_SAFE_INTEGER else value
+    if kind is str:
+        return shorten(value)
+    if kind is Decimal:
+        return shorten(format(value, "f")) if value.is_finite() else str(value)
+    return value
+
+
+def shorten(text: str) -> int | float | str:
+    """A decimal's text, in plain notation, as the shortest thing that is exactly it.
+
+    What is no such text (`NaN`, `Infinity`, `1e5`) stays as it is.
+    """
+    digits = text.removeprefix("-")
+    whole, _, fraction = digits.partition(".")
+    if not (whole + fraction).isdecimal() or not digits.isascii():
+        return text
+    fraction = fraction.rstrip("0")
+    if not fraction:
+        number = int(text.partition(".")[0] or "0")
+        return number if -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER else str(number)
+    whole = whole.lstrip("0")
+    sign = "-" if text.startswith("-") else ""
+    plain = f"{sign}{whole or '0'}.{fraction}"
+    near = float(plain)
+    if len(whole) + len(fraction) <= _SURE_DIGITS or (isfinite(near) and repr(near) == plain):
+        return near
+    return plain

@@ -1,0 +1,89 @@
+"""Sums up a sample of rows: what a caller who writes a statement should know of each column.
+
+A column of codes gets its values, a column of dates its range, and text that is something else gets
+a remark: numbers or dates that are kept as text, blanks at the end, one word in two cases. A column
+of free text gets nothing. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.model.profiles import ColumnProfile, TableProfile
+
+MOST_VALUES = 8
+MOST_CHARS = 40
+_MOST_DISTINCT = 30
+_REPEATED = 2
+"""How often the values of a column of codes repeat, at least, on average."""
+_NUMBERS_REPEATED = 5
+_MOST_CODES = 6
+"""Distinct numbers that can be codes."""
+
+_NUMBER = re.compile(r"\s*[-+]?[$€£]?(\d[\d,. ]*|\.\d+)%?\s*")
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?([T ]\d\d:\d\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}.*|\d{4}/\d\d?/\d\d?.*"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
+)
+_ISO = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d(:?\d\d)?)?)?)?")
+
+
+def summarize(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], complete: bool
+) -> TableProfile:
+    """What is to be said of each column. `rows` hold JSON values, as `results.json_values` writes
+    them; `complete`: they are all rows of the table."""
+    profile: TableProfile = {}
+    if not rows:
+        return profile
+    for name, values in zip(columns, zip(*rows, strict=True), strict=True):
+        known = [value for value in values if value is not None]
+        if not known:
+            if complete:
+                profile[name] = ColumnProfile(remarks=("null",))
+        elif all(type(value) is str for value in known):
+            summary = _of_text(known, complete)
+            if summary is not None:
+                profile[name] = summary
+        elif all(type(value) is int for value in known):
+            found = Counter(known)
+            if len(found) <= _MOST_CODES and len(known) >= _NUMBERS_REPEATED * len(found):
+                codes = tuple(sorted(found))
+                profile[name] = ColumnProfile(codes, more=not complete)
+    return profile
+
+
+def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
+    found = Counter(known)
+    shown = [value for value, _ in found.most_common(_MOST_DISTINCT + 1)]
+    remarks = _remarks(found)
+    if all(map(_ISO.fullmatch, shown)) and all(map(_ISO.fullmatch, found)):
+        if complete:
+            return ColumnProfile(low=min(found), high=max(found))
+        return ColumnProfile(example=shown[0])
+    if all(map(_DATE.fullmatch, found)):
+        return ColumnProfile(example=shown[0], remarks=(*remarks, "dates"))
+    if all(map(_NUMBER.fullmatch, found)):
+        return ColumnProfile(example=shown[0][:MOST_CHARS], remarks=(*remarks, "numbers"))
+    repeated = len(known) >= _REPEATED * len(found)
+    if len(found) <= _MOST_DISTINCT and repeated and max(map(len, found)) <= MOST_CHARS:
+        more = len(found) > MOST_VALUES or not complete
+        return ColumnProfile(tuple(shown[:MOST_VALUES]), more=more, remarks=remarks)
+    return ColumnProfile(remarks=remarks) if remarks else None
+
+
+def _remarks(found: Counter[str]) -> tuple[str, ...]:
+    remarks: list[str] = []
+    if any(value != value.strip() for value in found):
+        remarks.append("blanks at the end" if _only_behind(found) else "blanks around")
+    words = {value.strip() for value in found}
+    if len({word.casefold() for word in words}) < len(words):
+        remarks.append("mixed case")
+    return tuple(remarks)
+
+
+def _only_behind(found: Counter[str]) -> bool:
+    return all(value == value.lstrip() for value in found)

@@ -1,0 +1,87 @@
+"""Numbers written the short way: exact, without idle zeros, JSON numbers wherever they can be."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.model.results import Column, Limits
+from tidegate.results.numbers import shorten, shorten_rows
+from tidegate.results.page import PageBuilder
+
+SHORTENED = [
+    ("42.0000000000000000", 42),
+    ("55.99", 55.99),
+    ("12.50", 12.5),
+    ("-0.10", -0.1),
+    ("-0.00", 0),
+    ("007.500", 7.5),
+    (".5", 0.5),
+    ("100", 100),
+    ("9007199254740991.0", 9007199254740991),
+    ("9007199254740992", "9007199254740992"),
+    ("0.1234567890123456789", "0.1234567890123456789"),
+    ("123456789012345678.25", "123456789012345678.25"),
+    ("NaN", "NaN"),
+    ("-Infinity", "-Infinity"),
+    ("1e5", "1e5"),
+    ("", ""),
+    ("-", "-"),
+    ("1.2.3", "1.2.3"),
+    ("١٢", "١٢"),
+]
+
+
+@pytest.mark.parametrize(("text", "short"), SHORTENED)
+def test_a_decimal_is_the_shortest_thing_that_is_exactly_it(text: str, short: Any) -> None:
+    assert shorten(text) == short
+    assert type(shorten(text)) is type(short)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**25), max_value=10**25))
+def test_no_decimal_changes_its_value_on_its_way_through_json(value: Decimal) -> None:
+    short = shorten(format(value, "f"))
+    encoded = msgspec.json.encode(short).decode().strip('"')
+    assert Decimal(encoded) == value
+
+
+def page(columns: tuple[Column, ...], rows: list[tuple[Any, ...]]) -> bytes:
+    builder = PageBuilder(columns, Limits(), "short")
+    builder.write(rows)
+    builder.write([])
+    return builder.page().rows
+
+
+def test_text_that_looks_like_a_number_stays_text() -> None:
+    columns = (Column("code", "text", "text"), Column("price", "numeric", "decimal"))
+    assert page(columns, [("1.50", "1.50"), ("2", None)]) == b'[["1.50",1.5],["2",null]]'
+
+
+def test_whole_floating_point_numbers_lose_their_point_and_others_stay() -> None:
+    columns = (Column("x", "double", "float"),)
+    rows = [(42.0,), (0.5,), (1e300,), (float("inf"),), (None,)]
+    assert page(columns, rows) == b'[[42],[0.5],[1e300],["Infinity"],[null]]'
+
+
+def test_values_of_an_undeclared_column_are_shortened_by_what_they_are() -> None:
+    columns = (Column("sum", "", "other"),)
+    rows = [(3.0,), ("3.0",), (Decimal("7.10"),), (True,)]
+    assert page(columns, rows) == b'[[3],["3.0"],[7.1],[true]]'
+
+
+def test_rows_that_found_no_room_keep_their_values() -> None:
+    builder = PageBuilder((Column("p", "numeric", "decimal"),), Limits(max_rows=1), "short")
+    builder.write([("1.00",), ("2.00",)])
+    assert builder.page().rows == b"[[1]]"
+    assert list(builder.rest) == [("2.00",)]
+
+
+def test_other_values_pass_as_they_are() -> None:
+    rows = [(datetime.date(2026, 1, 2), b"x", "a")]
+    assert shorten_rows(rows, frozenset()) is rows

@@ -1,0 +1,78 @@
+"""What a sample of rows says of its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate.model.profiles import ColumnProfile
+from tidegate.search.profiling import summarize
+
+
+def profile(values: list[Any], *, complete: bool = True) -> ColumnProfile | None:
+    return summarize(["c"], [(value,) for value in values], complete).get("c")
+
+
+def test_codes_come_with_the_most_frequent_first() -> None:
+    assert profile(["no", "yes", "yes", None]) is None  # too few of each to be codes
+    assert profile(["no", "yes", "yes", "yes", "no"]) == ColumnProfile(("yes", "no"))
+
+
+def test_of_a_part_of_the_rows_there_may_be_other_values() -> None:
+    assert profile(["yes", "no"] * 5, complete=False) == ColumnProfile(("yes", "no"), more=True)
+
+
+def test_of_many_values_the_commonest_are_shown() -> None:
+    many = [f"v{number}" for number in range(12) for _ in range(12 - number)]
+    known = profile(many)
+    assert known is not None and known.more
+    assert known.values == tuple(f"v{number}" for number in range(8))
+
+
+def test_free_text_and_long_values_are_not_shown() -> None:
+    assert profile([f"a sentence, number {number}" for number in range(50)]) is None
+    assert profile(["x" * 41, "y" * 41] * 10) is None
+
+
+def test_numbers_are_codes_only_if_they_are_few_and_repeat() -> None:
+    assert profile([1, 2, 3] * 5) == ColumnProfile((1, 2, 3))
+    assert profile(list(range(100))) is None
+    assert profile([1, 2, 3, 1]) is None
+    assert profile([True, False] * 10) is None
+
+
+def test_dates_have_a_range_only_where_all_rows_were_read() -> None:
+    days = ["2026-03-01", "2026-01-31", "2026-02-15T10:00:00Z"]
+    assert profile(days) == ColumnProfile(low="2026-01-31", high="2026-03-01")
+    assert profile(days, complete=False) == ColumnProfile(example="2026-03-01")
+
+
+@pytest.mark.parametrize(
+    ("values", "remark"),
+    [
+        (["1,200.50", "$3", "4%"], "numbers"),
+        (["01/31/2026", "02/15/2026"], "dates"),
+        (["5 Mar 2026", "17 April 2025"], "dates"),
+        (["May  ", "June "] * 3, "blanks at the end"),
+        ([" May", "June"] * 3, "blanks around"),
+        (["Yes", "yes", "No"] * 3, "mixed case"),
+        ([None, None], "null"),
+    ],
+)
+def test_what_is_odd_is_said(values: list[Any], remark: str) -> None:
+    known = profile(values)
+    assert known is not None
+    assert known.remarks == (remark,)
+
+
+def test_only_null_is_said_of_whole_tables_alone() -> None:
+    assert profile([None, None], complete=False) is None
+
+
+def test_no_rows_say_nothing() -> None:
+    assert summarize(["a", "b"], [], True) == {}
+
+
+def test_values_of_several_types_say_nothing() -> None:
+    assert profile(["a", 1] * 10) is None
