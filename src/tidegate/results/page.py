@@ -55,7 +55,7 @@ class PageBuilder:
     def __init__(self, columns: tuple[Column, ...], limits: Limits, cells: Cells = "json") -> None:
         self._columns = columns
         self._limits = limits
-        self._cells = cells
+        self._cells: Cells = cells
         self._as_text = cells == "text"
         self._decimals = decimal_places(columns) if cells == "short" else None
         self._buffer = bytearray()  # the array of rows, without the bracket that ends it
