@@ -18,8 +18,15 @@ async def describe(ctx: CallContext, request: Browse) -> Description:
     Raises: TidegateError POLICY_TABLE, and what the engine raises.
     """
     rules, schema = ctx.data_rules, ctx.connection.target_of(ctx.call.actor).schema
-    if rules is None or rules.only is None:
+    if rules is None or (rules.only is None and request.aspect not in ("catalog", "ddl")):
         return visible_metadata(await _read(ctx, request), rules, schema)
+    if rules.only is None:
+        catalog = await read_catalog(ctx)
+        if request.aspect == "ddl":
+            definition = _visible_definition(ctx, request, rules, catalog)
+            if definition is not None:
+                return definition
+        return visible_metadata(await _read(ctx, request), rules, schema, catalog)
     check_home_database(ctx, rules, request.database)
     catalog = await read_catalog(ctx)
     if request.table is not None or request.aspect == "ddl":
@@ -35,6 +42,25 @@ async def describe(ctx: CallContext, request: Browse) -> Description:
                 raise table_refused(request.table or "")
             return Ddl(text)
     return visible_metadata(await _read(ctx, request), rules, schema, catalog)
+
+
+def _visible_definition(
+    ctx: CallContext, request: Browse, rules: DataRules, catalog: Catalog
+) -> Ddl | None:
+    """The definition of a table whose own would tell what is hidden: a default of a masked column,
+    or the next number of its rows. None for other tables."""
+    visible = visible_metadata(catalog, rules, None, catalog)
+    if not isinstance(visible, Catalog) or request.table is None:
+        return None
+    filtered = {path.rpartition(".")[2].lower() for path, _ in rules.filters}
+    wanted = request.table.lower()
+    for whole, shown in zip(catalog.tables, visible.tables, strict=True):
+        if whole.name.lower() != wanted or request.schema not in (None, whole.schema):
+            continue
+        if whole.columns != shown.columns or wanted in filtered:
+            text = language_of(ctx.source).ddl(shown, ctx.source)
+            return None if text is None or "view" in whole.kind else Ddl(text)
+    return None
 
 
 async def read_catalog(ctx: CallContext) -> Catalog:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from tidegate.model.data_rules import DataRules, admitted
-from tidegate.model.schema import Catalog, Counts, Databases, Description, Table
+from tidegate.model.data_rules import DataRules, Show, admitted
+from tidegate.model.schema import Catalog, ColumnInfo, Counts, Databases, Description, Table
 
 
 def visible_metadata(
@@ -17,13 +17,15 @@ def visible_metadata(
     catalog: Catalog | None = None,
 ) -> Description:
     """Metadata as the actor may see it: of the tables on its list, in the schema it switched to,
-    and with no count of rows where rows are hidden from it. `catalog` is the whole one, which a
-    list is read by."""
+    with no count of rows where rows are hidden from it, and no default of a masked column.
+    `catalog` is the whole one, which a list is read by."""
     if data_rules is not None and data_rules.only is not None:
         whole = described if isinstance(described, Catalog) else catalog
         described = _listed(described, data_rules.only, whole)
     if schema is not None and isinstance(described, Catalog):
         described = structs.replace(described, default_schema=schema)
+    if data_rules is not None and data_rules.masks and isinstance(described, Catalog):
+        described = _without_defaults(described, data_rules, catalog or described)
     if data_rules is None or not data_rules.filters:
         return described
     if isinstance(described, Counts):
@@ -32,6 +34,40 @@ def visible_metadata(
         tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
         return structs.replace(described, tables=tables)
     return described
+
+
+def _without_defaults(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> Catalog:
+    """The catalog without the defaults of masked columns: rows of which nothing else is said have
+    them. Copies of a masked table have its columns."""
+    masked = {(table, column) for table, column in map(_table_and_column, data_rules.masks)}
+    parents = {(table.schema, table.name): table.reads for table in whole.tables}
+
+    def hidden(place: tuple[str, str], column: ColumnInfo) -> bool:
+        waiting, seen = [place], {place}
+        while waiting:
+            at = waiting.pop()
+            if (at[1].lower(), column.name.lower()) in masked:
+                return not (column.extra or "").startswith("generated")
+            new = [up for up in parents.get(at, ()) if up not in seen]
+            seen.update(new)
+            waiting += new
+        return False
+
+    def shown(table: Table) -> Table:
+        columns = [
+            structs.replace(column, default=None)
+            if column.default is not None and hidden((table.schema, table.name), column)
+            else column
+            for column in table.columns
+        ]
+        return structs.replace(table, columns=tuple(columns))
+
+    return structs.replace(catalog, tables=tuple([shown(table) for table in catalog.tables]))
+
+
+def _table_and_column(mask: tuple[str, Show]) -> tuple[str, str]:
+    path, _, column = mask[0].rpartition(".")
+    return path.rpartition(".")[2].lower(), column.lower()
 
 
 def _listed(described: Description, only: Sequence[str], catalog: Catalog | None) -> Description:

@@ -120,6 +120,20 @@ PG_CATALOG = words("""
 """Tables of PostgreSQL's catalogue that describe a database and hold no values of columns."""
 
 
+STANDARD_COLUMNS = """
+    table_catalog table_schema table_name column_name ordinal_position column_default? is_nullable
+    data_type character_maximum_length character_octet_length numeric_precision
+    numeric_precision_radix numeric_scale datetime_precision interval_type interval_precision
+    character_set_catalog character_set_schema character_set_name collation_catalog collation_schema
+    collation_name domain_catalog domain_schema domain_name udt_catalog udt_schema udt_name
+    scope_catalog scope_schema scope_name maximum_cardinality dtd_identifier is_self_referencing
+    is_identity identity_generation identity_start identity_increment identity_maximum
+    identity_minimum identity_cycle is_generated generation_expression is_updatable
+    """
+"""The columns of information_schema.columns, as `SystemTable.columns`."""
+MASKED_COLUMNS = "(table_schema, table_name, column_name) IN ({columns})"
+
+
 def spelled_duration(value: Any) -> Any:
     """An ISO 8601 duration in words that PostgreSQL and DuckDB read; other values as they are."""
     found = re.fullmatch(DURATION, value, re.ASCII) if isinstance(value, str) else None

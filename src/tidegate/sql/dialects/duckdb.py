@@ -8,8 +8,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from tidegate.sql.dialects.common import INFORMATION_SCHEMA, PG_CATALOG, TYPES, spelled_duration
-from tidegate.sql.dialects.model import Dialect, LexicalRules, Write, words
+from tidegate.sql.dialects.common import (
+    INFORMATION_SCHEMA,
+    MASKED_COLUMNS,
+    PG_CATALOG,
+    STANDARD_COLUMNS,
+    TYPES,
+    spelled_duration,
+)
+from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, Write, words
 
 _FUNCTIONS = words("""
     abs acos acosh add age ago alias any_value approx_count_distinct approx_quantile approx_top_k
@@ -143,6 +150,58 @@ _ROOTS = {
     "DROP": "drop",
 }
 
+_MASTER = SystemTable(
+    "system.main.sqlite_master", "type name tbl_name rootpage sql?", "lower(tbl_name) IN ({tables})"
+)
+_PARTIAL_TABLES = {
+    ("", "sqlite_master"): _MASTER,
+    ("", "sqlite_schema"): _MASTER,
+    ("", "duckdb_tables"): SystemTable(
+        "system.main.duckdb_tables",
+        """
+        database_name database_oid schema_name schema_oid table_name table_oid comment tags internal
+        temporary has_primary_key estimated_size=BIGINT column_count index_count
+        check_constraint_count sql?
+        """,
+        "lower(table_name) IN ({tables})",
+    ),
+    ("", "duckdb_columns"): SystemTable(
+        "system.main.duckdb_columns",
+        """
+        database_name database_oid schema_name schema_oid table_name table_oid column_name
+        column_index comment internal column_default? is_nullable data_type data_type_id
+        character_maximum_length numeric_precision numeric_precision_radix numeric_scale tags
+        is_generated generation_expression
+        """,
+        "(schema_name, table_name, column_name) IN ({columns})",
+    ),
+    ("pg_catalog", "pg_class"): SystemTable(
+        "pg_catalog.pg_class",
+        """
+        oid relname relnamespace reltype reloftype relowner relam relfilenode reltablespace
+        relpages=INTEGER reltuples=FLOAT relallvisible=INTEGER reltoastrelid relhasindex relisshared
+        relpersistence relkind relnatts relchecks relhasoids relhaspkey relhasrules relhastriggers
+        relhassubclass relrowsecurity relispopulated relreplident relispartition relrewrite relacl
+        reloptions relpartbound
+        """,
+    ),
+    ("pg_catalog", "pg_attribute"): SystemTable(
+        "pg_catalog.pg_attribute",
+        """
+        attrelid attname atttypid attlen attnum attndims atttypmod attbyval attstorage attalign
+        attnotnull atthasdef atthasmissing attidentity attgenerated attisdropped attislocal
+        attinhcount attcollation attcompression attacl attoptions attfdwoptions
+        attmissingval=VARCHAR
+        """,
+    ),
+    ("pg_catalog", "pg_attrdef"): SystemTable("pg_catalog.pg_attrdef", "oid adrelid adnum adbin?",
+        "(adrelid, adnum) IN (SELECT table_oid, column_index FROM system.main.duckdb_columns"
+        " WHERE (schema_name, table_name, column_name) IN ({columns}))"),
+    ("information_schema", "columns"): SystemTable(
+        "information_schema.columns", f"{STANDARD_COLUMNS} column_comment", MASKED_COLUMNS
+    ),
+}  # fmt: skip
+
 
 class _Duckdb(Dialect, frozen=True):
     """DuckDB's own spellings. Its types nest."""
@@ -268,6 +327,7 @@ DIALECT = _Duckdb(
     duckdb_types duckdb_views pragma_database_list sqlite_master sqlite_schema
     """),
     },
+    partial_tables=_PARTIAL_TABLES,
     system_schema="pg_catalog",
     table_clauses=frozenset({"sample", "pivots"}),
     table_macros=words("histogram histogram_values"),

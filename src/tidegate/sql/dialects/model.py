@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -46,6 +46,20 @@ class LexicalRules(msgspec.Struct, frozen=True, kw_only=True):
     backticks: bool = False
     bracketed_names: bool = False
     names_fold: bool = True
+
+
+class SystemTable(NamedTuple):
+    """What may be read of a system table while something is hidden.
+
+    `columns` are those that are known to be harmless; `name=type` is NULL in place of one that is
+    not, `name?` is NULL in rows that fit `hidden_where`: a condition with `{columns}` for
+    (schema, table, column) of masked columns, or `{tables}` for names in lower case of tables whose
+    definitions tell defaults of such columns. `origin` is its full name.
+    """
+
+    origin: str
+    columns: str
+    hidden_where: str = ""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -168,8 +182,12 @@ class Dialect(msgspec.Struct, frozen=True):
     system_tables: dict[str, frozenset[str]] = {}
     """System tables, by schema, that describe and hold no values of columns. "" has those that are
     known without a schema."""
+    partial_tables: dict[tuple[str, str], SystemTable] = {}
+    """Those of `system_tables`, by schema and name, that have more than such columns."""
     system_schema: str | None = None
     """The system schema in which names without a schema are found."""
+    system_prefix: str = ""
+    """Begins the names that are looked for in the system schema before any other."""
     plans_reveal_rows: bool = True
     """A plan estimates or counts rows."""
     labels_by_text: bool = True
@@ -184,6 +202,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """What SHOW may be asked while something is hidden; None for everything that reads."""
     setting_shows: frozenset[str] | None = frozenset()
     """What SHOW tells of settings alone; None if it shows nothing else."""
+    counting_shows: frozenset[str] = frozenset()
+    """Those of `masked_shows` that tell counts of the table that they name."""
+    describing_shows: frozenset[str] = frozenset()
+    """Those of `masked_shows` that tell defaults of the table that they name."""
 
     # Filters that a surface builds.
     text_type: str = "TEXT"

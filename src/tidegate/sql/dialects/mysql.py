@@ -12,11 +12,12 @@ from tidegate.sql.dialects.common import (
     DURATION,
     INFORMATION_SCHEMA,
     JSON_HANDLING,
+    MASKED_COLUMNS,
     PREDICATES,
     STANDARD,
     TYPES,
 )
-from tidegate.sql.dialects.model import Dialect, LexicalRules, Write, words
+from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, Write, words
 
 _FUNCTIONS = words("""
     add_months adddate addtime aes_decrypt aes_encrypt ascii benchmark bin bin_to_uuid bit_and
@@ -84,6 +85,48 @@ _VIEWS = {
     "slow_queries": "SHOW GLOBAL STATUS LIKE 'Slow%'",
     "errors": "SHOW GLOBAL STATUS LIKE 'Aborted%'",
 }
+
+_PARTIAL_TABLES = {
+    ("information_schema", "tables"): SystemTable(
+        "information_schema.TABLES",
+        """
+        TABLE_CATALOG TABLE_SCHEMA TABLE_NAME TABLE_TYPE ENGINE VERSION ROW_FORMAT TABLE_ROWS=n
+        AVG_ROW_LENGTH=n DATA_LENGTH=n MAX_DATA_LENGTH=n INDEX_LENGTH=n DATA_FREE=n AUTO_INCREMENT=n
+        CREATE_TIME UPDATE_TIME=n CHECK_TIME=n TABLE_COLLATION CHECKSUM=n CREATE_OPTIONS
+        TABLE_COMMENT
+        """,
+    ),
+    ("information_schema", "columns"): SystemTable(
+        "information_schema.COLUMNS",
+        """
+        TABLE_CATALOG TABLE_SCHEMA TABLE_NAME COLUMN_NAME ORDINAL_POSITION COLUMN_DEFAULT?
+        IS_NULLABLE DATA_TYPE CHARACTER_MAXIMUM_LENGTH CHARACTER_OCTET_LENGTH NUMERIC_PRECISION
+        NUMERIC_SCALE DATETIME_PRECISION CHARACTER_SET_NAME COLLATION_NAME COLUMN_TYPE COLUMN_KEY
+        EXTRA PRIVILEGES COLUMN_COMMENT GENERATION_EXPRESSION
+        """,
+        MASKED_COLUMNS,
+    ),
+    ("information_schema", "statistics"): SystemTable(
+        "information_schema.STATISTICS",
+        """
+        TABLE_CATALOG TABLE_SCHEMA TABLE_NAME NON_UNIQUE INDEX_SCHEMA INDEX_NAME SEQ_IN_INDEX
+        COLUMN_NAME COLLATION CARDINALITY=n SUB_PART PACKED NULLABLE INDEX_TYPE COMMENT
+        INDEX_COMMENT
+        """,
+    ),
+    ("information_schema", "partitions"): SystemTable(
+        "information_schema.PARTITIONS",
+        """
+        TABLE_CATALOG TABLE_SCHEMA TABLE_NAME PARTITION_NAME SUBPARTITION_NAME
+        PARTITION_ORDINAL_POSITION SUBPARTITION_ORDINAL_POSITION PARTITION_METHOD
+        SUBPARTITION_METHOD PARTITION_EXPRESSION SUBPARTITION_EXPRESSION PARTITION_DESCRIPTION=n
+        TABLE_ROWS=n AVG_ROW_LENGTH=n DATA_LENGTH=n MAX_DATA_LENGTH=n INDEX_LENGTH=n DATA_FREE=n
+        CREATE_TIME UPDATE_TIME=n CHECK_TIME=n CHECKSUM=n PARTITION_COMMENT NODEGROUP
+        TABLESPACE_NAME
+        """,
+    ),
+}
+"""The columns that MySQL and MariaDB have in common."""
 
 
 class _Mysql(Dialect, frozen=True):
@@ -220,11 +263,14 @@ DIALECT = _Mysql(
         | words("character_sets collations engines events partitions statistics"),
         "": frozenset({"dual"}),
     },
+    partial_tables=_PARTIAL_TABLES,
     longest_label=250,
     masked_shows=words("""
     CHARACTER CHARSET COLLATION COLUMNS CREATE DATABASES ENGINES FIELDS FULL INDEX INDEXES KEYS
-    SCHEMAS TABLE TABLES VARIABLES
+    SCHEMAS TABLES VARIABLES
     """),
+    counting_shows=words("INDEX INDEXES KEYS"),
+    describing_shows=words("COLUMNS FIELDS FULL"),
     setting_shows=words("CHARACTER CHARSET COLLATION ENGINES VARIABLES"),
     text_type="CHAR",
     exact_collation=" COLLATE utf8mb4_bin",

@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from tidegate.sql.dialects.common import INFORMATION_SCHEMA, PG_CATALOG, TYPES, spelled_duration
-from tidegate.sql.dialects.model import Dialect, LexicalRules, Write, words
+from tidegate.sql.dialects.common import (
+    INFORMATION_SCHEMA,
+    MASKED_COLUMNS,
+    PG_CATALOG,
+    STANDARD_COLUMNS,
+    TYPES,
+    spelled_duration,
+)
+from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, Write, words
 
 _FUNCTIONS = words("""
     _pg_expandarray abbrev abs acldefault aclexplode acos acosd acosh age akeys any_value area
@@ -310,6 +317,40 @@ _VIEWS = {
     ),
 }
 
+_PARTIAL_TABLES = {
+    ("pg_catalog", "pg_class"): SystemTable(
+        "pg_catalog.pg_class",
+        """
+        oid relname relnamespace reltype reloftype relowner relam relfilenode reltablespace
+        relpages=integer reltuples=real relallvisible=integer reltoastrelid relhasindex relisshared
+        relpersistence relkind relnatts relchecks relhasrules relhastriggers relhassubclass
+        relrowsecurity relforcerowsecurity relispopulated relreplident relispartition relrewrite
+        relacl reloptions relpartbound=pg_node_tree
+        """,
+    ),
+    ("pg_catalog", "pg_attribute"): SystemTable(
+        "pg_catalog.pg_attribute",
+        """
+        attrelid attname atttypid attlen attnum atttypmod attndims attbyval attalign attstorage
+        attcompression attnotnull atthasdef atthasmissing attidentity attgenerated attisdropped
+        attislocal attinhcount attcollation attstattarget attacl attoptions attfdwoptions
+        attmissingval=text[]
+        """,
+    ),
+    ("pg_catalog", "pg_attrdef"): SystemTable(
+        "pg_catalog.pg_attrdef",
+        "oid adrelid adnum adbin?",
+        "(adrelid, adnum) IN (SELECT a.attrelid, a.attnum FROM pg_catalog.pg_attribute AS a"
+        " JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid"
+        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE (n.nspname, c.relname, a.attname) IN ({columns}))",
+    ),
+    ("information_schema", "columns"): SystemTable(
+        "information_schema.columns", STANDARD_COLUMNS, MASKED_COLUMNS
+    ),
+}
+"""Their columns since version 14."""
+
 
 class _Postgres(Dialect, frozen=True):
     """PostgreSQL's own spellings."""
@@ -429,7 +470,9 @@ DIALECT = _Postgres(
     explain_creates=True,
     fence=" OFFSET 0",
     system_tables={"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA},
+    partial_tables=_PARTIAL_TABLES,
     system_schema="pg_catalog",
+    system_prefix="pg_",
     labels_by_text=False,
     tables_are_types=True,
     setting_shows=None,

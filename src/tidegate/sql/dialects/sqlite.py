@@ -5,7 +5,7 @@ JSON, R-tree and maths extensions bring, less those that load code, reach files 
 from __future__ import annotations
 
 from tidegate.sql.dialects.common import PREDICATES, TYPES
-from tidegate.sql.dialects.model import Dialect, LexicalRules, words
+from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, words
 
 PRAGMAS = words("""
     analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill
@@ -60,6 +60,10 @@ _ROOTS = {
     "ALTER": "alter",
     "DROP": "drop",
 }
+
+_MASTER = SystemTable(
+    "main.sqlite_master", "type name tbl_name rootpage sql?", "lower(tbl_name) IN ({tables})"
+)
 
 
 class _Sqlite(Dialect, frozen=True):
@@ -128,6 +132,7 @@ DIALECT = _Sqlite(
     pragma_table_xinfo pragma_user_version
     """),
     },
+    partial_tables={("main", "sqlite_master"): _MASTER, ("main", "sqlite_schema"): _MASTER},
     system_schema="main",
     plans_reveal_rows=False,
     globs=True,

@@ -4,7 +4,7 @@ its definition, rewritten in the same way. Tables that hold copies of hidden row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegate.errors import TidegateError, masking_refused, table_refused
@@ -13,7 +13,9 @@ from tidegate.model.schema import Table
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, WORD
 from tidegate.sql.masking.column_aliases import column_aliases
+from tidegate.sql.masking.key_checks import KeyChecks, changed_table
 from tidegate.sql.masking.mask_expressions import derived_table
 from tidegate.sql.masking.names import Names, folded, qualified
 from tidegate.sql.masking.parsed_statement import (
@@ -24,7 +26,14 @@ from tidegate.sql.masking.parsed_statement import (
 )
 from tidegate.sql.masking.rules import Place, Rules
 from tidegate.sql.masking.scope import is_recursion, means_cte
-from tidegate.sql.masking.system_catalogs import REFUSED_FUNCTION_STARTS, REFUSED_FUNCTIONS
+from tidegate.sql.masking.system_catalogs import (
+    CATALOG_FUNCTION_STARTS,
+    CATALOG_FUNCTIONS,
+    DEFAULT_TELLING,
+    REFUSED_FUNCTION_STARTS,
+    REFUSED_FUNCTIONS,
+)
+from tidegate.sql.masking.system_tables import KIND, system_table, visible_query
 from tidegate.sql.masking.table_allowlist import TableAllowlist
 from tidegate.sql.masking.view_definition import view_query
 from tidegate.sql.scan import scan
@@ -55,6 +64,9 @@ class DerivedTables:
             name.lower() for _, name in self.tables_with_rules | self._copies.keys()
         )
         """Names, in lower case, of tables that no rewritten statement may name by itself."""
+        self.telling = frozenset(self._telling())
+        """Tables whose definitions tell defaults of masked columns."""
+        self._keys = KeyChecks(names, self._rules, self._copies)
 
     def revealing_function(self, judgement: Judgement) -> str | None:
         """The first function called that could tell what is hidden."""
@@ -64,9 +76,26 @@ class DerivedTables:
                 lower in REFUSED_FUNCTIONS
                 or lower.startswith(REFUSED_FUNCTION_STARTS)
                 or lower in self._macros
+                or (lower.startswith(CATALOG_FUNCTION_STARTS) and not self._harmless(lower))
             ):
                 return lower
         return None
+
+    def _harmless(self, name: str) -> bool:
+        """Whether a function that reads a catalogue tells nothing hidden."""
+        if name.removeprefix("pragma_") in DEFAULT_TELLING:
+            return not self.telling
+        return name in CATALOG_FUNCTIONS or ("", name) in self._dialect.partial_tables
+
+    def check_keys(self, parsed: ParsedStatement, root: str) -> None:
+        """Raises: TidegateError POLICY_MASKED for a change whose foreign keys the database would
+        check against something hidden."""
+        if not self.tables_with_rules:
+            return
+        parts = changed_table(parsed)
+        table = None if parts is None else self._find(parts, None)
+        if table is not None:
+            self._keys.check(table, parsed, root)
 
     def is_filtered(self, table: Table) -> bool:
         """Whether rows of the table, or of one that a view reads, are hidden."""
@@ -93,6 +122,8 @@ class DerivedTables:
             )
         if not self.tables_with_rules:
             return None
+        if table.kind == KIND and place in self._dialect.partial_tables:
+            return visible_query(place, self._dialect, self._masked_columns(), self.telling)
         if place not in self.tables_with_rules:
             self._check_behind(table, depth)
         inner = self._expanded(table, depth) if "view" in table.kind else None
@@ -114,6 +145,42 @@ class DerivedTables:
             self._dialect,
             self._key,
         )
+
+    def _masked_columns(self) -> Iterator[tuple[str, str, str]]:
+        """Masked columns, as (schema, table, column), with all those of copies."""
+        for group in self._names.tables.values():
+            for table in group:
+                place = (table.schema, table.name)
+                for column in table.columns:
+                    if column.name in self._rules.masks.get(place, ()) or place in self._copies:
+                        yield (*place, column.name)
+
+    def _telling(self) -> Iterator[Place]:
+        masked = set(self._masked_columns())
+        for group in self._names.tables.values():
+            for table in group:
+                place = (table.schema, table.name)
+                if any(
+                    column.default is not None
+                    and not (column.extra or "").startswith("generated")
+                    and (*place, column.name) in masked
+                    for column in table.columns
+                ):
+                    yield place
+
+    def tells_counts(self, name: str) -> bool:
+        """Whether statistics of a table of that name would tell something hidden."""
+        return name.lower() in self.hidden
+
+    def tells_defaults(self, name: str) -> bool:
+        """Whether the columns of a table of that name would tell something hidden."""
+        return any(table.lower() == name.lower() for _, table in self.telling)
+
+    def tells_by_definition(self, name: str) -> bool:
+        """Whether the CREATE statement of a table of that name would, which has the next number of
+        its rows, too."""
+        numbered = self._rules.filters.keys() | self._copies.keys() | self.telling
+        return any(table.lower() == name.lower() for _, table in numbered)
 
     def _holding_copies(self) -> dict[Place, str]:
         """Tables through which rows of a table with rules can be read past them, with its name:
@@ -219,9 +286,32 @@ class DerivedTables:
             else:
                 text = f"({text}){alias}"
             edits.append((start, end, text))
+        for start, end, table in self._system_calls(parsed):
+            edits.append((start, end, f"({self.stand_in(table)})"))
+            masked_tables.append(table)
         edits += self._requalified(parsed, unaliased, aliases)
         edits += column_aliases(parsed, replaced)
         return edits, masked_tables
+
+    def _system_calls(self, parsed: ParsedStatement) -> Iterator[tuple[int, int, Table]]:
+        """Calls such as DuckDB's `duckdb_tables()`, which stand for a system table, with their
+        places in the text. Raises: TidegateError POLICY_MASKED where one cannot be replaced."""
+        if not self.tables_with_rules:
+            return
+        for number, token in enumerate(parsed.tokens):
+            name = token.text.lower()
+            if parsed.key(number + 1) != "(" or token.kind not in (WORD, NAME):
+                continue
+            table = system_table(("", name), self._dialect)
+            if table is None:
+                continue
+            if parsed.key(number + 2) != ")" or parsed.key(number - 1) == ".":
+                raise masking_refused(
+                    f"`{name}` could tell what is masked",
+                    f"masking.{name}",
+                    f"Read it as a table: SELECT * FROM {name}.",
+                )
+            yield token.at, parsed.tokens[number + 2].at + 1, table
 
     def _is_cte_after_all(
         self, parsed: ParsedStatement, reference: TableReference, home: str | None

@@ -4,6 +4,7 @@ verified. A statement that cannot be rewritten with certainty is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from tidegate.sql.masking.hash_key import readable
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.rewrite_templates import Edit
 from tidegate.sql.masking.scope import cte_names
-from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, TRANSACTION
+from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, DEFAULT_TELLING, TRANSACTION
 from tidegate.sql.masking.table_allowlist import table_refused_indirectly
 from tidegate.sql.masking.verification import BLANK, check, table_names
 from tidegate.sql.scan import scan
@@ -135,6 +136,7 @@ class MaskedStatement:
         ):
             if self._derived.allowlist is not None:
                 self._check_described(inner)
+            self._refuse_telling(inner, self._derived.tells_defaults)
             return self._text  # DESCRIBE of a table: its columns
         raise _unlisted("only queries are explained")
 
@@ -162,6 +164,7 @@ class MaskedStatement:
             raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
         _, masked_tables = self._derived.edits(parsed)
         self._check_allowlist(parsed)
+        self._derived.check_keys(parsed, root)
         if self._derived.allowlist is not None:
             self._derived.allowlist.check_change(root)
             self._derived.allowlist.check_names(self._tokens, cte_names(parsed))
@@ -210,11 +213,35 @@ class MaskedStatement:
         rest = [token.text.lower() for token in self._tokens[1:]]
         if rest[1:2] == ["."]:
             rest = rest[2:]
-        return bool(rest) and rest[0] in ALLOWED_PRAGMAS
+        if not rest or rest[0] not in ALLOWED_PRAGMAS:
+            return False
+        said = "".join(rest[1:])
+        if rest[0] in DEFAULT_TELLING and any(
+            name.lower() in said for _, name in self._derived.telling
+        ):
+            raise _telling()
+        return True
 
     def _is_show(self) -> bool:
-        allowed = self._dialect.masked_shows
-        return allowed is None or any(token.key in allowed for token in self._tokens[1:2])
+        dialect = self._dialect
+        keys = [token.key for token in self._tokens[1:3]]
+        if dialect.masked_shows is None:
+            return True
+        if not keys or keys[0] not in dialect.masked_shows:
+            return False
+        if keys[0] in dialect.counting_shows:
+            self._refuse_telling(self._tokens[2:], self._derived.tells_counts)
+        if keys[0] in dialect.describing_shows:
+            self._refuse_telling(self._tokens[2:], self._derived.tells_defaults)
+        if keys[0] == "CREATE":
+            self._refuse_telling(self._tokens[2:], self._derived.tells_by_definition)
+        return keys[0] != "FULL" or keys[1:] in (["TABLES"], ["COLUMNS"], ["FIELDS"])
+
+    def _refuse_telling(self, tokens: list[Token], tells: Callable[[str], bool]) -> None:
+        """Raises: TidegateError POLICY_MASKED for names of tables of which this would tell."""
+        for token in tokens:
+            if token.kind in (WORD, NAME) and tells(token.text):
+                raise _telling(token.text)
 
 
 def _blanked(start: int, end: int, piece: str) -> str:
@@ -225,6 +252,15 @@ def _blanked(start: int, end: int, piece: str) -> str:
     if piece.startswith("SELECT * FROM ("):
         return f"SELECT * FROM {BLANK}{start}"
     return piece if start == end or not piece else f"{BLANK}{start}"
+
+
+def _telling(name: str = "") -> Exception:
+    about = f" of `{name}`" if name else ""
+    return masking_refused(
+        f"This would tell counts or defaults{about} that are hidden from this caller",
+        "masking.catalog",
+        "Read the columns of information_schema, or describe the table with a tool.",
+    )
 
 
 def _unlisted(reason: str) -> Exception:

@@ -10,6 +10,7 @@ from tidegate.errors import masking_refused
 from tidegate.model.schema import Catalog, Table
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.masking.parsed_statement import Part
+from tidegate.sql.masking.system_tables import system_table
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = str.maketrans(_UPPER, _UPPER.lower())
@@ -52,6 +53,7 @@ class Names:
 
     def find(self, parts: Sequence[Part], home: str | None = None) -> Table | None:
         """The table that a dotted name means; None for a system table that tells nothing hidden.
+        One that tells something besides has the kind `system table` and no columns.
 
         `home` is a schema that is searched before the default one, as in a view's definition.
         Raises: TidegateError POLICY_MASKED for any other name.
@@ -75,7 +77,7 @@ class Names:
         if len(found) == 1:
             return found[0]
         if not found and name in self._systems.get(schema.lower(), ()):
-            return None
+            return system_table((schema.lower(), name), self.dialect)
         raise _unknown(parts)
 
     def _candidates(self, last: Part, name: str) -> list[Table]:
@@ -88,6 +90,9 @@ class Names:
     def _bare(
         self, last: Part, name: str, candidates: list[Table], home: str | None
     ) -> Table | None:
+        prefix = self.dialect.system_prefix
+        if prefix and name.startswith(prefix):
+            candidates = []  # a table of the caller's of that name is not what is meant
         for schema in (home, self.default):
             at_home = [table for table in candidates if self._same(table.schema, schema or "")]
             if len(at_home) == 1:
@@ -97,10 +102,9 @@ class Names:
         if candidates:
             raise _doubtful((last,))
         searched = self.dialect.system_schema
-        if name in self._systems.get("", ()) or (
-            searched is not None and name in self._systems[searched]
-        ):
-            return None
+        for schema in ("", searched):
+            if schema is not None and name in self._systems.get(schema, ()):
+                return system_table((schema, name), self.dialect)
         raise _unknown((last,))
 
     def _is_database(self, part: Part) -> bool:

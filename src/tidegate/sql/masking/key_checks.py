@@ -1,0 +1,112 @@
+"""Foreign keys through which a change would tell what is hidden.
+
+The database checks a key against all rows, also against those that the caller may not see. So an
+INSERT that succeeds says that the key exists, and a DELETE that fails says that a row refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidegate.errors import masking_refused
+from tidegate.model.schema import ForeignKey, Table
+from tidegate.sql.masking.names import Names
+from tidegate.sql.masking.parsed_statement import ParsedStatement, Part
+from tidegate.sql.masking.rules import Place, Rules
+
+_REPLACES = frozenset({"CONFLICT", "DUPLICATE", "REPLACE"})
+"""Words in an INSERT that can change or delete rows."""
+
+
+def changed_table(parsed: ParsedStatement) -> tuple[Part, ...] | None:
+    """The name of the table that a change changes; None if it cannot be located."""
+    target: Any = parsed.tree.args.get("this")
+    if type(target).__name__ == "Schema":
+        target = target.this
+    if type(target).__name__ != "Table":
+        return None
+    return parsed.chain(list(target.parts))[0]
+
+
+class KeyChecks:
+    """The foreign keys of a catalogue that refer to something hidden, or from it."""
+
+    def __init__(self, names: Names, rules: Rules, copies: Mapping[Place, str]) -> None:
+        self._rules = rules
+        self._copies = copies
+        self._tables = {(t.schema, t.name): t for group in names.tables.values() for t in group}
+        self._children: dict[Place, list[tuple[Table, ForeignKey]]] = {}
+        for table in self._tables.values():
+            for key in table.foreign_keys:
+                self._children.setdefault(_parent(table, key), []).append((table, key))
+
+    def check(self, table: Table, parsed: ParsedStatement, root: str) -> None:
+        """Raises: TidegateError POLICY_MASKED for a change that would have such a key checked."""
+        assigned = _assigned(parsed) if root == "UPDATE" else None
+        replaces = any(token.key in _REPLACES for token in parsed.tokens)
+        if root != "DELETE":
+            for key in table.foreign_keys:
+                written = assigned is None or _touches(assigned, key.columns)
+                if written and self._hides(_parent(table, key), key.references):
+                    raise _refused(table, key.table)
+        if root != "INSERT" or replaces:
+            self._check_children(table, assigned)
+
+    def _check_children(self, table: Table, assigned: frozenset[str] | None) -> None:
+        """Look at all tables whose rows refer to those of `table`, directly or through others,
+        which a cascade may delete as well."""
+        seen: set[Place] = set()
+        waiting = [(table.schema, table.name)]
+        while waiting:
+            place = waiting.pop()
+            for child, key in self._children.get(place, ()):
+                direct = place == (table.schema, table.name)
+                if assigned is not None and direct and not _touches(assigned, key.references):
+                    continue
+                where = (child.schema, child.name)
+                if self._hides(where, key.columns):
+                    raise _refused(table, child.name)
+                if where not in seen:
+                    seen.add(where)
+                    waiting.append(where)
+
+    def _hides(self, place: Place, columns: Iterable[str]) -> bool:
+        """Whether which values these columns of a table have is hidden."""
+        if place in self._copies or self._rules.filters.get(place):
+            return True
+        masks = {name.lower() for name in self._rules.masks.get(place, ())}
+        named = {name.lower() for name in columns}
+        return bool(masks & named) or (bool(masks) and not named)
+
+
+def _parent(table: Table, key: ForeignKey) -> Place:
+    return (key.schema or table.schema, key.table)
+
+
+def _assigned(parsed: ParsedStatement) -> frozenset[str] | None:
+    """The columns that an UPDATE assigns, in lower case; None if one cannot be located."""
+    names: set[str] = set()
+    expressions: list[Any] = parsed.tree.args.get("expressions") or []
+    for expression in expressions:
+        target: Any = expression.args.get("this") if type(expression).__name__ == "EQ" else None
+        columns: list[Any] = target.expressions if type(target).__name__ == "Tuple" else [target]
+        for column in columns:
+            if type(column).__name__ not in ("Column", "Identifier"):
+                return None
+            names.add(column.name.lower())
+    return frozenset(names) if names else None
+
+
+def _touches(assigned: frozenset[str], columns: Iterable[str]) -> bool:
+    named = {name.lower() for name in columns}
+    return not named or bool(assigned & named)
+
+
+def _refused(table: Table, other: str) -> Exception:
+    return masking_refused(
+        f"The database would check a change of `{table.name}` against `{other}`, of which some is"
+        " hidden from this caller: its answer would tell what is there",
+        f"masking.{other}",
+        "Change other tables or other columns, or ask the operator.",
+    )
