@@ -155,7 +155,8 @@ class CoverageMap:
         self._recordings = [Recording(each) for each in folders if (each / "files.json").exists()]
         self._newest: dict[str, Recording] = {}
         for recording in self._recordings:
-            self._newest.update(dict.fromkeys(recording.files, recording))
+            there = [name for name in recording.files if (ROOT / name).exists()]
+            self._newest.update(dict.fromkeys(there, recording))
 
     def stale(self) -> list[str]:
         """Files of tests that changed since, or that were never recorded."""
