@@ -13,29 +13,34 @@ from tidegate.policy.explanation import Explanation, explain, under_data_rules
 
 
 async def explain_call(ctx: CallContext) -> Explanation:
-    """The verdict with every rule that was checked. For a query that is not refused, the
-    database's opinion and the caller's data rules count as well. `ctx.judgement` is set.
+    """The verdict with every rule that was checked, in the order in which the gate asks. For a
+    query that is not refused, the caller's data rules and the database's opinion count as well.
+    `ctx.judgement` is set.
 
     Raises: TidegateError SOURCE_UNKNOWN, POLICY_IDENTITY, and what opening the source raises.
     """
     find(ctx)
     classify(ctx)
     explanation = _explain(ctx)
-    if explanation.verdict.kind == "deny" or not isinstance(ctx.call.request, Query):
+    if _refuses(explanation) or not isinstance(ctx.call.request, Query):
         return explanation
     bind_caller(ctx)
     await connect(ctx)
-    opinion = await ctx.engine.inspect(ctx.call.request.statement)
-    if opinion is not None and opinion.effect > ctx.judgement.effect:
-        ctx.judgement = opinion
-        explanation = _explain(ctx)
-        if explanation.verdict.kind == "deny":
-            return explanation
     try:
         await mask(ctx)
     except TidegateError as refusal:
         return under_data_rules(explanation, verdict_of(refusal))
+    opinion = await ctx.engine.inspect(ctx.call.request.statement)
+    if opinion is not None and opinion.effect > ctx.judgement.effect:
+        ctx.judgement = opinion
+        explanation = _explain(ctx)
+        if _refuses(explanation):
+            return explanation
     return explanation if ctx.data_rules is None else under_data_rules(explanation, None)
+
+
+def _refuses(explanation: Explanation) -> bool:
+    return explanation.verdict.kind in ("deny", "confirm")
 
 
 def _explain(ctx: CallContext) -> Explanation:

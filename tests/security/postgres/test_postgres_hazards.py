@@ -1,9 +1,18 @@
 """What a text does not show, the catalogue tells: views, policies, domains, casts, operators."""
 
 import pytest
+from msgspec import structs
 
+from tidegate.audit.log import AuditLog
+from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.connections import Connections
+from tidegate.gateway.gateway import Gateway
+from tidegate.history.history import History
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Effect, Statement
+from tidegate.store.sqlite.state import SqliteState
 
 TRAPS = """
 CREATE TABLE seen (at text);
@@ -188,6 +197,53 @@ async def test_a_function_of_a_user_never_runs_however_it_is_reached(
 async def test_operators_of_postgresql_are_read_beside_those_of_users(case, locks, text):
     async with case.opened() as engine:
         assert (await engine.inspect(Statement(text))).effect is Effect.READ
+
+
+EXTENSIONS = "CREATE EXTENSION IF NOT EXISTS vector; CREATE EXTENSION IF NOT EXISTS pg_trgm"
+
+OF_EXTENSIONS = (
+    ("SELECT '[1,2]'::vector <-> '[1,3]'::vector", 1.0),
+    ("SELECT l2_distance('[1,2]'::vector, '[1,3]'::vector)", 1.0),
+    ("SELECT 'blue' % 'blue'", True),
+    ("SELECT similarity('blue', 'blue')", 1.0),
+    ("SELECT id FROM items ORDER BY name <-> 'x' LIMIT 1", None),
+)
+
+
+@pytest.mark.parametrize(("text", "value"), OF_EXTENSIONS)
+async def test_e_operators_and_functions_of_extensions_are_read(
+    case, server, database, text, value
+):
+    server.ask(EXTENSIONS, database)
+    async with case.opened() as engine:
+        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+        ((found,),) = await case.ask(engine, text)
+    assert value is None or found == value
+
+
+async def test_e_what_the_catalogue_tells_is_explained_as_it_is_done(traps, case, tmp_path):
+    source = structs.replace(case.source, access="write")
+    state = SqliteState(tmp_path / "state.db")
+    audit, history = AuditLog(tmp_path / "audit"), History(state.history)
+    connections = Connections(state.sources, open_engine, [source])
+    gateway = Gateway(connections, audit, history)
+    reader = Actor("reader", "reader", Scope.READ_ONLY)
+    try:
+        for text in HIDING:
+            request = Query(Statement(text))
+            call = Call(reader, "test", "query", request, scope=Scope.READ_ONLY, source=source.name)
+            judgement, explanation = await gateway.explain(call)
+            with pytest.raises(TidegateError) as caught:
+                await gateway.handle(call)
+            assert judgement.effect > Effect.READ
+            assert explanation.verdict.kind == "deny"
+            assert explanation.verdict.code == caught.value.code.value
+            assert explanation.verdict.rule == caught.value.details["rule"]
+    finally:
+        await connections.close()
+        history.close()
+        audit.close()
+        state.close()
 
 
 async def test_the_catalogue_of_another_database_is_asked_before_anything_runs_there(
