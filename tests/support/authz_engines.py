@@ -192,9 +192,7 @@ ENGINES = {
         planned=frozenset(),
         planless=_CHANGES | {"destructive"},
     ),
-}
-if postgres_server.available():
-    ENGINES["postgres"] = Spelling(
+    "postgres": Spelling(
         PostgresShop,
         session="SET search_path = pg_catalog",
         admin="CREATE ROLE mallory SUPERUSER",
@@ -202,9 +200,8 @@ if postgres_server.available():
         planless=frozenset({"destructive"}),
         identities=True,
         has_server=True,
-    )
-if mysql_server.available():
-    ENGINES["mariadb"] = Spelling(
+    ),
+    "mariadb": Spelling(
         MariadbShop,
         session="SET @@session.sql_mode = ''",
         admin="CREATE USER mallory",
@@ -212,7 +209,8 @@ if mysql_server.available():
         planless=frozenset({"destructive", "unknown"}),
         identities=True,
         has_server=True,
-    )
+    ),
+}
 
 OPEN: dict[str, Any] = {"access": "write"}
 HIDDEN = {

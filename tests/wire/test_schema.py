@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import ValidationError
 
-from wire.condense import SCHEMAS
-from wire.condense import published as condensed
+from wire.condense import DIGESTS, SCHEMAS, condense, digest, without_prose
 from wire.fixture_tools import FIXTURES
 from wire.published import published
 from wire.raw_http import http_request
 from wire.served import everything
 from wire.wires import BOTH, META, MODERN, NAMED, REVISIONS, HttpPeer, Peer, StdioPeer
 
-SHARED = Path(__file__).parents[3] / "shared" / "mcp"
 EXAMPLES = 150
 URIS = ("test://static-text", "test://static-binary", "test://template/5/data", "test://nothing")
 PROMPTS = (
@@ -315,19 +312,29 @@ def test_the_judge_finds_faults(revision: str, method: str, result: dict[str, An
         published(revision).check_result(method, result)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the published schemas are not here")
-def test_the_condensed_schemas_are_those_published() -> None:
-    for revision, text in condensed(SHARED / "schema").items():
-        assert (SCHEMAS / f"{revision}.json").read_text() == text
+def test_e_the_schemas_and_examples_are_those_that_were_condensed() -> None:
+    digests = json.loads(DIGESTS.read_text())
+    kept = {str(path.relative_to(SCHEMAS)): digest(path) for path in SCHEMAS.rglob("20*.json")}
+    assert kept == digests
+    assert len([name for name in kept if "/" not in name]) == 5
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the published examples are not here")
-def test_the_published_examples_pass_the_judge() -> None:
+def test_e_the_published_examples_pass_the_judge() -> None:
     schema = published(MODERN)
+    examples = json.loads((SCHEMAS / "examples" / f"{MODERN}.json").read_text())
     seen = 0
-    for folder in sorted((SHARED / "examples" / MODERN).iterdir()):
-        for file in sorted(folder.glob("*.json")):
-            if folder.name in schema.definitions:
-                schema.check(folder.name, json.loads(file.read_text()))
+    for name, values in examples.items():
+        for value in values:
+            if name in schema.definitions:
+                schema.check(name, value)
                 seen += 1
     assert seen > 50
+
+
+def test_condensing_keeps_shapes_and_no_prose() -> None:
+    schema = {"title": "T", "properties": {"title": {"type": "string", "description": "D"}}}
+    assert condense(schema) == {"properties": {"title": {"type": "string"}}}
+    example = {"title": "T", "n": 1, "content": [{"text": "long", "type": "text"}]}
+    assert without_prose(example) == {
+        "title": "words", "n": 1, "content": [{"text": "words", "type": "text"}],
+    }  # fmt: skip

@@ -543,7 +543,6 @@ MYSQL_HAZARDS = {
 }
 
 
-@pytest.mark.skipif("mysql" not in CASES, reason="needs a MariaDB or MySQL server")
 @pytest.mark.parametrize("hazard", sorted(MYSQL_HAZARDS))
 async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
     case = CASES["mysql"].prepare(tmp_path)

@@ -16,8 +16,6 @@ from tidegate.model.requests import Browse, Explain, Query
 from tidegate.model.sources import RunAs
 from tidegate.model.statements import Effect, Statement
 
-pytestmark = pytest.mark.skipif("mysql" not in CASES, reason="there is no MariaDB")
-
 WHO = "SELECT CURRENT_ROLE(), @actor"
 
 OWNED = """

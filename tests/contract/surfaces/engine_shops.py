@@ -228,8 +228,9 @@ class MariadbShop(EngineShop):
         return self.name
 
 
-ENGINE_SHOPS: dict[str, type[EngineShop]] = {"duckdb": DuckdbShop, "sqlite": SqliteShop}
-if "wheel" in postgres_server.available():
-    ENGINE_SHOPS["postgres"] = PostgresShop
-if mysql_server.available():
-    ENGINE_SHOPS["mariadb"] = MariadbShop
+ENGINE_SHOPS: dict[str, type[EngineShop]] = {
+    "duckdb": DuckdbShop,
+    "sqlite": SqliteShop,
+    "postgres": PostgresShop,
+    "mariadb": MariadbShop,
+}

