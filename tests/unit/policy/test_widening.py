@@ -1,0 +1,78 @@
+"""Which change of a source's settings grants more: each is known, and none that grants less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.policy.widening import widened
+
+SHOP = Source("s1", "shop", "postgresql://ann:${ENV:PW}@db/shop", "postgres", "postgres")
+STRICTEST_FIRST = {
+    "access": ("none", "read", "write"),
+    "agents": ("deny", "ask", "allow"),
+    "approval_for": ("everything", "writes", "nothing"),
+    "changes": ("deny", "allow"),
+    "approval": ("inbox", "any"),
+    "unattended": ("deny", "allow"),
+    "unqualified": ("deny", "confirm", "allow"),
+    "destructive_scope": ("fullAccess", "readWrite"),
+}
+STEPS = [
+    (name, words[before], words[after])
+    for name, words in STRICTEST_FIRST.items()
+    for before in range(len(words))
+    for after in range(len(words))
+]
+
+
+def change(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+    return widened(structs.replace(SHOP, **before), structs.replace(SHOP, **after))
+
+
+@pytest.mark.parametrize(("name", "before", "after"), STEPS)
+def test_a_setting_grants_more_exactly_when_its_word_is_less_strict(
+    name: str, before: str, after: str
+) -> None:
+    words = STRICTEST_FIRST[name]
+    grants = words.index(after) > words.index(before)
+    assert change({name: before}, {name: after}) == ((name,) if grants else ())
+
+
+MASK, OTHER = Mask("a.b"), Mask("c.d")
+ROWS, LESS = RowFilter("a", "x = 1"), RowFilter("a", "x < 9")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "grants"),
+    [
+        ({"masks": (MASK,)}, {"masks": ()}, ("masks",)),
+        ({"masks": (MASK,)}, {"masks": (OTHER,)}, ("masks",)),
+        ({"masks": (MASK,)}, {"masks": (OTHER, MASK)}, ()),
+        ({"masks": ()}, {"masks": (MASK,)}, ()),
+        ({"filters": (ROWS,)}, {"filters": (LESS,)}, ("filters",)),
+        ({"filters": (ROWS,)}, {"filters": (LESS, ROWS)}, ()),
+        ({"tags": ("a",)}, {"tags": ("a", "b")}, ("tags",)),
+        ({"tags": ("a", "b")}, {"tags": ("a",)}, ("tags",)),
+        ({"tags": ("a", "b")}, {"tags": ("b", "a")}, ()),
+        ({}, {"url": "postgresql://ann:${FILE:/pw}@db/shop"}, ()),
+        ({}, {"url": "postgresql://bob:${ENV:PW}@db/shop"}, ("url",)),
+        ({}, {"url": "postgresql://ann:${ENV:PW}@db/other"}, ("url",)),
+        ({}, {"run_as": RunAs("reader")}, ("run_as",)),
+        ({"run_as": RunAs("reader")}, {}, ("run_as",)),
+        ({}, {"options": (("a", "b"),)}, ("options",)),
+        ({}, {"name": "other"}, ()),
+        (
+            {"masks": (MASK,), "access": "read"},
+            {"access": "write", "tags": ("a",), "url": "sqlite:///x"},
+            ("access", "masks", "tags", "url"),
+        ),
+    ],
+)
+def test_what_hides_data_and_where_it_leads_grants_more_by_any_loss(
+    before: dict[str, Any], after: dict[str, Any], grants: tuple[str, ...]
+) -> None:
+    assert change(before, after) == grants
