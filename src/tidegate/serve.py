@@ -8,6 +8,7 @@ stop is recorded in every case.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -138,6 +139,8 @@ def run(
             with suppress(NotImplementedError):  # a system without signals
                 loop.add_signal_handler(number, handler)
         edges = open_edges(shutdown)
+        # What is there now stays: the garbage collector need not look through it for every caller.
+        gc.freeze()
         announce = None if ready is None else partial(ready, edges)
         try:
             await serve(app, edges, shutdown, announce)

@@ -1,4 +1,5 @@
-"""How much of one source an actor may use at once, so that no actor takes all of it.
+"""How much of one source, or of the judging thread, an actor may use at once, so that none takes
+all of it.
 
 An engine runs a few statements at a time. An actor that sends more than its share waits for its own
 earlier statements, and never delays another actor. Permission is not decided here.
@@ -19,10 +20,12 @@ MOST_AT_ONCE = 6
 class ConcurrencyLimiter:
     """The statements under way on one source, by actor. Used on the event loop only."""
 
-    __slots__ = ("_most", "_running", "_waiting")
+    __slots__ = ("_most", "_place", "_running", "_waiting")
 
-    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+    def __init__(self, most: int = MOST_AT_ONCE, place: str = "running on this source") -> None:
+        """`place` completes the error of who waits too long: statements are still ..."""
         self._most = most
+        self._place = place
         self._running: dict[str, int] = {}
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -68,7 +71,7 @@ class ConcurrencyLimiter:
             turn.set_exception(
                 TidegateError(
                     Code.SOURCE_BUSY,
-                    f"{self._most} statements of yours are still running on this source",
+                    f"{self._most} statements of yours are still {self._place}",
                     hint="Wait for them, or cancel some.",
                 )
             )

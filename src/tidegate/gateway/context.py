@@ -14,6 +14,7 @@ from tidegate.approvals.approvals import Approvals
 from tidegate.audit.sink import Sink
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.history.history import History
 from tidegate.model.data_rules import DataRules
@@ -35,7 +36,8 @@ UNDECIDED = Verdict("deny", "gate.undecided", "The call has not been decided on"
 class Services(NamedTuple):
     """What the steps use, the same for every call of one gateway.
 
-    `masking_key` gives the secret of hashed masks; `clock` gives Unix seconds.
+    `masking_key` gives the secret of hashed masks; `clock` gives Unix seconds; `judging` limits
+    the long texts of one actor that are judged at once.
     """
 
     connections: Connections
@@ -45,6 +47,7 @@ class Services(NamedTuple):
     results: ResultCache
     masking_key: Callable[[], str]
     clock: Callable[[], float]
+    judging: ConcurrencyLimiter
 
 
 class CallContext:

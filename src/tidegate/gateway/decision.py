@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from tidegate.engines.common.judging_thread import SHORT
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
+from tidegate.gateway.judging import judge_text
 from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
@@ -46,7 +48,7 @@ class Decision(NamedTuple):
     data_rules: DataRules | None
 
 
-def decide(ctx: CallContext) -> None:
+async def decide(ctx: CallContext) -> None:
     """Judge the request and get the verdict. The call goes on if it is allow or ask.
 
     Raises: as `classify`, `apply_policy` and `bind_caller`.
@@ -60,7 +62,7 @@ def decide(ctx: CallContext) -> None:
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             return
-    classify(ctx)
+    await classify(ctx)
     apply_policy(ctx)
     if isinstance(request, EngineRequest) and ctx.source is not NO_SOURCE:
         bind_caller(ctx)
@@ -74,7 +76,7 @@ def decide(ctx: CallContext) -> None:
             )
 
 
-def classify(ctx: CallContext) -> None:
+async def classify(ctx: CallContext) -> None:
     """Judge the request: by its class if that says what it does, else by the source's language.
 
     Raises: TidegateError SOURCE_URL if the source's language is unknown.
@@ -84,7 +86,7 @@ def classify(ctx: CallContext) -> None:
         ctx.judgement = request.judgement
     elif source is not NO_SOURCE:
         ctx.language = language_of(source)
-        ctx.judgement = ctx.language.classify(request, source)
+        ctx.judgement = await judge_text(ctx, SHORT, ctx.language.classify, request, source)
 
 
 def apply_policy(ctx: CallContext) -> None:

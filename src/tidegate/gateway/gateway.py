@@ -23,6 +23,7 @@ from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
+from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import mask
 from tidegate.gateway.preview import explain_call
 from tidegate.gateway.recorder import (
@@ -58,7 +59,9 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         key = lru_cache(maxsize=1)(masking_key or _random_key)
-        self._services = Services(connections, audit, history, approvals, ResultCache(), key, clock)
+        self._services = Services(
+            connections, audit, history, approvals, ResultCache(), key, clock, judging_limiter()
+        )
         self._handlers = (
             HANDLERS
             | {ReadProfiles: self._read_profiles}
@@ -87,7 +90,7 @@ class Gateway:
 
     async def _answer(self, ctx: CallContext) -> Any:
         find(ctx)
-        decide(ctx)
+        await decide(ctx)
         call, handler = ctx.call, None
         if isinstance(call.request, EngineRequest):
             await connect(ctx)

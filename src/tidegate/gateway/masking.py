@@ -9,6 +9,7 @@ from __future__ import annotations
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.judging import SHORT_TO_REWRITE, judge_text
 from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.requests import Browse
 from tidegate.policy.data_rules import verdict_of
@@ -26,7 +27,9 @@ async def mask(ctx: CallContext) -> None:
     try:
         check_home_database(ctx, rules, request.database)
         catalog, key = await read_catalog(ctx), ctx.services.masking_key()
-        rewritten = language_of(source).rewrite(request, source, rules, catalog, key)
+        rewritten = await judge_text(
+            ctx, SHORT_TO_REWRITE, language_of(source).rewrite, request, source, rules, catalog, key
+        )
         if rewritten is None:
             raise TidegateError(
                 Code.POLICY_MASKED,

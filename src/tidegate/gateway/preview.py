@@ -20,7 +20,7 @@ async def explain_call(ctx: CallContext) -> Explanation:
     Raises: TidegateError SOURCE_UNKNOWN, POLICY_IDENTITY, and what opening the source raises.
     """
     find(ctx)
-    classify(ctx)
+    await classify(ctx)
     explanation = _explain(ctx)
     if _refuses(explanation) or not isinstance(ctx.call.request, Query):
         return explanation

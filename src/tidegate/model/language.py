@@ -18,7 +18,9 @@ class Language(Protocol):
 
     A language derives from this class. The defaults are those of a language that cannot hide
     parts of a source: then every request of a caller from whom something is hidden is refused.
-    Methods are pure: they read no database, no file and no clock.
+    Methods are pure: they read no database, no file and no clock. `classify` and `rewrite` are
+    called on the event loop for short texts and on a thread for long ones, by several threads at
+    once, and may raise `model.long_work.TakesLong` where `may_take_long` is false.
     """
 
     def classify(self, request: Request, source: Source) -> Judgement:

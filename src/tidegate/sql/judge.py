@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tidegate.errors import FATES, Code
+from tidegate.model.long_work import TakesLong
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
@@ -33,7 +34,7 @@ FAILED = Finding(
 
 def judge(text: str, dialect: str) -> Judgement:
     """The judgement of one text, from the cache where it was judged before. Raises nothing: what
-    cannot be read has the effect UNKNOWN and a code that says why."""
+    cannot be read has the effect UNKNOWN and a code that says why. But TakesLong, as `Language`."""
     return _small(text, dialect) if len(text) <= SMALL else _large(text, dialect)
 
 
@@ -44,6 +45,8 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         tokens = scan(text, tables)
         reading = classify_statement(tokens, tables)
         verb = verb_of(tokens, tables)
+    except TakesLong:
+        raise
     except Refusal as refusal:
         return _judgement(refusal.finding)
     except RecursionError:

@@ -24,6 +24,8 @@ DEEP = {
     "nots": ("SELECT ", "NOT ", "1", ""),
     "signs": ("SELECT ", "- ", "1", ""),
     "joins": ("SELECT * FROM t", " JOIN int", "", ""),
+    "joins without ON": ("SELECT a -> 'b' FROM t", " JOIN u", "", ""),
+    "outer joins without ON": ("SELECT a -> 'b' FROM t", " LEFT JOIN u", "", ""),
     "unions": ("SELECT 1", " UNION SELECT 1", "", ""),
     "disjunctions": ("SELECT 1 WHERE a = 1", " OR a = 1", "", ""),
     "subscripts": ("SELECT a", "[1]", "", ""),
@@ -91,8 +93,8 @@ def test_a_table_behind_many_rows_is_reported(dialect: str) -> None:
 def test_ordinary_reads_take_little_of_the_work_that_is_granted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parse, "FUEL", 100)
-    monkeypatch.setattr(parse, "FUEL_PER_TOKEN", 2)
+    monkeypatch.setattr(parse, "FUEL", 200)
+    monkeypatch.setattr(parse, "FUEL_PER_TOKEN", 6)
     for case in load():
         if case.expected == "allow":
             assert judge_uncached(case.sql, case.dialect).effect is Effect.READ, case

@@ -41,6 +41,8 @@ from tidegate.sql.dml_parser import parse_dml
 
 _STARTED_WITHIN_S = 3
 
+_SHORT = 4_096
+"""Characters of the longest text of which an answer is kept."""
 _MAY_LEAVE = re.compile(r"(?i)@|\b(?:set|lock|into|use|prepare|call|temporary)\b|_id\s*\(")
 """What could leave something on the session behind a statement that reads; then it is reset."""
 
@@ -105,7 +107,7 @@ class MysqlEngine:
                 text, encoded, database, borrowed, permit.identity, explains=explains
             )
         else:
-            check_change(text, permit)
+            await check_change(text, permit)
         running = await self._server.start(timeout_s, cancellation, writes=not reads)
         try:
             async with running as session:
@@ -133,7 +135,7 @@ class MysqlEngine:
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)
-        check_change(request.statement.text, permit)
+        await check_change(request.statement.text, permit)
         if found.query.text:
             opinion = await self._opinions.inspect(found.query.text, self._server.borrowed())
             if opinion is None or opinion.effect is not Effect.READ:
@@ -189,8 +191,12 @@ class MysqlEngine:
         return f"{self._started}.{counts}"
 
 
-@lru_cache(maxsize=1024)
 def _may_leave(text: str) -> bool:
+    return _may_leave_kept(text) if len(text) <= _SHORT else bool(_MAY_LEAVE.search(text))
+
+
+@lru_cache(maxsize=1024)
+def _may_leave_kept(text: str) -> bool:
     return _MAY_LEAVE.search(text) is not None
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
+from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.running_statement import BorrowedConnection
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.connection import Session
@@ -299,7 +300,7 @@ class Inspector:
 
     async def inspect(self, text: str, borrowed: BorrowedConnection[Session]) -> Judgement | None:
         """The server's opinion; None on what it cannot prepare. Raises: TidegateError."""
-        read = judge(text, "mysql")
+        read = await compute(text, judge, text, "mysql")
         found = await self._study(text, encode_statement(text), None, borrowed, None)
         if found.effect is Effect.UNKNOWN:
             return None
@@ -332,7 +333,7 @@ class Inspector:
         Returns False for the explanation of a change, which the server gives only where a change
         would be allowed: in a transaction that is rolled back.
         """
-        read = _one_statement(text)
+        read = await _one_statement(text)
         found = await self._study(text, encoded, database, borrowed, identity)
         if found.error is not None:
             raise found.error
@@ -397,9 +398,9 @@ class Inspector:
             return await views.objection(session, read, home)
 
 
-def check_change(text: str, permit: Permit) -> None:
+async def check_change(text: str, permit: Permit) -> None:
     """Refuse what no permit allows, and what is more than this one does. Raises: TidegateError."""
-    read = _one_statement(text)
+    read = await _one_statement(text)
     word = first_word(text)
     if word in POOLED_WORDS:
         raise TidegateError(
@@ -421,9 +422,9 @@ def check_change(text: str, permit: Permit) -> None:
         raise TidegateError(Code.POLICY_DENIED, read.reason, hint=read.hint, details=details)
 
 
-def _one_statement(text: str) -> Judgement:
+async def _one_statement(text: str) -> Judgement:
     """The judge's reading of one statement. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE."""
-    read = judge(text, "mysql")
+    read = await compute(text, judge, text, "mysql")
     if read.code in (Code.SQL_EMPTY.value, Code.SQL_MULTIPLE.value):
         raise TidegateError(Code(read.code), read.reason, hint=read.hint)
     return read

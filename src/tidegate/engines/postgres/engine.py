@@ -124,7 +124,7 @@ class PostgresEngine:
         self._server.check_open()
         known = self._databases.get(database)
         if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
-            return known.watch.judgement(text)
+            return await known.watch.judgement(text)
         timeout_ms = max(1, round(timeout_s * 1000))
         async with self._server.borrowed(timeout_s, cancellation, database) as session:
             watch = self._database(database).watch
@@ -132,7 +132,7 @@ class PostgresEngine:
                 await watch.look(session, timeout_ms)
             if watch.needs_analysis:
                 return await watch.analysed(session, text, schema, timeout_ms)
-            return watch.judgement(text)
+            return await watch.judgement(text)
 
     def _database(self, name: str | None) -> _Database:
         """What is known of a database; of one that can be connected to, so that few are kept."""

@@ -16,6 +16,7 @@ from time import monotonic
 import msgspec
 from msgspec import structs
 
+from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.connection import Session
 from tidegate.engines.postgres.types import Rows
@@ -364,7 +365,7 @@ class CatalogSafetyCache:
         """`judgement`, and the server's own list of the functions that the text leads to, with
         names looked up on the search path `schema`. Raises: TidegateError if it cannot be parsed.
         """
-        known = self.judgement(text)
+        known = await self.judgement(text)
         if known.effect >= Effect.UNKNOWN:
             return known
         unsafe = self._analysed.get((text, schema))
@@ -377,17 +378,23 @@ class CatalogSafetyCache:
                 self._analysed[text, schema] = unsafe
         return _UNNAMED if unsafe else known
 
-    def judgement(self, text: str) -> Judgement:
+    async def judgement(self, text: str) -> Judgement:
         """The highest of the judge's and the catalogue's opinions."""
         known = self._judgements.get(text)
-        if known is None:
-            known = judge(text, "postgres")
-            changes = known.effect > Effect.READ
-            against = opinion(text, self._unsafe_objects, changes=changes)
-            if against is not None and against.effect > known.effect:
-                known = against
+        while known is None:
+            unsafe_objects = self._unsafe_objects
+            found = await compute(text, _judge, text, unsafe_objects)
+            if unsafe_objects is not self._unsafe_objects:
+                continue  # the catalogue has changed meanwhile
+            known = found
             if len(text) <= LONG_TEXT:
                 if len(self._judgements) >= MAX_TEXTS:
                     self._judgements.clear()
                 self._judgements[text] = known
         return known
+
+
+def _judge(text: str, unsafe_objects: UnsafeObjects) -> Judgement:
+    known = judge(text, "postgres")
+    against = opinion(text, unsafe_objects, changes=known.effect > Effect.READ)
+    return known if against is None or against.effect <= known.effect else against

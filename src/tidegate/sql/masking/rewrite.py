@@ -149,8 +149,12 @@ class _PatternRewrite(NamedTuple):
     anchors: tuple[Anchor, ...] | None
 
 
-@lru_cache(maxsize=512)
 def _rewritten(text: str, under: _Under) -> _Written:
+    # The tokens of a long text take a hundred times its size.
+    return _kept(text, under) if len(text) <= LONGEST else _compute(text, under)
+
+
+def _compute(text: str, under: _Under) -> _Written:
     try:
         if KEY in text:
             raise masking_refused("The statement holds a NUL character", "masking.text")
@@ -166,6 +170,9 @@ def _rewritten(text: str, under: _Under) -> _Written:
         raise masking_refused(
             "The statement nests too deep to be rewritten", "masking.depth"
         ) from None
+
+
+_kept = lru_cache(maxsize=512)(_compute)
 
 
 def _followed(text: str, tokens: list[Token], under: _Under) -> str:
