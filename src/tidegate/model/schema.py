@@ -7,8 +7,11 @@ from __future__ import annotations
 import msgspec
 
 
-class ColumnInfo(msgspec.Struct, frozen=True):
-    """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it."""
+class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
+
+    A schema has tens of thousands, and no field can refer back: the collector need not look.
+    """
 
     name: str
     type: str

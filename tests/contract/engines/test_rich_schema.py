@@ -222,3 +222,41 @@ async def test_a_large_schema_takes_no_more_statements_than_a_small_one(case):
     # What connections say when they open and close may be counted in either; one statement for
     # each of the 300 tables would be ten times the difference allowed here.
     assert large[1] <= small[1] + 30
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(CASES) if name.startswith("postgres")])
+async def test_postgres_names_columns_right_beside_dropped_ones_and_odd_names(tmp_path, name):
+    case = CASES[name].prepare(tmp_path)
+    await define(
+        case,
+        """
+        CREATE TABLE gaps (gone int, "Größe" int, "a ""b"" \\c" text DEFAULT E'x\\n"y"', lost int,
+          tail int NOT NULL, PRIMARY KEY (tail) INCLUDE ("Größe"));
+        ALTER TABLE gaps DROP COLUMN gone, DROP COLUMN lost;
+        CREATE INDEX gaps_low ON gaps (tail, lower("a ""b"" \\c"), "Größe");
+        ALTER TABLE gaps ADD COLUMN up int REFERENCES gaps (tail);
+        COMMENT ON COLUMN gaps.tail IS 'two
+lines';
+        CREATE TABLE bare ();
+        CREATE TABLE child () INHERITS (gaps);
+        """,
+    )
+    async with case.opened() as engine:
+        catalog = await case.browse(engine, "catalog")
+        alone = await case.browse(engine, "catalog", table="gaps")
+    tables = {table.name: table for table in catalog.tables}
+    gaps = tables["gaps"]
+    assert alone.tables == (gaps,)
+    assert [(each.name, each.key) for each in gaps.columns] == [
+        ("Größe", 0), ('a "b" \\c', 0), ("tail", 1), ("up", 0),
+    ]  # fmt: skip
+    assert "x\n" in (gaps.columns[1].default or "")
+    assert gaps.columns[2].comment == "two\nlines"
+    indexes = {index.name: index for index in gaps.indexes}
+    assert indexes["gaps_pkey"].columns == ("tail",)
+    assert indexes["gaps_low"].columns[0] == "tail"
+    assert "lower" in indexes["gaps_low"].columns[1]
+    (foreign,) = gaps.foreign_keys
+    assert (foreign.columns, foreign.references) == (("up",), ("tail",))
+    assert tables["bare"].columns == ()
+    assert tables["child"].reads == (("public", "gaps"),)
