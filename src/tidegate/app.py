@@ -236,8 +236,10 @@ class App:
         )
 
     def note_rights(self) -> None:
-        """Have `gave_rights` be true from now on."""
-        self.state.shared.lock(_RIGHTS, _FOREVER)
+        """Have `gave_rights` be true from now on. Every start calls it; the first writes."""
+        shared = self.state.shared
+        if shared.locked_until(_RIGHTS, time.time()) is None:
+            shared.lock(_RIGHTS, _FOREVER)
 
     async def close(self) -> None:
         """Close sources, then the records. Safe to call twice."""

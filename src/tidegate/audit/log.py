@@ -115,8 +115,8 @@ class AuditLog:
         """Whether the last line could not be written."""
         return self._writer.failing or self._sync.failure is not None
 
-    def append(self, event: Event) -> int:
-        """Record an event and return its number, for `durable`.
+    def append(self, event: Event, *, awaited: bool = False) -> int:
+        """Record an event and return its number, for `durable`; `awaited` says that this follows.
 
         When this returns, the operating system has the line, so it survives the end of the process.
         It survives a power failure once it is synced, about half a second later.
@@ -124,7 +124,7 @@ class AuditLog:
         """
         with self._lock:
             self._prepare()
-            return self._write(encode(event, self._writer.seq + 1, self._clock()))
+            return self._write(encode(event, self._writer.seq + 1, self._clock()), awaited=awaited)
 
     def append_later(self, event: Event) -> None:
         """Record an event that has happened, as soon as the log can be written. Never raises.
@@ -276,9 +276,9 @@ class AuditLog:
         self._retry_at = 0.0
         self._open(lock)
 
-    def _write(self, body: bytes) -> int:
+    def _write(self, body: bytes, *, awaited: bool = False) -> int:
         number = self._writer.write(body)
-        self._sync.note(number)
+        self._sync.note(number, awaited=awaited)
         return number + self._offset
 
     def _write_record(self, record: ControlRecord) -> None:

@@ -20,8 +20,8 @@ class Sink(Protocol):
         """Whether the last record could not be written."""
         ...
 
-    def append(self, event: Event) -> int:
-        """Record an event and return its number, for `durable`.
+    def append(self, event: Event, *, awaited: bool = False) -> int:
+        """Record an event and return its number, for `durable`; `awaited` says that this follows.
 
         Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not recorded.
         """

@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Lock, Thread
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 
 from tidegate.audit import chain
 from tidegate.audit.control_records import PeerPosition
@@ -118,23 +119,29 @@ class GroupCommit:
         self._maintain = maintain
         self._written = 0
         self._synced = 0
+        self._syncing = 0
+        """The line that the sync under way, or else the last one, goes up to."""
         self._scheduled = False
+        self._hurried = False
         self._lock = Lock()
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self._due = Event()
-        self._urgent = Event()
+        self._wake: SimpleQueue[bool] = SimpleQueue()
+        """Wakes the thread: True for a sync at once, False for one within the delay."""
         self._closing = False
         self._thread: Thread | None = None
 
-    def note(self, seq: int) -> None:
-        """Take note that the line `seq` was written. Called by one thread at a time."""
+    def note(self, seq: int, *, awaited: bool = False) -> None:
+        """Take note that the line `seq` was written. Called by one thread at a time.
+
+        `awaited` says that `wait` follows, so that the thread is woken once and not twice.
+        """
         self._written = seq
-        if not self._scheduled:
+        if awaited:
             self._scheduled = True
-            if self._thread is None:
-                self._thread = Thread(target=self._work, name="tidegate-audit", daemon=True)
-                self._thread.start()
-            self._due.set()
+            self._hurry()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._send(False)
 
     async def wait(self, seq: int) -> None:
         """Return when the line `seq`, noted before, is on the disk.
@@ -148,8 +155,20 @@ class GroupCommit:
                 return
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append((seq, waiter))
-        self._urgent.set()
+        if seq > self._syncing:
+            self._hurry()
         await waiter
+
+    def _hurry(self) -> None:
+        if not self._hurried:
+            self._hurried = True
+            self._send(True)
+
+    def _send(self, urgent: bool) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name="tidegate-audit", daemon=True)
+            self._thread.start()
+        self._wake.put(urgent)
 
     def close(self) -> None:
         """Sync all lines and end the thread; the descriptor stays open."""
@@ -162,8 +181,7 @@ class GroupCommit:
     def end(self) -> None:
         """End the thread, without waiting for it."""
         self._closing = True
-        self._urgent.set()
-        self._due.set()
+        self._wake.put(True)
 
     def move(self, descriptor: int) -> None:
         """Sync another file from now on.
@@ -175,19 +193,18 @@ class GroupCommit:
     def _work(self) -> None:
         pause: float | None = None
         while not self._closing:
-            if self._due.wait(pause):
-                self._due.clear()
-                self._urgent.wait(self._delay_s)
-                self._urgent.clear()
-            # Reset before `flush` reads the last line: a later line must schedule the next sync.
-            self._scheduled = False
+            with suppress(Empty):  # then the periodic work is due
+                if not self._wake.get(timeout=pause):
+                    self._wake.get(timeout=self._delay_s)
+            # Reset before `flush` reads the last line: a later line must cause the next sync.
+            self._scheduled = self._hurried = False
             self.flush()
             if self._maintain is not None and not self._closing and self.failure is None:
                 pause = self._maintain()
 
     def flush(self) -> None:
         """Sync now and wake the waiting callers. Called on the thread, or after it ended."""
-        target = self._written
+        target = self._syncing = self._written
         if target > self._synced and self.failure is None:
             try:
                 os.fdatasync(self._descriptor)

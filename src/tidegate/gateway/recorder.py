@@ -30,11 +30,11 @@ async def record_intent(ctx: CallContext) -> None:
     audit = ctx.services.audit
     if ctx.judgement.effect > Effect.READ:
         try:
-            await audit.durable(_append(ctx, "intent"))
+            await audit.durable(audit.append(_event(ctx, "intent"), awaited=True))
         except TidegateError as error:
             _tolerate_missing(ctx, error, changes=True)
     elif audit.failing and not audit.tolerates(changes=False):
-        _append(ctx, "intent")
+        audit.append(_event(ctx, "intent"))
     ctx.intent_recorded = True
 
 
@@ -56,8 +56,9 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
         event = _event(ctx, "outcome", rows=_rows_of(payload), elapsed_ms=ctx.elapsed_ms)
     audit = ctx.services.audit
     try:
-        sequence = audit.append(event)
-        if ctx.judgement.effect > Effect.READ:
+        changes = ctx.judgement.effect > Effect.READ
+        sequence = audit.append(event, awaited=changes)
+        if changes:
             await audit.durable(sequence)
     except TidegateError as error:
         if not ctx.changes or audit.tolerates(changes=True):
@@ -109,10 +110,6 @@ def _unrecorded(what: str, fault: TidegateError) -> TidegateError:
     return TidegateError(
         Code.AUDIT_OUTCOME, f"{what}, and this could not be put on record. {fault.message}"
     )
-
-
-def _append(ctx: CallContext, phase: Literal["intent"]) -> int:
-    return ctx.services.audit.append(_event(ctx, phase))
 
 
 def _event(

@@ -360,9 +360,9 @@ _ELEMENTS: dict[Kind, Coercion] = {
 
 def parse_array(text: str, element: Coercion, delimiter: str = ",") -> list[Any]:
     """PostgreSQL's array text, `{1,NULL,"a b"}`, as a list, of lists if it has more dimensions."""
-    inner = text[1:-1]
-    if text[:1] == "{" and _STRUCTURE.isdisjoint(inner) and "NULL" not in inner:
-        return [element(item) for item in inner.split(delimiter)] if inner else []
+    plain = text[1:-1]
+    if text[:1] == "{" and _STRUCTURE.isdisjoint(plain) and "NULL" not in plain:
+        return [element(item) for item in plain.split(delimiter)] if plain else []
     if text.startswith("["):  # bounds other than 1
         text = text.partition("=")[2]
     token = _TOKENS.get(delimiter) or _TOKENS.setdefault(delimiter, _token(delimiter))
