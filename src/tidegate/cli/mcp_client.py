@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
 from tidegate import __version__
+from tidegate.config.addresses import parse_http_url
 from tidegate.errors import Code, TidegateError
 
 REVISION = "2026-07-28"
@@ -25,10 +25,10 @@ class McpClient:
     """A client of one endpoint with one token. Not safe to use from several threads."""
 
     def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
+        parts = parse_http_url(url)
         self._path = parts.path
         self._token = token
-        self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        self._connection = HTTPConnection(parts.host, parts.tcp_port, timeout=30)
         self._id = 0
 
     def tool_names(self) -> list[str]:

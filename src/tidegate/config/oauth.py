@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from tidegate.config.addresses import check_issuer_url
+from tidegate.config.addresses import check_private_url
 from tidegate.config.errors import invalid
 
 OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
@@ -39,10 +39,10 @@ class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables_claim: str | None = None
 
     def __post_init__(self) -> None:
-        check_issuer_url(self.issuer, "oauth.issuer")
-        check_issuer_url(self.resource, "oauth.resource")
+        check_private_url(self.issuer, "oauth.issuer")
+        check_private_url(self.resource, "oauth.resource")
         if self.jwks_url is not None:
-            check_issuer_url(self.jwks_url, "oauth.jwks_url")
+            check_private_url(self.jwks_url, "oauth.jwks_url")
         if not self.resource.endswith("/mcp"):
             raise invalid(
                 f"`oauth.resource` is `{self.resource[:80]}`, which does not end with `/mcp`.",

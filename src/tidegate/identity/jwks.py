@@ -13,9 +13,8 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any, cast
-from urllib.parse import urlsplit
 
-from tidegate.config.addresses import LOOPBACK, check_issuer_url
+from tidegate.config.addresses import LOOPBACK, check_private_url, parse_http_url
 from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, TidegateError
 
@@ -119,15 +118,15 @@ class Keys:
             # Else another party's keys would speak for this issuer (RFC 8414, section 3.3).
             if found.get("issuer") == issuer and isinstance(found.get("jwks_uri"), str):
                 url = found["jwks_uri"]
-                check_issuer_url(url, "jwks_uri")
+                check_private_url(url, "jwks_uri")
                 return str(url)
         raise ValueError("the issuer publishes no metadata that fits")
 
 
 def metadata_urls(issuer: str) -> list[str]:
     """Where an issuer's metadata may be, in the order in which MCP clients look."""
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    parts = parse_http_url(issuer)
+    origin, path = parts.origin, parts.path.rstrip("/")
     urls = [
         f"{origin}/.well-known/oauth-authorization-server{path}",
         f"{origin}/.well-known/openid-configuration{path}",
@@ -158,9 +157,9 @@ def fetch_json(url: str) -> Any:
 
     Raises: OSError, also for every status but 200; ValueError.
     """
-    check_issuer_url(url, "url")
+    check_private_url(url, "url")
     handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if urlsplit(url).hostname in LOOPBACK:
+    if parse_http_url(url).host in LOOPBACK:
         handlers.append(urllib.request.ProxyHandler({}))
     opener = urllib.request.build_opener(*handlers)
     request = urllib.request.Request(url, headers={"Accept": "application/json"})

@@ -8,7 +8,6 @@ import os
 import re
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
@@ -18,7 +17,7 @@ from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_query
 from tidegate.cli.settings_file import SettingsFile
 from tidegate.cli.terminal import print_status, show
-from tidegate.config.addresses import check_issuer_url
+from tidegate.config.addresses import check_private_url, parse_http_url
 from tidegate.config.installation import client_command
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import variables_of
@@ -78,7 +77,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.surface:
         check_surface(arguments.surface)
     if arguments.http:
-        _check_address(arguments.http, arguments.surface)
+        check_address(arguments.http, arguments.surface)
         if not _VARIABLE.fullmatch(arguments.token_env):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -152,7 +151,7 @@ def _note_variables(arguments: argparse.Namespace) -> None:
             )
 
 
-def _check_address(url: str, surface: str | None) -> None:
+def check_address(url: str, surface: str | None) -> None:
     """Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID if no surface can be at the URL."""
     if "://" not in url:
         raise TidegateError(
@@ -160,14 +159,14 @@ def _check_address(url: str, surface: str | None) -> None:
             f"`{url[:80]}` is not a URL.",
             hint="Use a form such as http://127.0.0.1:8765/mcp.",
         )
-    check_issuer_url(url, "--http")
+    check_private_url(url, "--http")
     if surface:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "--surface cannot be combined with --http.",
             hint=f"Name the surface in the URL: let it end in /mcp/{surface}.",
         )
-    path = urlsplit(url).path.rstrip("/")
+    path = parse_http_url(url).path.rstrip("/")
     if not path:
         print_status(f"note: the path of a server is {url.rstrip('/')}/mcp or /mcp/SURFACE")
     named = re.search(r"/mcp/([^/]+)$", path)

@@ -16,7 +16,7 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
-from tidegate.config.addresses import LOOPBACK
+from tidegate.config.addresses import parse_http_url
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
 from tidegate.identity.tokens import check_tables, parse_expiry
@@ -117,7 +117,7 @@ async def _deny(app: App, arguments: argparse.Namespace) -> None:
 
 class _Server(NamedTuple):
     host: str
-    port: int | None
+    port: int
     secure: bool
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -177,26 +177,21 @@ def _fetch(server: _Server, asked: dict[str, Any], verifier: str) -> str:
 
 
 def _server(url: str) -> _Server:
-    from urllib.parse import urlsplit
-
     try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:  # of a port or an address in brackets
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = parse_http_url(url)
+    except ValueError:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{url[:80]}` is not the address of a server.",
             hint="Write it like http://127.0.0.1:7878.",
-        )
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        ) from None
+    if not parts.is_private:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "The token would be sent over the network unencrypted.",
             hint="Use https, or a server on this machine.",
         )
-    return _Server(parts.hostname, port, parts.scheme == "https")
+    return _Server(parts.host, parts.tcp_port, parts.scheme == "https")
 
 
 def _refused(answer: dict[str, Any]) -> TidegateError:

@@ -8,10 +8,10 @@ One challenge serves every revision: 2025-03-26 needs the status alone, 2025-06-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import urlsplit
 
 import msgspec
 
+from tidegate.config.addresses import parse_http_url
 from tidegate.config.oauth import OAuthSettings, resource_url
 from tidegate.edges.http.router import Handler, HttpRequest, HttpResponse, Router, json_response
 from tidegate.errors import Code, TidegateError
@@ -124,8 +124,8 @@ def _refuses_scope(frame: bytes) -> bool:
 
 def challenge_of(settings: OAuthSettings, path: str, realm: str) -> Challenge:
     """The challenge of one path of a server that takes tokens of an authorization server."""
-    parts = urlsplit(resource_url(settings, path))
-    metadata = f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
+    parts = parse_http_url(resource_url(settings, path))
+    metadata = f"{parts.origin}{WELL_KNOWN}{parts.path}"
     return Challenge(realm, metadata, settings.scopes)
 
 
@@ -136,7 +136,7 @@ def resource_pages(settings: OAuthSettings, paths: Iterable[str]) -> Router:
     for path in paths:
         url = resource_url(settings, path)
         # Twice, for proxies that pass a prefix of their own on.
-        for place in {path, urlsplit(url).path}:
+        for place in {path, parse_http_url(url).path}:
             router.add("GET", WELL_KNOWN + place, _metadata(settings, url))
     return router
 

@@ -1,0 +1,106 @@
+"""HTTP URLs: one reader, and everything that takes a URL refuses the same ones."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from tidegate.cli.commands import install, pair
+from tidegate.config.addresses import parse_http_url
+from tidegate.config.oauth import OAuthSettings
+from tidegate.edges.http.www_authenticate import challenge_of
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.jwks import fetch_json, metadata_urls
+
+UNREADABLE = (
+    "", "http", "http:", "http://", "http:///mcp", "http://:80/", "//host/mcp", "ftp://host/mcp",
+    "http://host:0/", "http://host:65536/", "http://host:999999/", "http://host:/", "http://host:x/",
+    "http://host:-1/", "http://host:+80/", "http://host: 80/", "http://host:\u0663/",
+    "http://::1/", "http://[::1/", "http://[::g]/", "http://[1:2]/", "http://[::1%25eth0]/",
+    "http://[::1]x/", "http://ho%73t/", "http://ho st/", "http://host\\@evil/", "http://host/%",
+    "http://host/%zz", "http://host/a b", "http://host/\n", "http://host/\"", "http://h\u00f6st/",
+    "http://host/\u00f6", "http://user@evil@host/", "http://user:p@ss@host/", "http://a..b@/",
+    "http://-host/", " http://host/", "http://host/ ", "http://host#\x00", "http://host\t/",
+)  # fmt: skip
+NOT_PLAIN = (
+    "https://user@host/mcp", "https://user:password@host/mcp", "https://@host/mcp",
+    "https://host/mcp?a=b", "https://host/mcp#part", "https://host?a=b", "https://host#part",
+)  # fmt: skip
+
+
+def oauth(issuer: str) -> OAuthSettings:
+    return OAuthSettings(issuer, "https://db.example/mcp", {"db": "readOnly"})
+
+
+@pytest.mark.parametrize("url", UNREADABLE)
+def test_what_is_no_http_url_is_refused_by_everything_that_takes_one(url: str) -> None:
+    with pytest.raises(ValueError, match=r"HTTP URL|IPv6|Expected|Only hex|At least|Exactly|colon"):
+        parse_http_url(url)
+    with pytest.raises(TidegateError) as caught:
+        oauth(url)
+    assert caught.value.code is Code.CONFIG_INVALID
+    with pytest.raises(TidegateError) as caught:
+        fetch_json(url)
+    assert caught.value.code is Code.CONFIG_INVALID
+    with pytest.raises(TidegateError) as caught:
+        pair.run(argparse.Namespace(action="ask", url=url, expires=None, name="n"))
+    assert caught.value.code is Code.ARGUMENT_INVALID
+    with pytest.raises(TidegateError) as caught:
+        install.check_address(url, None)
+    assert caught.value.code in (Code.CONFIG_INVALID, Code.ARGUMENT_INVALID)
+
+
+@pytest.mark.parametrize("url", NOT_PLAIN)
+def test_a_login_a_query_and_a_fragment_are_refused_where_a_url_is_trusted(url: str) -> None:
+    with pytest.raises(TidegateError):
+        oauth(url)
+    with pytest.raises(TidegateError):
+        fetch_json(url)
+    with pytest.raises(TidegateError):
+        install.check_address(url, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "origin", "path"),
+    [
+        ("http://127.0.0.1:7878", "127.0.0.1", 7878, "http://127.0.0.1:7878", ""),
+        ("HTTPS://Db.Example/mcp", "db.example", None, "https://Db.Example", "/mcp"),
+        ("http://[::1]:80/mcp", "::1", 80, "http://[::1]:80", "/mcp"),
+        ("http://[0:0:0:0:0:0:0:1]/", "::1", None, "http://[0:0:0:0:0:0:0:1]", "/"),
+        ("https://host.:1/", "host.", 1, "https://host.:1", "/"),
+        ("https://host:65535//a/%2e%2E/@b;c", "host", 65535, "https://host:65535",
+         "//a/%2e%2E/@b;c"),
+        ("https://user:a%40b@my_host/?x=/?y#z?", "my_host", None, "https://my_host", "/"),
+    ],
+)  # fmt: skip
+def test_the_parts_of_a_url_are_read(
+    url: str, host: str, port: int | None, origin: str, path: str
+) -> None:
+    parts = parse_http_url(url)
+    assert (parts.host, parts.port, parts.origin, parts.path) == (host, port, origin, path)
+
+
+def test_a_login_query_and_fragment_are_parts_of_their_own() -> None:
+    parts = parse_http_url("https://user:a%40b@host/?x=/?y#z?")
+    assert (parts.login, parts.query, parts.fragment) == ("user:a%40b", "x=/?y", "z?")
+    assert not parts.is_plain and parts.is_private
+    assert parts.tcp_port == 443 and parse_http_url("http://[::1]/").tcp_port == 80
+
+
+def test_where_an_issuer_publishes_its_keys_follows_from_its_url() -> None:
+    assert metadata_urls("https://[::1]:8443/tenant/") == [
+        "https://[::1]:8443/.well-known/oauth-authorization-server/tenant",
+        "https://[::1]:8443/.well-known/openid-configuration/tenant",
+        "https://[::1]:8443/tenant/.well-known/openid-configuration",
+    ]
+
+
+def test_a_challenge_names_the_metadata_beside_a_prefix() -> None:
+    settings = OAuthSettings(
+        "https://login.example", "https://db.example:444/gate/mcp", {"db": "readOnly"}
+    )
+    value = challenge_of(settings, "/mcp/core", "r").to(TidegateError(Code.AUTH_MISSING, "none"))
+    assert value is not None
+    place = b"https://db.example:444/.well-known/oauth-protected-resource/gate/mcp/core"
+    assert b'resource_metadata="%s"' % place in value
