@@ -8,13 +8,11 @@ an account of its own for the gate stops one that writes files of the state dire
 from __future__ import annotations
 
 import argparse
-import getpass
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from tidegate.app import App
+from tidegate.cli.terminal import ask_secret, write_to_terminal
 from tidegate.errors import Code, TidegateError
 
 _TRIES = 3
@@ -47,7 +45,7 @@ def _require_word(word: str, what: str) -> None:
             hint="Run it in a terminal; or set a passphrase there with `tidegate passphrase set`,"
             " and give it with --passphrase-file.",
         )
-    _write_to_terminal(f"This will {what}.\nType {word} to agree: ")
+    write_to_terminal(f"This will {what}.\nType {word} to agree: ")
     if sys.stdin.readline().strip() != word:
         raise TidegateError(
             Code.OPERATOR_CONSENT, f"{word!r} was not typed; nothing was changed.",
@@ -60,11 +58,11 @@ def _require_passphrase(app: App, what: str, file: str | None) -> None:
         if app.operator_passphrase.matches(read_passphrase(file)):
             return
     elif sys.stdin.isatty():
-        _write_to_terminal(f"This will {what}.\n")
+        write_to_terminal(f"This will {what}.\n")
         for _ in range(_TRIES):
-            if app.operator_passphrase.matches(ask_passphrase("Operator's passphrase: ")):
+            if app.operator_passphrase.matches(ask_secret("Operator's passphrase: ")):
                 return
-            _write_to_terminal("That is not the passphrase.\n")
+            write_to_terminal("That is not the passphrase.\n")
     else:
         raise TidegateError(
             Code.OPERATOR_CONSENT,
@@ -77,25 +75,6 @@ def _require_passphrase(app: App, what: str, file: str | None) -> None:
         "That is not the operator's passphrase; nothing was changed.",
         hint="`tidegate passphrase set --help` says where its hash is kept.",
     )
-
-
-def ask_passphrase(prompt: str) -> str:
-    """What a person types at the terminal that is standard input, unseen."""
-    try:
-        import termios
-    except ImportError:  # Windows
-        return getpass.getpass(prompt)
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    unseen = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-    # Not `getpass`, which prefers the controlling terminal to standard input.
-    termios.tcsetattr(terminal, termios.TCSADRAIN, unseen)
-    try:
-        _write_to_terminal(prompt)
-        return sys.stdin.readline().rstrip("\n")
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-        _write_to_terminal("\n")
 
 
 def read_passphrase(file: str) -> str:
@@ -111,16 +90,3 @@ def read_passphrase(file: str) -> str:
             Code.ARGUMENT_INVALID, f"Cannot read the passphrase file `{file}`: {reason}."
         ) from None
     return text.partition("\n")[0].rstrip("\r")
-
-
-def _write_to_terminal(text: str) -> None:
-    """Where the person looks even if standard output and standard error go into files."""
-    with suppress(OSError):
-        terminal = os.open(os.ttyname(sys.stdin.fileno()), os.O_WRONLY | os.O_NOCTTY)
-        try:
-            os.write(terminal, text.encode())
-        finally:
-            os.close(terminal)
-        return
-    sys.stderr.write(text)
-    sys.stderr.flush()

@@ -6,7 +6,6 @@ if the operator says so.
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
@@ -16,7 +15,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.local_actor import ask, with_app
-from tidegate.cli.terminal import print_status
+from tidegate.cli.terminal import ask_secret, print_status
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
@@ -83,11 +82,7 @@ def given_password(settings: SourceSettings, *, from_stdin: bool, asked: bool) -
 def ask_password(url: str) -> str:
     """Ask on the terminal, which shows nothing of it. Empty if none was typed."""
     user = url.partition("://")[2].partition("@")[0].rstrip(":")
-    try:
-        return getpass.getpass(f"Password of {user} at {place_of(url)}: ")
-    except EOFError:
-        print_status()
-        return ""
+    return ask_secret(f"Password of {user} at {place_of(url)}: ")
 
 
 def try_source(

@@ -1,4 +1,4 @@
-"""Output on a terminal: tables, colors, status lines, JSON."""
+"""Output on a terminal: tables, colors, status lines, JSON; and questions, also hidden ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import msgspec
@@ -45,6 +46,41 @@ def ask_line(question: str, proposed: str = "") -> str:
             Code.ARGUMENT_INVALID, "The input ended.", hint="Start the command again."
         )
     return line.strip() or proposed
+
+
+def ask_secret(prompt: str) -> str:
+    """What a person types at the terminal that is standard input, without its being shown. Empty
+    at the end of the input."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        import getpass
+
+        return getpass.getpass(prompt)
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    # Not `getpass`, which prefers the controlling terminal to standard input.
+    termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
+    try:
+        write_to_terminal(prompt)
+        return sys.stdin.readline().rstrip("\n")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        write_to_terminal("\n")
+
+
+def write_to_terminal(text: str) -> None:
+    """Where the person looks even if standard output and standard error go into files."""
+    with suppress(OSError):
+        terminal = os.open(os.ttyname(sys.stdin.fileno()), os.O_WRONLY | os.O_NOCTTY)
+        try:
+            os.write(terminal, text.encode())
+        finally:
+            os.close(terminal)
+        return
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def show(text: str = "") -> None:

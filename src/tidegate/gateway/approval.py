@@ -16,7 +16,7 @@ from tidegate.gateway.recorder import record_failure, record_intent, record_outc
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import DryRun, Effect
-from tidegate.policy.data_rules import rules_for
+from tidegate.policy.data_rules import hides_something
 
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a dry run may take: it shows a sample, and must not hold up other callers."""
@@ -61,7 +61,7 @@ async def try_change(ctx: CallContext) -> DryRun:
     request = ctx.request
     if ctx.judgement.effect is not Effect.WRITE or not isinstance(request, Query):
         return DryRun(reason="only INSERT, UPDATE and DELETE are tried.")
-    if rules_for(ctx.call.actor, ctx.source) is not None:
+    if hides_something(ctx.call.actor, ctx.source):
         return DryRun(reason="some of the source is hidden from the caller.")
     if not ctx.engine.capabilities.dry_runs:
         return DryRun(reason="this engine cannot try a change without harm.")

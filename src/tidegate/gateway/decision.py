@@ -127,7 +127,7 @@ def bind_caller(ctx: CallContext) -> None:
     Raises: TidegateError POLICY_IDENTITY, POLICY_MASKED.
     """
     ctx.identity = resolve_run_as(ctx.call.actor, ctx.source)
-    ctx.data_rules = rules_for(ctx.call.actor, ctx.source)
+    ctx.data_rules = rules_for(ctx.call.actor, ctx.source, ctx.language or language_of(ctx.source))
 
 
 async def inspect(ctx: CallContext) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from tidegate.engines.registry import language_of
 from tidegate.errors import TABLE_LIST_RULE, Code, TidegateError, table_refused
 from tidegate.gateway.context import CallContext
@@ -101,4 +103,7 @@ async def _read(ctx: CallContext, request: Browse) -> Description:
 
 
 async def _ask(ctx: CallContext, permit: Permit) -> Description:
-    return await ctx.engine.describe(permit, ctx.call.cancellation)
+    description = await ctx.engine.describe(permit, ctx.call.cancellation)
+    if isinstance(description, Catalog):
+        return structs.replace(description, dialect=ctx.source.dialect)
+    return description

@@ -53,7 +53,7 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
     if not isinstance(request, ReadProfiles):
         raise TypeError(type(request).__name__)
     identity = resolve_run_as(call.actor, ctx.source)
-    rules = rules_for(call.actor, ctx.source)
+    rules = rules_for(call.actor, ctx.source, language_of(ctx.source))
     connection = ctx.connection
     if connection.profiles is None:
         connection.profiles = ProfileViews()

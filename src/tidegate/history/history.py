@@ -17,7 +17,7 @@ from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, HistoryFound
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
-from tidegate.policy.data_rules import rules_for
+from tidegate.policy.data_rules import hides_something
 from tidegate.secrets import redact
 from tidegate.store.api import HistoryStore
 from tidegate.store.write_behind import WriteBehind
@@ -72,7 +72,7 @@ class History:
         request = call.request
         if not isinstance(request, SearchHistory):
             raise TypeError(f"no search of the history: {type(request).__name__}")
-        free = [one.name for one in sources if rules_for(call.actor, one) is None]
+        free = [one.name for one in sources if not hides_something(call.actor, one)]
         bound = [one.name for one in sources if one.name not in free]
         found = await self._recall(request, free, None) if free or not bound else []
         if bound:

@@ -64,7 +64,7 @@ class Catalog(msgspec.Struct, frozen=True):
     """Everything named in one database; `stamp` changes when it may have changed.
 
     `macros` are functions that users defined, in lower case, where the database calls them instead
-    of its own of the same name.
+    of its own of the same name. `dialect` is the source's; the gateway sets it.
     """
 
     database: str
@@ -73,6 +73,7 @@ class Catalog(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...]
     version: str
     macros: tuple[str, ...] = ()
+    dialect: str = ""
 
 
 class Ddl(msgspec.Struct, frozen=True):

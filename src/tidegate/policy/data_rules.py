@@ -4,7 +4,7 @@ statement."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from msgspec import structs
@@ -13,33 +13,49 @@ from tidegate.errors import TidegateError, masking_refused
 from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.decisions import Verdict
+from tidegate.model.language import Language
 from tidegate.model.sources import Mask, RowFilter, Source
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 
-def rules_for(actor: Actor, source: Source) -> DataRules | None:
-    """What is hidden from the actor; None if nothing is.
+def hides_something(actor: Actor, source: Source) -> bool:
+    """Whether anything of the source is hidden from the actor."""
+    return actor.tables is not None or any(
+        _binds(rule, actor.name, source) for rule in (*source.masks, *source.filters)
+    )
+
+
+def rules_for(actor: Actor, source: Source, language: Language) -> DataRules | None:
+    """What is hidden from the actor; None if nothing is. `language` is the source's.
 
     Raises: TidegateError POLICY_MASKED if a filter needs a name that cannot stand in it.
     """
     if not source.masks and not source.filters and actor.tables is None:
         return None
-    return _data_rules(actor.id, actor.name, actor.tables, source)
+    return _data_rules(actor.id, actor.name, actor.tables, source, language)
 
 
 @lru_cache(maxsize=1024)
 def _data_rules(
-    actor_id: str, actor_name: str, tables: frozenset[str] | None, source: Source
+    actor_id: str,
+    actor_name: str,
+    tables: frozenset[str] | None,
+    source: Source,
+    language: Language,
 ) -> DataRules | None:
     masks: tuple[tuple[str, Show], ...] = tuple(
         [(rule.column, rule.show) for rule in source.masks if _binds(rule, actor_name, source)]
     )
     blanks = {"actor.id": actor_id, "actor.name": actor_name}
+
+    def literal(value: str) -> str:
+        return language.literal(value, source.dialect)
+
     filters = tuple(
         [
-            (rule.table, _filled(rule, blanks))
+            (rule.table, _filled(rule, blanks, literal))
             for rule in source.filters
             if _binds(rule, actor_name, source)
         ]
@@ -97,9 +113,9 @@ def _binds(rule: Mask | RowFilter, actor_name: str, source: Source) -> bool:
     return not rule.tokens or actor_name in rule.tokens
 
 
-def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
-    """The condition with literals in its blanks. They are quoted here, where the text is whole: a
-    blank inside a string or a name would let a name of a token write SQL, and is refused."""
+def _filled(rule: RowFilter, blanks: dict[str, str], literal: Callable[[str], str]) -> str:
+    """The condition with literals in its blanks. They are put in here, where the text is whole: a
+    blank inside a string or a name would let a token's name write a condition, and is refused."""
     parts = _BLANK.split(rule.where)
     written = parts[0]
     for blank, after in zip(parts[1::2], parts[2::2], strict=True):
@@ -122,6 +138,5 @@ def _filled(rule: RowFilter, blanks: dict[str, str]) -> str:
                 f"filter.{rule.table}",
                 "Ask the operator to leave the quotes out: the blank is quoted by itself.",
             )
-        literal = value.replace("'", "''")
-        written += f"'{literal}'{after}"
+        written += literal(value) + after
     return written

@@ -7,10 +7,13 @@ setting changes. Each dialect's module says how.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
+
+_BARE = re.compile(r"[^\W\d]\w*")
 
 
 def identifier(name: str, dialect: str) -> str:
@@ -19,6 +22,13 @@ def identifier(name: str, dialect: str) -> str:
     if not name or "\0" in name:
         raise TidegateError(Code.ARGUMENT_INVALID, "A name is empty or holds a NUL character")
     return find(dialect).quote(name)
+
+
+def shortest(name: str, dialect: str) -> str:
+    """The name as a statement takes it, quoted only if it has to be."""
+    spoken = find(dialect)
+    bare = _BARE.fullmatch(name) and (spoken.folds_quoted or name == name.lower())
+    return name if bare else spoken.quote(name)
 
 
 def qualified(schema: str | None, name: str, dialect: str) -> str:

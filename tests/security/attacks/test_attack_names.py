@@ -19,6 +19,7 @@ from tidegate.model.actors import Scope
 from tidegate.model.sources import Mask, RunAs, Source
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
+from tidegate.sql.language import LANGUAGE
 from tidegate.store.sqlite.state import SqliteState
 
 ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
@@ -56,7 +57,7 @@ def holder(**changed):
 )
 def test_a_client_that_registers_under_a_tokens_name_gets_nothing_of_that_token(said):
     actor = holder(**said)
-    data_rules = rules_for(actor, SOURCE)
+    data_rules = rules_for(actor, SOURCE, LANGUAGE)
     assert data_rules is not None
     assert data_rules.masks == (("people.email", "nothing"),)
     with pytest.raises(TidegateError) as caught:

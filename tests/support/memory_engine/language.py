@@ -53,7 +53,10 @@ class MemoryLanguage(Language):
         return re.sub(r"(?i)(password\s+)\S+", rf"\1{MASK}", text)
 
     def literal(self, value: Any, dialect: str) -> str:
-        return str(value)
+        """Text stands between angle brackets."""
+        if not isinstance(value, str):
+            return str(value)
+        return "<" + value.replace("\\", "\\\\").replace(">", "\\>") + ">"
 
     def classify(self, request: Request, source: Source) -> Judgement:
         if isinstance(request, Operation):

@@ -3,17 +3,30 @@
 import pytest
 from msgspec import structs
 
+from support.memory_engine.language import LANGUAGE as MEMORY
 from tidegate.config.loading import load
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
 from tidegate.model.sources import Mask, RowFilter, Source
-from tidegate.policy.data_rules import may_use_table, rules_for, with_global_rules
+from tidegate.policy.data_rules import (
+    hides_something,
+    may_use_table,
+    rules_for,
+    with_global_rules,
+)
 from tidegate.policy.visible_metadata import visible_metadata
+from tidegate.sql.language import LANGUAGE as SQL
 
 REPORTS = Actor("t1", "reports", Scope.READ_ONLY)
 BOOKS = Actor("t2", "books", Scope.READ_ONLY)
+
+
+def in_sql(actor, one):
+    rules = rules_for(actor, one, SQL)
+    assert hides_something(actor, one) is (rules is not None)
+    return rules
 
 
 def source(*rules, tags=()):
@@ -23,54 +36,61 @@ def source(*rules, tags=()):
 
 
 def test_a_source_without_rules_hides_nothing():
-    assert rules_for(REPORTS, source()) is None
+    assert in_sql(REPORTS, source()) is None
 
 
 def test_a_rule_binds_every_token_unless_it_says_otherwise():
     one = source(Mask("a.b", "hash"))
-    assert rules_for(REPORTS, one) == rules_for(BOOKS, one) == DataRules(masks=(("a.b", "hash"),))
+    assert in_sql(REPORTS, one) == in_sql(BOOKS, one) == DataRules(masks=(("a.b", "hash"),))
 
 
 def test_a_rule_of_some_tokens_binds_them_alone():
     one = source(Mask("a.b", tokens=("reports",)))
-    assert rules_for(REPORTS, one) is not None
-    assert rules_for(BOOKS, one) is None
+    assert in_sql(REPORTS, one) is not None
+    assert in_sql(BOOKS, one) is None
 
 
 def test_an_excepted_token_is_not_bound_even_if_it_is_named():
     one = source(Mask("a.b", tokens=("reports", "books"), except_tokens=("books",)))
-    assert rules_for(REPORTS, one) is not None
-    assert rules_for(BOOKS, one) is None
+    assert in_sql(REPORTS, one) is not None
+    assert in_sql(BOOKS, one) is None
 
 
 def test_a_rule_of_a_tag_binds_on_sources_of_that_tag():
     rule = Mask("a.b", tag="prod")
     plain = source()
-    assert rules_for(REPORTS, with_global_rules(plain, (rule,), ())) is None
+    assert in_sql(REPORTS, with_global_rules(plain, (rule,), ())) is None
     prod = structs.replace(plain, tags=("prod",))
-    assert rules_for(REPORTS, with_global_rules(prod, (rule,), ())) is not None
+    assert in_sql(REPORTS, with_global_rules(prod, (rule,), ())) is not None
 
 
 def test_the_actor_stands_in_a_filter_as_a_literal():
     one = source(RowFilter("a", "owner = {actor.name} OR id = {actor.id} AND x = '{1,2}'"))
     actor = Actor("t'9", "o'neil --", Scope.READ_ONLY)
-    data_rules = rules_for(actor, one)
+    data_rules = in_sql(actor, one)
     assert data_rules is not None
     assert data_rules.filters[0][1] == "owner = 'o''neil --' OR id = 't''9' AND x = '{1,2}'"
+
+
+def test_the_actor_stands_in_a_filter_as_the_language_writes_values():
+    one = source(RowFilter("a", "owner {actor.name}"))
+    data_rules = rules_for(Actor("t", "o'neil >", Scope.READ_ONLY), one, MEMORY)
+    assert data_rules is not None
+    assert data_rules.filters == (("a", "owner <o'neil \\>>"),)
 
 
 @pytest.mark.parametrize("where", ["owner = '{actor.name}'", 'owner = "{actor.name}"',
                                    "owner = {actor.nmae}"])  # fmt: skip
 def test_a_blank_in_quotes_or_of_no_meaning_is_refused(where):
     with pytest.raises(TidegateError) as caught:
-        rules_for(REPORTS, source(RowFilter("a", where)))
+        in_sql(REPORTS, source(RowFilter("a", where)))
     assert caught.value.code is Code.POLICY_MASKED
 
 
 @pytest.mark.parametrize("name", ["a\\", "a\nb", "ü"])
 def test_a_name_that_databases_could_read_differently_is_refused(name):
     with pytest.raises(TidegateError):
-        rules_for(Actor("t", name, Scope.READ_ONLY), source(RowFilter("a", "b = {actor.name}")))
+        in_sql(Actor("t", name, Scope.READ_ONLY), source(RowFilter("a", "b = {actor.name}")))
 
 
 @pytest.mark.parametrize(
@@ -94,12 +114,12 @@ def listed(*tables):
 
 
 def test_a_list_of_tables_binds_on_a_source_without_rules():
-    data_rules = rules_for(listed("orders", "shop:sales.a", "crm:b"), source())
+    data_rules = in_sql(listed("orders", "shop:sales.a", "crm:b"), source())
     assert data_rules == DataRules(only=("orders", "sales.a"))
 
 
 def test_a_list_for_other_sources_admits_nothing_here():
-    assert rules_for(listed("crm:b"), source()) == DataRules(only=())
+    assert in_sql(listed("crm:b"), source()) == DataRules(only=())
 
 
 def test_a_looked_up_table_is_on_the_list_by_its_schema_or_a_default_one():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
-from tidegate.surfaces.core.shorthand import quoted, short_type, with_keys
+from tidegate.sql.quoting import shortest
+from tidegate.surfaces.core.shorthand import short_type, with_keys
 
 CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")
 
@@ -85,7 +86,7 @@ def test_unique_columns_comments_and_row_counts_are_said() -> None:
     ],
 )
 def test_names_are_quoted_only_if_they_must_be(name: str, shown: str) -> None:
-    assert quoted(name) == shown
+    assert shortest(name, "sqlite") == shown
 
 
 @pytest.mark.parametrize(
@@ -105,3 +106,17 @@ def test_names_are_quoted_only_if_they_must_be(name: str, shown: str) -> None:
 )
 def test_long_type_names_are_made_short(name: str, short: str) -> None:
     assert short_type(name) == short
+
+
+@pytest.mark.parametrize(
+    ("dialect", "shown"),
+    [
+        ("postgres", '"Big"."it""s"(id int)'),
+        ("mysql", 'Big.`it"s`(id int)'),
+        ("sqlite", 'Big."it""s"(id int)'),
+    ],
+)
+def test_names_are_quoted_as_the_sources_dialect_quotes_them(dialect: str, shown: str) -> None:
+    catalog = Catalog("shop", "main", ("main", "Big"), (), "1", dialect=dialect)
+    table = Table("Big", 'it"s', "table", (ColumnInfo("id", "int", nullable=False),))
+    assert with_keys(table, catalog) == shown

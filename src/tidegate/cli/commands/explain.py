@@ -10,6 +10,7 @@ from tidegate.app import App
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import show, show_json, show_table
+from tidegate.engines.registry import language_of
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Actor
 from tidegate.model.requests import Call, Query
@@ -54,7 +55,7 @@ def _as_json(
     actor: Actor, source: Source, judgement: Judgement, explanation: Explanation
 ) -> dict[str, Any]:
     verdict = explanation.verdict
-    data_rules = rules_for(actor, source)
+    data_rules = rules_for(actor, source, language_of(source))
     return {
         "caller": {"name": actor.name, "kind": actor.kind, "scope": actor.scope.value},
         "source": source.name,

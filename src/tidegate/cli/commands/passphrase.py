@@ -7,13 +7,12 @@ import sys
 
 from tidegate.app import App
 from tidegate.cli.consent import (
-    ask_passphrase,
     read_passphrase,
     require_consent,
 )
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
-from tidegate.cli.terminal import print_status
+from tidegate.cli.terminal import ask_secret, print_status
 from tidegate.errors import Code, TidegateError
 
 
@@ -56,8 +55,8 @@ def _new_passphrase(arguments: argparse.Namespace) -> str:
             "The passphrase is typed on a terminal, and standard input is none.",
             hint="Run it in a terminal, or give the passphrase with --new-passphrase-file.",
         )
-    passphrase = ask_passphrase("New passphrase: ")
-    if passphrase != ask_passphrase("The same again: "):
+    passphrase = ask_secret("New passphrase: ")
+    if passphrase != ask_secret("The same again: "):
         raise TidegateError(
             Code.ARGUMENT_INVALID, "The two differ; nothing was changed.", hint="Set it again."
         )

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from tidegate.model.profiles import ColumnProfile, TableProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
+from tidegate.sql.quoting import shortest
 
 if TYPE_CHECKING:
     from tidegate.search.joins import Join
 
-_PLAIN = re.compile(r"[^\W\d]\w*")
 _SHORT_TYPES = (
     ("integer", "int"),
     ("character varying", "varchar"),
@@ -33,16 +33,12 @@ _NO_JOINS: Mapping[str, Join] = {}
 _ZONED, _UNZONED = " with time zone", " without time zone"
 
 
-def quoted(name: str) -> str:
-    """The name as an SQL identifier: quoted only if it has to be."""
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
-
-
 def table_name(table: Table, catalog: Catalog) -> str:
     """The table's name, with its schema unless that is the default one."""
+    name = shortest(table.name, catalog.dialect)
     if table.schema == catalog.default_schema:
-        return quoted(table.name)
-    return f"{quoted(table.schema)}.{quoted(table.name)}"
+        return name
+    return f"{shortest(table.schema, catalog.dialect)}.{name}"
 
 
 def with_keys(
@@ -55,6 +51,7 @@ def with_keys(
     """Types, keys, what may be null and what is known of values; comments and a row count where
     they are known. With `only`, these columns, the keys and what refers to other tables; the others
     are counted."""
+    dialect = catalog.dialect
     targets = {key.columns[0]: key for key in table.foreign_keys if len(key.columns) == 1}
     unique = {index.columns for index in table.indexes if index.unique and not index.primary}
     key = [column.name for column in sorted(table.columns, key=_key_place) if column.key]
@@ -65,20 +62,22 @@ def with_keys(
             column.key or name in only or name in targets or name in joins
         ):
             continue
-        text = _column(column, len(key) == 1, (name,) in unique)
+        text = _column(column, len(key) == 1, (name,) in unique, dialect)
         if name in targets:
-            text += f">{_target(targets[name], table)}"
+            text += f">{_target(targets[name], table, dialect)}"
         elif name in joins:
-            text += f"~>{_join(joins[name], table)}"
+            text += f"~>{_join(joins[name], table, dialect)}"
         text += _values(profile.get(name))
         parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
     if len(parts) < len(table.columns):
         parts.append(f"+{len(table.columns) - len(parts)}: describe")
     if len(key) > 1:
-        parts.append(f"pk({_names(tuple(key))})")
-    parts += [f"unique({_names(columns)})" for columns in sorted(unique) if len(columns) > 1]
+        parts.append(f"pk({_names(tuple(key), dialect)})")
     parts += [
-        f"({_names(key.columns)})>{_target(key, table)}"
+        f"unique({_names(columns, dialect)})" for columns in sorted(unique) if len(columns) > 1
+    ]
+    parts += [
+        f"({_names(key.columns, dialect)})>{_target(key, table, dialect)}"
         for key in table.foreign_keys
         if len(key.columns) > 1
     ]
@@ -87,8 +86,8 @@ def with_keys(
     return f"{_kind(table)}{table_name(table, catalog)}({', '.join(parts)}){rows}{comment}"
 
 
-def _column(column: ColumnInfo, sole_key: bool, unique: bool) -> str:
-    words = [quoted(column.name)]
+def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> str:
+    words = [shortest(column.name, dialect)]
     if column.type:
         words.append(short_type(column.type))
     if column.key and sole_key:
@@ -132,17 +131,19 @@ def _count(rows: int) -> str:
     return f"~{rows}"
 
 
-def _join(join: Join, table: Table) -> str:
-    schema = f"{quoted(join.schema)}." if join.schema != table.schema else ""
-    return f"{schema}{quoted(join.table)}.{quoted(join.key)}"
+def _join(join: Join, table: Table, dialect: str) -> str:
+    schema = f"{shortest(join.schema, dialect)}." if join.schema != table.schema else ""
+    return f"{schema}{shortest(join.table, dialect)}.{shortest(join.key, dialect)}"
 
 
-def _target(key: ForeignKey, table: Table) -> str:
-    schema = f"{quoted(key.schema)}." if key.schema and key.schema != table.schema else ""
-    where = f"{schema}{quoted(key.table)}"
+def _target(key: ForeignKey, table: Table, dialect: str) -> str:
+    schema = (
+        f"{shortest(key.schema, dialect)}." if key.schema and key.schema != table.schema else ""
+    )
+    where = f"{schema}{shortest(key.table, dialect)}"
     if len(key.references) == 1:
-        return f"{where}.{quoted(key.references[0])}"
-    return f"{where}({_names(key.references)})" if key.references else where
+        return f"{where}.{shortest(key.references[0], dialect)}"
+    return f"{where}({_names(key.references, dialect)})" if key.references else where
 
 
 def short_type(name: str) -> str:
@@ -158,8 +159,8 @@ def short_type(name: str) -> str:
     return short
 
 
-def _names(names: tuple[str, ...]) -> str:
-    return ",".join(quoted(name) for name in names)
+def _names(names: tuple[str, ...], dialect: str) -> str:
+    return ",".join([shortest(name, dialect) for name in names])
 
 
 def _kind(table: Table) -> str:
