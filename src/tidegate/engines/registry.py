@@ -65,10 +65,19 @@ MYSQL = Entry(
 )
 
 ENGINES: dict[str, Entry] = {
-    "sqlite": Entry("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
+    "sqlite": Entry(
+        "sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine", options=("timeout",)
+    ),
     "postgres": POSTGRES,
     "postgresql": POSTGRES,
-    "duckdb": Entry("duckdb", "duckdb", "tidegate.engines.duckdb", "DuckdbEngine", "duckdb"),
+    "duckdb": Entry(
+        "duckdb",
+        "duckdb",
+        "tidegate.engines.duckdb",
+        "DuckdbEngine",
+        "duckdb",
+        options=("memory_limit", "threads", "timeout", "workers"),
+    ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
 }

@@ -116,3 +116,4 @@ async def test_no_read_of_a_full_text_table_leaves_a_lock(
                 with suppress(TidegateError):  # a read that fails must leave no lock either
                     await read(engine, path, text)
                 made.execute("INSERT INTO ft VALUES ('x')")
+    assert made.execute("SELECT count(*) FROM ft").fetchall() == [(2 + 3 * len(reads),)]

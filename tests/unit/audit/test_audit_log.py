@@ -181,9 +181,11 @@ def test_a_waiter_who_gives_up_disturbs_nobody(tmp_path):
         await asyncio.sleep(0)
         waiters[0].cancel()
         await asyncio.wait_for(asyncio.gather(*waiters[1:]), PATIENCE_S)
+        assert waiters[0].cancelled()
 
     asyncio.run(calls())
     log.close()
+    assert verify(tmp_path).faults == ()
 
 
 def test_a_failed_sync_is_final_and_everyone_gets_the_error():

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from support.engine_cases import CASES
 from support.memory_engine import ENTRY
 from support.operator_terminal import at_operator_terminal
 from tidegate.cli.main import main
@@ -44,7 +46,9 @@ async def test_a_secret_that_is_not_there_opens_nothing() -> None:
     [
         ("memory://", "pasword", "Did you mean `password`?"),
         ("memory://", "zzz", "Known: version, password."),
-        ("sqlite://", "password", "It has none"),
+        ("sqlite://", "password", "Known: timeout."),
+        ("duckdb://", "memorylimit", "Did you mean `memory_limit`?"),
+        ("mysql://db.example/shop", "password", "It has none"),
         ("postgresql://db.example/shop", "pool", "It has none"),
     ],
 )
@@ -90,3 +94,33 @@ def test_the_command_line_saves_changes_and_clears_options(
     assert options() == [["password", "${ENV:Q}"]]
     assert source("update", "odd", "--clear", "options") == 0
     assert options() == []
+
+
+async def test_duckdb_takes_its_limits_as_options(tmp_path: Path) -> None:
+    case = CASES["duckdb"].prepare(tmp_path)
+    options = (("memory_limit", "96MB"), ("threads", "1"))
+    engine = await open_engine(structs.replace(case.source, options=options))
+    limits = "SELECT current_setting('memory_limit'), current_setting('threads')"
+    try:
+        assert await case.ask(engine, limits) == [("91.5 MiB", 1)]
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "option", "message"),
+    [
+        ("duckdb://", ("memory_limit", "lots"), "is a size"),
+        ("duckdb://", ("threads", "0"), "from 1 to 64"),
+        ("sqlite://", ("timeout", "soon"), "number of seconds"),
+        ("duckdb:///:memory:?threads=2", ("threads", "3"), "in the URL and among"),
+        ("sqlite:///:memory:?timeout=2", ("timeout", "3"), "in the URL and among"),
+    ],
+)
+async def test_an_option_of_no_meaning_or_given_twice_opens_nothing(
+    url: str, option: tuple[str, str], message: str
+) -> None:
+    engine = url.partition(":")[0]
+    with pytest.raises(TidegateError, match=message) as caught:
+        await open_engine(Source("1", "shop", url, engine, engine, options=(option,)))
+    assert caught.value.code is Code.SOURCE_URL

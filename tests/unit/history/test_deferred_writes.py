@@ -1,5 +1,6 @@
 """Deferred writes: in order, in groups, bounded, and none lost while writing fails."""
 
+import threading
 from threading import Event
 
 import pytest
@@ -78,6 +79,8 @@ def test_after_a_failure_the_thread_tries_again(monkeypatch):
 
 
 def test_closing_without_use_starts_no_thread():
+    before = set(threading.enumerate())
     deferred = WriteBehind(lambda items: None)
+    assert set(threading.enumerate()) <= before
     deferred.close()
     deferred.close()

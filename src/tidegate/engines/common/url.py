@@ -35,6 +35,8 @@ class FileUrl(msgspec.Struct, frozen=True):
         return Path(self.path).stem if self.path else "main"
 
 
+NONE_GIVEN: Mapping[str, str] = {}
+
 _PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"
 _AUTHORITY = re.compile(_PIECE % "/?" + "*")
 _PATH = re.compile(_PIECE % "?" + "*")
@@ -176,15 +178,26 @@ def scheme_of(url: str) -> str:
     return scheme.partition("+")[0].lower()
 
 
-def parse_file_url(url: str, known_options: Iterable[str]) -> FileUrl:
+def parse_file_url(
+    url: str, known_options: Iterable[str], given: Mapping[str, str] = NONE_GIVEN
+) -> FileUrl:
     """Read the URL of a database that is a file, which must be there.
 
-    A name is tried as it is written, then with its percent escapes decoded.
+    A name is tried as it is written, then with its percent escapes decoded. `given` are the options
+    of the source beside its URL.
     Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the absolute path that was tried).
     """
     rest = url.partition("://")[2]
     rest, _, query = rest.partition("?")
     options = read_options(query, known_options)
+    for name, value in given.items():
+        if name in options:
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The option `{name}` is in the URL and among the source's options.",
+                hint="Remove one of them.",
+            )
+        options[name] = value
     host, slash, path = rest.partition("/")
     if host:
         raise TidegateError(

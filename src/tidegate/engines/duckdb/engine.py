@@ -35,6 +35,7 @@ from tidegate.engines.duckdb.messages import (
     Version,
 )
 from tidegate.engines.duckdb.url import DuckUrl
+from tidegate.engines.registry import resolve_options
 from tidegate.engines.worker.process import START_S, Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -139,7 +140,7 @@ class DuckdbEngine:
 
     @classmethod
     async def open(cls, source: Source) -> DuckdbEngine:
-        engine = cls(DuckUrl(source.url))
+        engine = cls(DuckUrl(source.url, resolve_options(source)))
         try:
             greeting = await engine._ask("greet", Version(engine._url.version()), Greeting)
         except BaseException:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-from tidegate.engines.common.url import FileUrl, parse_file_url
+from tidegate.engines.common.url import NONE_GIVEN, FileUrl, parse_file_url
 from tidegate.engines.duckdb.messages import Setup
 from tidegate.errors import Code, TidegateError
 
@@ -20,9 +21,9 @@ class DuckUrl:
 
     __slots__ = ("file", "setup", "workers")
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, given: Mapping[str, str] = NONE_GIVEN) -> None:
         """Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the path that was tried)."""
-        self.file: FileUrl = parse_file_url(url, OPTIONS)
+        self.file: FileUrl = parse_file_url(url, OPTIONS, given)
         _check_kind(self.file.path)
         options = self.file.options
         self.workers = _count(options.get("workers", "4"), "workers")

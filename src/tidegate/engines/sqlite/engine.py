@@ -30,6 +30,7 @@ from tidegate.engines.common.running_statement import (
     start,
 )
 from tidegate.engines.common.url import FileUrl
+from tidegate.engines.registry import resolve_options
 from tidegate.engines.sqlite import catalog
 from tidegate.engines.sqlite.connection import ProgressHandler, Session
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
@@ -91,7 +92,7 @@ class SqliteEngine:
 
     @classmethod
     async def open(cls, source: Source) -> SqliteEngine:
-        file = read_url(source.url)
+        file = read_url(source.url, resolve_options(source))
         name = f"sqlite-{source.name}"
         readers = _threads(lambda: Session(file), READERS, name)
         writer = _threads(lambda: Session(file, writes=True), 1, f"{name}-writer")

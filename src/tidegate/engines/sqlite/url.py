@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from itertools import count
 
-from tidegate.engines.common.url import FileUrl, parse_file_url
+from tidegate.engines.common.url import NONE_GIVEN, FileUrl, parse_file_url
 from tidegate.errors import Code, TidegateError
 
 OPTIONS = ("immutable", "mode", "timeout")
@@ -15,9 +16,9 @@ cannot change (a read-only disk)."""
 _names = count(1)
 
 
-def read_url(url: str) -> FileUrl:
+def read_url(url: str, given: Mapping[str, str] = NONE_GIVEN) -> FileUrl:
     """The file that a URL names, with its options. Raises: TidegateError SOURCE_URL."""
-    file = parse_file_url(url, OPTIONS)
+    file = parse_file_url(url, OPTIONS, given)
     options = dict(file.options)
     allowed = {"mode": ("ro", "rw"), "immutable": ("0", "1")}
     for name, values in allowed.items():
