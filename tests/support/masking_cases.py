@@ -61,7 +61,8 @@ COMMON = r"""
 ! SELECT * FROM nowhere
 ! INSERT INTO products SELECT id, email, 1 FROM customers
 ! UPDATE products SET title = (SELECT email FROM customers LIMIT 1)
-! UPDATE customers SET spent = 0
+! UPDATE customers SET email = 'x'
+! UPDATE customers SET spent = 0 WHERE email IS NULL
 ! DELETE FROM products WHERE id IN (SELECT id FROM orders)
 ! DELETE FROM orders
 ! CREATE TABLE copy AS SELECT * FROM customers

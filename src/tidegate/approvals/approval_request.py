@@ -74,7 +74,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             unqualified=self.judgement.unqualified,
             database=self.database,
             schema=self.schema,
-            guarded=bool(source.masks or source.filters) or _asks_about_reads(source),
+            guarded=_asks_about_reads(source),
         )
 
 

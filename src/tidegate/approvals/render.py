@@ -8,6 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from tidegate.model.statements import DryRun
 from tidegate.store.records import PendingApproval
 
@@ -15,8 +17,46 @@ _MARGIN = "  | "
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 
 
-def describe(question: PendingApproval, *, rows: bool = True) -> str:
-    """The question in several lines. Without `rows` it tells nothing of what the tables hold."""
+def describe(question: PendingApproval) -> str:
+    """The question in several lines, for the operator."""
+    return "\n".join([*_lines(question), *_dry_run(question.dry_run)])
+
+
+def describe_at_client(question: PendingApproval) -> str:
+    """The question for a person at the caller's own client. The caller could read it there, so it
+    tells of rows only what the caller may see."""
+    dry_run = question.dry_run
+    if question.subject.guarded:
+        shown = ["Dry run:   not shown here; the operator of the gate can see it."]
+    else:
+        shown = [*_dry_run(None if dry_run is None else _without_withheld(dry_run))]
+        if dry_run is not None and dry_run.withheld:
+            names = ", ".join(visible(name) for name in dry_run.withheld)
+            shown.append(f"{_MARGIN}Masked for the caller, and not shown here: {names}.")
+    return "\n".join([*_lines(question), *shown])
+
+
+def _without_withheld(dry_run: DryRun) -> DryRun:
+    if not dry_run.withheld:
+        return dry_run
+    if dry_run.affected is None:
+        return DryRun(reason="the operator of the gate can see why.")
+    places = [
+        place for place, column in enumerate(dry_run.columns) if column not in dry_run.withheld
+    ]
+
+    def kept(row: tuple[str | None, ...] | None) -> tuple[str | None, ...] | None:
+        return None if row is None else tuple([row[place] for place in places])
+
+    return structs.replace(
+        dry_run,
+        columns=tuple([dry_run.columns[place] for place in places]),
+        before=tuple([kept(row) for row in dry_run.before]),
+        after=tuple([kept(row) for row in dry_run.after]),
+    )
+
+
+def _lines(question: PendingApproval) -> list[str]:
     subject = question.subject
     lines = [
         f"Source:    {visible(subject.source)}{_place(question)}",
@@ -35,11 +75,7 @@ def describe(question: PendingApproval, *, rows: bool = True) -> str:
         lines.append("*** stands for what may be a secret; the statement runs with it.")
     if subject.unqualified:
         lines.append("It has no WHERE: it is about every row.")
-    if not rows:
-        lines.append("Dry run:   not shown here; the operator of the gate can see it.")
-    else:
-        lines += _dry_run(question.dry_run)
-    return "\n".join(lines)
+    return lines
 
 
 _WHY = {

@@ -12,6 +12,7 @@ from tidegate.engines.api import Cursor, Row
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
+from tidegate.gateway.masking import without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, Rights, RowBuffer
 from tidegate.model.decisions import Permit
@@ -41,15 +42,34 @@ async def run(ctx: CallContext) -> Any:
 
 
 async def _run_statement(ctx: CallContext, request: EngineRequest) -> Page | Document:
-    progress = ctx.call.progress
-    if progress is not None:
-        progress(0.2, "Executing")
+    if ctx.call.progress is not None:
+        ctx.call.progress(0.2, "Executing")
     permit = ctx.permit(request)
+    if isinstance(request, Query) and request.masked:
+        return await _run_masked(ctx, request, permit)
+    return await _run_permitted(ctx, request, permit)
+
+
+async def _run_masked(ctx: CallContext, request: Query, permit: Permit) -> Page | Document:
+    """Run a statement about tables with masks: what it returns says which masks it touched. What a
+    database says about a change that it refuses can quote the whole row, and is left out."""
+    if permit.effect is Effect.READ:
+        page = await _run_permitted(ctx, request, permit)
+        return structs.replace(page, masked=request.masked) if isinstance(page, Page) else page
+    try:
+        return await _run_permitted(ctx, request, permit)
+    except TidegateError as error:
+        raise without_values(error) from None
+
+
+async def _run_permitted(
+    ctx: CallContext, request: EngineRequest, permit: Permit
+) -> Page | Document:
     began = time.perf_counter()
     cursor = await ctx.engine.run(permit, ctx.call.cancellation)
     if isinstance(cursor, Document):
         return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
-    more = None
+    more, progress = None, ctx.call.progress
     try:
         if isinstance(request, Query) and request.sink is not None:
             sink = RowStream(cursor.columns, permit.limits, request.sink)

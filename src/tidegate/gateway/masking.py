@@ -41,3 +41,19 @@ async def mask(ctx: CallContext) -> None:
         ctx.verdict = verdict_of(refusal)
         raise
     ctx.rewritten = rewritten
+
+
+def without_values(error: TidegateError) -> TidegateError:
+    """The error of a change on a table with masks, without the database's words: they can quote
+    the row that it refused."""
+    if error.code is not Code.SQL_FAILED:
+        return error
+    state = error.details.get("sqlstate")
+    said = f" (SQLSTATE {state})" if state else ""
+    return TidegateError(
+        Code.SQL_FAILED,
+        f"The database refused the change{said}. Its words are left out: the table has masked"
+        " columns, and they could quote them",
+        hint="Check the constraints of the table and the values of the change.",
+        details={name: error.details[name] for name in ("sqlstate",) if name in error.details},
+    )

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import structs
 
 from tidegate.engines.registry import language_of
 from tidegate.errors import TABLE_LIST_RULE, Code, TidegateError, table_refused
 from tidegate.gateway.context import CallContext
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse
-from tidegate.model.schema import Catalog, Ddl, Description
+from tidegate.model.schema import Catalog, Ddl, Description, Table
 from tidegate.policy.visible_metadata import visible_metadata
 
 
 async def describe(ctx: CallContext, request: Browse) -> Description:
-    """The metadata that `request` asks for, as the caller may see it.
+    """The metadata that `request` asks for, as the caller may see it, with masked columns marked.
 
     Raises: TidegateError POLICY_TABLE, and what the engine raises.
     """
+    described, rules = await _visible(ctx, request), ctx.data_rules
+    if rules is None or not rules.masks or not isinstance(described, Catalog):
+        return described
+    catalog = await read_catalog(ctx)
+    masks = language_of(ctx.source).masked_columns(catalog, ctx.source, rules)
+    tables = [_marked(table, masks.get((table.schema, table.name))) for table in described.tables]
+    return structs.replace(described, tables=tuple(tables))
+
+
+def _marked(table: Table, masks: Mapping[str, Show] | None) -> Table:
+    if not masks:
+        return table
+    columns = [structs.replace(each, masked=masks.get(each.name)) for each in table.columns]
+    return structs.replace(table, columns=tuple(columns))
+
+
+async def _visible(ctx: CallContext, request: Browse) -> Description:
     rules, schema = ctx.data_rules, ctx.connection.target_of(ctx.call.actor).schema
     if rules is None or (rules.only is None and request.aspect not in ("catalog", "ddl")):
         return visible_metadata(await _read(ctx, request), rules, schema)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.requests import EngineRequest, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
@@ -60,6 +60,13 @@ class Language(Protocol):
         Raises: TidegateError POLICY_MASKED, POLICY_TABLE.
         """
         return None
+
+    def masked_columns(
+        self, catalog: Catalog, source: Source, rules: DataRules
+    ) -> Mapping[tuple[str, str], Mapping[str, Show]]:
+        """What `rules` show of masked columns, by the (schema, name) of their tables: for callers
+        who look at `catalog`, the whole one of the database. Nothing if the rules do not fit it."""
+        return {}
 
     def ddl(self, table: Table, source: Source) -> str | None:
         """A definition of `table` that names only what `table` holds, for callers who may not see

@@ -74,7 +74,9 @@ class EngineRequest(Request, frozen=True, kw_only=True):
 class Query(EngineRequest, frozen=True):
     """Run a statement. `cells` says how values are rendered.
 
-    With a `sink` the rows go there and the page has none.
+    With a `sink` the rows go there and the page has none. `masked` is set where a statement is
+    rewritten: masked columns as (table, column) that a query touches, or that the tables have that
+    a change names.
     """
 
     kind: ClassVar[str] = "query"
@@ -83,6 +85,7 @@ class Query(EngineRequest, frozen=True):
     cells: Cells = "json"
     keep_rest: bool = False
     sink: RowSink | None = None
+    masked: tuple[tuple[str, str], ...] = ()
 
     def recorded_text(self) -> str | None:
         return self.statement.text

@@ -76,7 +76,8 @@ class Page(msgspec.Struct, frozen=True):
     """Rows of a result, already encoded: `rows` is a JSON array of arrays, UTF-8.
 
     `affected` counts rows changed by a writing statement; `more` is the handle under which the
-    rest is shelved, if it is.
+    rest is shelved, if it is. `masked` are the masked columns, as (table, column), that the
+    statement touched: its rows, conditions and counts are of the masks and not of the values.
     """
 
     columns: tuple[Column, ...]
@@ -87,6 +88,7 @@ class Page(msgspec.Struct, frozen=True):
     elapsed_ms: float = 0.0
     more: str | None = None
     status: str | None = None
+    masked: tuple[tuple[str, str], ...] = ()
 
 
 class Document(msgspec.Struct, frozen=True):

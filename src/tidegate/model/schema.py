@@ -4,11 +4,15 @@ engine. Frozen; imports nothing of ours.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
+    `masked` says what is shown of its values (`nothing`, `hash`, `partial`) to a caller from whom
+    they are hidden.
 
     A schema has tens of thousands, and no field can refer back: the collector need not look.
     """
@@ -20,6 +24,7 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     key: int = 0
     comment: str | None = None
     extra: str | None = None
+    masked: Literal["nothing", "hash", "partial"] | None = None
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -46,6 +51,7 @@ class Table(msgspec.Struct, frozen=True):
 
     `definition` is the query behind a view, None if it is unknown. `reads` are tables (schema,
     name) of which it holds rows itself: those that it inherits from or is a partition of.
+    `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
     """
 
     schema: str
@@ -58,6 +64,7 @@ class Table(msgspec.Struct, frozen=True):
     approximate_rows: int | None = None
     definition: str | None = None
     reads: tuple[tuple[str, str], ...] = ()
+    may_react: bool = False
 
 
 class Catalog(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ class Subject(msgspec.Struct, frozen=True):
     """What a person is shown of a call. `statement` and `params` hold no secrets.
 
     `withheld`: something was left out of them, because it may be a secret. `params` are as text,
-    None if there are none. `guarded`: the caller may not see the rows, so its client may not.
+    None if there are none. `guarded`: the caller asks before it reads, so its client shows no rows.
     """
 
     actor_name: str

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from tidegate.approvals.approvals import ApprovalNeeded
-from tidegate.approvals.render import describe
+from tidegate.approvals.render import describe_at_client
 from tidegate.errors import TidegateError
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, Progress
@@ -46,7 +46,7 @@ _shown: dict[str, float] = {}
 
 
 def _message(question: PendingApproval) -> str:
-    return f"May this run?\n{describe(question, rows=not question.subject.guarded)}"
+    return f"May this run?\n{describe_at_client(question)}"
 
 
 def _allows(content: Mapping[str, Any]) -> bool:

@@ -14,8 +14,8 @@ import pytest
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
-from contract.surfaces.engine_shops import SHOPS
-from support.masking_shop import ENGINES, make, opened, told
+from contract.surfaces.engine_shops import ENGINE_SHOPS
+from support.masking_shop import ENGINES, make, opened, row_texts
 from support.surface_client import Peer
 from support.surface_gateway import SHOP_ID, SqliteGate
 from tidegate.config.model import Config
@@ -270,7 +270,7 @@ def outcomes(
             for text in texts:
                 try:
                     _, rows = await side.ask(side.masked(text, rules))
-                    found.append("\n".join(told(rows)))
+                    found.append("\n".join(row_texts(rows)))
                 except TidegateError as error:
                     found.append(error)
             return found
@@ -305,7 +305,7 @@ def test_a8_the_attacks_would_succeed_without_rules(engine, tmp_path):
             seen = ""
             for text in ATTACKS[engine].strip().splitlines():
                 with contextlib.suppress(TidegateError):
-                    seen += "\n".join(told((await side.ask(text))[1]))
+                    seen += "\n".join(row_texts((await side.ask(text))[1]))
             return seen
 
     seen = asyncio.run(run())
@@ -466,9 +466,9 @@ def test_a8_runs_on_the_servers_that_are_installed(server):
 # What tools say of a table.
 
 
-@pytest.mark.parametrize("engine", sorted(SHOPS))
+@pytest.mark.parametrize("engine", sorted(ENGINE_SHOPS))
 def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
-    shop = SHOPS[engine](tmp_path)
+    shop = ENGINE_SHOPS[engine](tmp_path)
     shop.script("ALTER TABLE orders ADD COLUMN card VARCHAR(40) DEFAULT 'hush-card'")
     source = shop.source(access="read", masks=(Mask("orders.card", "hash"),))
     gate = SqliteGate(tmp_path, source)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
-from tidegate.approvals.render import describe, visible
+from tidegate.approvals.render import describe, describe_at_client, visible
 from tidegate.model.statements import DryRun
 from tidegate.store.records import PendingApproval, Subject
 
@@ -55,5 +56,21 @@ def test_a_dry_run_shows_what_would_be_added() -> None:
 
 def test_rows_are_left_out_for_who_may_not_see_them() -> None:
     dry_run = DryRun(1, ("id", "name"), (("1", "secret"),), (None,))
-    reported = describe(question(dry_run=dry_run), rows=False)
-    assert "secret" not in reported and "1 row" not in reported
+    asked = question(dry_run=dry_run)
+    guarded = structs.replace(asked, subject=structs.replace(asked.subject, guarded=True))
+    told = describe_at_client(guarded)
+    assert "secret" not in told and "1 row" not in told
+    assert "secret" in describe(guarded)
+
+
+def test_masked_columns_are_left_out_at_the_callers_client_alone() -> None:
+    before, after = (("1", "secret", "old"),), (("1", "secret", "new"),)
+    columns = ("id", "email", "status")
+    asked = question(dry_run=DryRun(1, columns, before, after, withheld=("email",)))
+    told = describe_at_client(asked)
+    assert "1 row would be changed" in told and "id 1, status old -> new" in told
+    assert "secret" not in told and "Masked for the caller, and not shown here: email." in told
+    assert "email secret" in describe(asked)
+    failed = question(dry_run=DryRun(reason="it failed: secret", withheld=("email",)))
+    assert "secret" not in describe_at_client(failed)
+    assert "secret" in describe(failed)

@@ -247,9 +247,9 @@ def test_a_new_catalogue_is_looked_at_again():
         "INSERT INTO places SELECT id, email FROM people",
         "INSERT INTO places VALUES ('1', (SELECT max(email) FROM people))",
         "INSERT INTO people VALUES ('1', '2', '3')",
-        "UPDATE places SET city = 'x' WHERE id IN (SELECT id FROM people)",
-        "UPDATE people SET id = '1' WHERE id = '2'",
-        "DELETE FROM people WHERE id = '1'",
+        "UPDATE places SET city = 'x' WHERE id IN (SELECT id FROM people WHERE email = 'x')",
+        "UPDATE people SET email = '1' WHERE id = '2'",
+        "DELETE FROM people WHERE email = '1'",
         "WITH c AS (SELECT * FROM people) DELETE FROM places WHERE id IN (SELECT id FROM c)",
     ],
 )
@@ -263,8 +263,8 @@ def test_a_change_that_uses_a_masked_table_is_refused(text, dialect):
         "REPLACE people VALUES ('1', '2', '3')",
         "REPLACE LOW_PRIORITY people (id) SELECT id FROM places",
         "REPLACE INTO places SELECT id, email FROM people",
-        "UPDATE IGNORE people SET id = '1'",
-        "DELETE IGNORE FROM people WHERE id = '1'",
+        "UPDATE IGNORE people SET email = '1'",
+        "DELETE IGNORE FROM people WHERE email = '1'",
     ],
 )
 def test_a_change_that_cannot_be_followed_is_refused(text):
@@ -296,6 +296,32 @@ def test_a_change_that_begins_with_expressions_uses_no_table_with_rules():
     assert put(text) == text
     refused("WITH x AS (SELECT email FROM people) INSERT INTO places (city) SELECT email FROM x")
     refused("WITH people AS (SELECT 1 AS id) DELETE FROM people")
-    refused("WITH x AS (SELECT 1 AS id) UPDATE people SET id = 1")
+    refused("WITH x AS (SELECT 1 AS id) UPDATE people SET email = 1")
     refused('WITH "places" AS (SELECT 1 AS id) INSERT INTO places (id) SELECT id FROM people')
     refused("WITH x AS (DELETE FROM places RETURNING *) SELECT * FROM x")
+
+
+def test_a_mask_leaves_a_table_of_that_name_alone_that_lacks_the_column():
+    other = _table("people", "id", "name", schema="archive")
+    catalog = Catalog("db", "public", ("public", "archive"), (PEOPLE, PLACES, other), "1")
+    for dialect in ("postgres", "mysql", "duckdb"):
+        quote = "`" if dialect == "mysql" else '"'
+        named = f"{quote}archive{quote}.{quote}people{quote}"
+        text = put("SELECT name FROM archive.people", MASK, catalog, dialect=dialect)
+        assert text == f"SELECT name FROM {named}"
+        assert put("SELECT city FROM places", MASK, catalog, dialect=dialect)
+        assert "SELECT email FROM (SELECT" in put(
+            "SELECT email FROM people", MASK, catalog, dialect=dialect
+        )
+        change = "UPDATE archive.people SET name = 'x'"
+        assert put(change, MASK, catalog, dialect=dialect) == change
+    refused("SELECT * FROM people", DataRules(masks=(("archive.people.email", "hash"),)), catalog)
+
+
+def test_a_table_that_a_filter_does_not_fit_is_refused_alone():
+    other = _table("people", "id", schema="archive")
+    catalog = Catalog("db", "public", ("public", "archive"), (PEOPLE, PLACES, other), "1")
+    assert put("SELECT city FROM places", FILTER, catalog) == "SELECT city FROM places"
+    assert "OFFSET 0" in put("SELECT id FROM people", FILTER, catalog)
+    assert "Team" in refused("SELECT id FROM archive.people", FILTER, catalog).message
+    refused("DELETE FROM archive.people", FILTER, catalog)

@@ -17,6 +17,7 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
+from tidegate.results.notes import masking_note
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,6 +72,7 @@ def _as_json(page: Page) -> dict[str, Any]:
         "rows": msgspec.Raw(page.rows),
         "row_count": page.row_count,
         "truncations": page.truncations,
+        **({"note": masking_note(page.masked)} if page.masked else {}),
         "elapsed_ms": round(page.elapsed_ms, 3),
     }
 
@@ -84,6 +86,8 @@ def _show(page: Page) -> None:
     for cut in page.truncations:
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
+    if page.masked:
+        print_status(masking_note(page.masked))
 
 
 _UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value"}

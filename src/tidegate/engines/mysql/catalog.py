@@ -7,6 +7,7 @@ the URL all databases that the account sees are shown, except the system's.
 from __future__ import annotations
 
 import difflib
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -67,9 +68,16 @@ _RULES = """
 SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, UPDATE_RULE, DELETE_RULE
 FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE {where}"""
 
+_TRIGGERS = """
+SELECT DISTINCT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS
+WHERE {where}"""
+
+_GRANT = re.compile(r"GRANT (.+?) ON (\S+|`[^`]*`\.\S+) TO ", re.DOTALL)
+
 _CHANGES = """
-alter_db alter_sequence alter_table create_db create_index create_sequence create_table create_view
-drop_db drop_index drop_sequence drop_table drop_view rename_table
+alter_db alter_sequence alter_table create_db create_index create_sequence create_table
+create_trigger create_view drop_db drop_index drop_sequence drop_table drop_trigger drop_view
+rename_table
 """
 
 _COUNTERS = ", ".join(f"'Com_{name}'" for name in _CHANGES.split()) + ", 'Uptime'"
@@ -88,11 +96,12 @@ def names_query(schema: str | None) -> bytes:
 
 
 def details(schema: str | None, table: str | None) -> tuple[bytes, ...]:
-    """Tables, columns, indexes, views, foreign keys and their rules."""
+    """Tables, columns, indexes, views, foreign keys and their rules, tables with triggers."""
     where = _where(schema, table)
     queries = (_TABLES, _COLUMNS, _INDEXES, _VIEWS, _FOREIGN_KEYS)
     texts = [text.format(where=where) for text in queries]
     texts.append(_RULES.format(where=_where(schema, table, "CONSTRAINT_SCHEMA")))
+    texts.append(_TRIGGERS.format(where=_where(schema, None, "EVENT_OBJECT_SCHEMA")))
     return tuple(text.encode() for text in texts)
 
 
@@ -149,7 +158,9 @@ async def _catalog(
         schema = only[0]
         names = [row for row in names if (row[0], row[1]) == only]
     texts = details(schema, None if only is None else only[1])
-    tables, columns, indexes, views, keys, rules = await session.ask(*texts)
+    tables, columns, indexes, views, keys, rules, triggers = await session.ask(*texts)
+    grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+    reacting = {(row[0], row[1]) for row in triggers}
     row_of = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
     columns_of = _columns(columns, primary)
@@ -166,6 +177,7 @@ async def _catalog(
             keys_of[place],
             views_of.get(place),
             parts,
+            place in reacting or not sees_triggers(grants, place[0]),
         )
         for place in [(row[0], row[1]) for row in names]
         if place in row_of
@@ -183,6 +195,7 @@ def _table(
     keys: list[ForeignKey],
     definition: str | None,
     parts: tuple[Place, ...],
+    may_react: bool,
 ) -> Table:
     """`parts` are the tables whose rows a merged table can hold: the server does not list which."""
     _, _, kind, engine, rows, comment = row
@@ -199,7 +212,20 @@ def _table(
         reads=tuple([part for part in parts if part != place])
         if str(engine).upper() == "MRG_MYISAM"
         else (),
+        may_react=may_react,
     )
+
+
+def sees_triggers(grants: list[str], schema: str) -> bool:
+    """Whether an account with these grants sees the triggers of a database: others see none."""
+    places = {"*.*", f"`{schema}`.*", f"`{schema.replace('_', chr(92) + '_')}`.*"}
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is not None and found[2] in places:
+            privileges = {name.strip().upper() for name in found[1].split(",")}
+            if privileges & {"ALL PRIVILEGES", "TRIGGER"}:
+                return True
+    return False
 
 
 def _primary(rows: Rows) -> dict[tuple[str, str, str], int]:

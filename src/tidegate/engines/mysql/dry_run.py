@@ -6,10 +6,9 @@ with the privilege TRIGGER, so without it no dry run takes place.
 
 from __future__ import annotations
 
-import re
-
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
+from tidegate.engines.mysql.catalog import sees_triggers
 from tidegate.engines.mysql.command_protocol import Rows
 from tidegate.engines.mysql.connection import ROLLBACK, Session
 from tidegate.model.statements import DryRun
@@ -28,7 +27,6 @@ _FOLLOWERS = b"""SELECT count(*) FROM information_schema.referential_constraints
   AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION') AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
 _COLUMNS = b"""SELECT column_name, column_key, extra, column_default FROM information_schema.columns
   WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"""
-_GRANT = re.compile(r"GRANT (.+?) ON (\S+|`[^`]*`\.\S+) TO ", re.DOTALL)
 _NO_CALLS = frozenset(
     """
     and or not in where set between like when then else case values select from join on using as
@@ -80,7 +78,7 @@ async def _objection(
     known = {function.lower() for function in find("mysql").functions} | _NO_CALLS
     if outline.qualified or not {call.lower() for call in outline.calls} <= known:
         return "it calls a function that may do more than compute."
-    if not _sees_triggers([str(row[0]) for row in await session.own(b"SHOW GRANTS")], schema):
+    if not sees_triggers([str(row[0]) for row in await session.own(b"SHOW GRANTS")], schema):
         return "the account lacks TRIGGER, and so cannot see whether its table has triggers."
     tables = await session.own(_TABLE, schema, name)
     if [tuple(map(str, row)) for row in tables] != [("InnoDB", "BASE TABLE")]:
@@ -167,14 +165,3 @@ def _shown(found: Rows) -> tuple[list[str], list[str]]:
     return columns, [
         f"LEFT(CONVERT({_quote(each)} USING utf8mb4), {MOST_CHARS})" for each in columns
     ]
-
-
-def _sees_triggers(grants: list[str], schema: str) -> bool:
-    places = {"*.*", f"`{schema}`.*", f"`{schema.replace('_', chr(92) + '_')}`.*"}
-    for grant in grants:
-        found = _GRANT.match(grant)
-        if found is not None and found[2] in places:
-            privileges = {name.strip().upper() for name in found[1].split(",")}
-            if privileges & {"ALL PRIVILEGES", "TRIGGER"}:
-                return True
-    return False

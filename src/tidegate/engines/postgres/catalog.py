@@ -52,7 +52,9 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
   CASE WHEN c.relkind IN ('r', 'm', 'p', 'f') AND c.reltuples >= 0 THEN c.reltuples::bigint END,
   CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
   (SELECT pg_catalog.array_agg(h.inhparent)::int8[] FROM pg_catalog.pg_inherits AS h
-    WHERE h.inhrelid = c.oid)
+    WHERE h.inhrelid = c.oid),
+  c.relkind IN ('r', 'p') AND (c.relhasrules OR EXISTS (
+    SELECT FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal))
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_description AS d
@@ -146,6 +148,7 @@ SCHEMA_STATE = _state(
     ("pg_description", "objoid"),
     ("pg_rewrite", "oid"),
     ("pg_inherits", "inhrelid"),
+    ("pg_trigger", "oid"),
 )
 """Changes when anything that a catalog tells has changed, except row counts."""
 
@@ -303,6 +306,7 @@ class Relation(msgspec.Struct, frozen=True):
     rows: int | None
     definition: str | None
     parents: list[int] | None
+    may_react: bool
 
 
 async def describe(
@@ -414,6 +418,7 @@ def _tables(
                 approximate_rows=relation.rows,
                 definition=relation.definition,
                 reads=tuple([places[oid] for oid in relation.parents or () if oid in places]),
+                may_react=relation.may_react,
             )
             for relation in relations
         ]

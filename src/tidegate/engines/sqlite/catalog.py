@@ -104,6 +104,7 @@ WHERE schema = 'main' AND type != 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE
 ORDER BY name"""
 
 _VIEWS = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'"
+_TRIGGERS = "SELECT DISTINCT lower(tbl_name) FROM sqlite_schema WHERE type = 'trigger'"
 _MAKINGS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL"
 
 _COLUMNS = """
@@ -170,6 +171,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
     estimates = _estimates(session)
     views = dict(_all(session, _VIEWS))
     reads = _read_makings(session, listed, columns, names)
+    reacting = {row[0] for row in _all(session, _TRIGGERS)}
     tables = [
         Table(
             schema=SCHEMA,
@@ -181,6 +183,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
             approximate_rows=estimates.get(name),
             definition=views.get(name),
             reads=tuple([(SCHEMA, other) for other in reads.get(name, ())]),
+            may_react=name.lower() in reacting,
         )
         for name, kind, _ in listed
     ]

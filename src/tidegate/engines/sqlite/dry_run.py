@@ -24,6 +24,14 @@ _quote = find("sqlite").quote
 
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
+_TRIGGERS = "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' LIMIT 1"
+_OWN_TRIGGERS = (
+    "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE LIMIT 1"
+)
+_FOLLOWERS = """
+SELECT 1 FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f
+WHERE t.schema = 'main' AND t.type = 'table' AND f."table" = ?1 COLLATE NOCASE LIMIT 1"""
+
 _ROWIDS = ("rowid", "oid", "_rowid_")
 
 
@@ -103,9 +111,10 @@ def _objection(session: Session, name: str) -> str:
         return "its table is a virtual one."
     if _REPLACES.search(rows[0][1] or ""):
         return "its table replaces other rows on a conflict."
-    triggers = "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' LIMIT 1"
-    if _read(session, triggers):
-        return "the database has triggers."
+    if _read(session, _OWN_TRIGGERS, (name,)):
+        return "its table has triggers."
+    if _read(session, _TRIGGERS) and _read(session, _FOLLOWERS, (name,)):
+        return "rows of other tables follow its rows, and the database has triggers."
     return ""
 
 

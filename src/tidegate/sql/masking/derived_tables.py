@@ -4,18 +4,18 @@ its definition, rewritten in the same way. Tables that hold copies of hidden row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError, masking_refused, table_refused
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD
 from tidegate.sql.masking.column_aliases import column_aliases
-from tidegate.sql.masking.key_checks import KeyChecks, changed_table
+from tidegate.sql.masking.key_checks import KeyChecks
 from tidegate.sql.masking.mask_expressions import derived_table
 from tidegate.sql.masking.names import Names, folded, qualified
 from tidegate.sql.masking.parsed_statement import (
@@ -35,10 +35,21 @@ from tidegate.sql.masking.system_catalogs import (
 )
 from tidegate.sql.masking.system_tables import KIND, system_table, visible_query
 from tidegate.sql.masking.table_allowlist import TableAllowlist
+from tidegate.sql.masking.touched_columns import Touched, touched_columns
 from tidegate.sql.masking.view_definition import view_query
 from tidegate.sql.scan import scan
 
 _MAX_DEPTH = 12
+
+
+class NamedTable(NamedTuple):
+    """A table that a statement names. `stand_in` is the query that takes its place, None if it may
+    be read as it is. `doubtful`: the name could be that of a common table expression."""
+
+    reference: TableReference
+    table: Table
+    stand_in: str | None
+    doubtful: bool
 
 
 class DerivedTables:
@@ -58,7 +69,15 @@ class DerivedTables:
         )
         self._macros = frozenset(names.catalog.macros)
         self._stand_ins: dict[Place, str | None] = {}
+        self._touched: dict[Place, Touched] = {}
         self.tables_with_rules = frozenset(rules.masks.keys() | rules.filters.keys())
+        self.masked_tables = [
+            (table, masks)
+            for (schema, name), masks in rules.masks.items()
+            for table in names.called(name, schema)
+            if (table.schema, table.name) == (schema, name)
+        ]
+        """The tables that have masks, with these."""
         self._copies = self._holding_copies()
         self.hidden = frozenset(
             name.lower() for _, name in self.tables_with_rules | self._copies.keys()
@@ -87,19 +106,26 @@ class DerivedTables:
             return not self.telling
         return name in CATALOG_FUNCTIONS or ("", name) in self._dialect.partial_tables
 
-    def check_keys(self, parsed: ParsedStatement, root: str) -> None:
-        """Raises: TidegateError POLICY_MASKED for a change whose foreign keys the database would
-        check against something hidden."""
-        if not self.tables_with_rules:
-            return
-        parts = changed_table(parsed)
-        table = None if parts is None else self._find(parts, None)
-        if table is not None:
-            self._keys.check(table, parsed, root)
+    def check_keys(self, table: Table, change: Any, parsed: ParsedStatement) -> None:
+        """Raises: TidegateError POLICY_MASKED for a change of `table`, a part of the statement,
+        whose foreign keys the database would check against something hidden."""
+        if self.tables_with_rules:
+            self._keys.check(table, change, parsed)
 
     def is_filtered(self, table: Table) -> bool:
         """Whether rows of the table, or of one that a view reads, are hidden."""
         return self._dialect.fence in (self.stand_in(table) or "")
+
+    def masks_of(self, table: Table) -> Mapping[str, Show]:
+        """The masked columns of a table, by name."""
+        return self._rules.masks.get((table.schema, table.name), {})
+
+    def touched(self, parsed: ParsedStatement, named: Sequence[NamedTable]) -> Touched:
+        """The masked columns, as (table, column), that a statement reads or that the views do
+        through which it reads."""
+        behind = [pair for each in named for pair in self._touched.get(_place(each.table), ())]
+        masked = [(each.reference, each.table, self.masks_of(each.table)) for each in named]
+        return tuple(sorted({*touched_columns(parsed, masked), *behind}))
 
     def stand_in(self, table: Table, depth: int = 0) -> str | None:
         """The query that stands for a table; None for one that may be read as it is.
@@ -107,7 +133,7 @@ class DerivedTables:
         Raises: TidegateError POLICY_MASKED for what holds copies of hidden rows, or a view that
         cannot be rewritten.
         """
-        place = (table.schema, table.name)
+        place = _place(table)
         if place not in self._stand_ins:
             self._stand_ins[place] = self._make(table, place, depth)
         return self._stand_ins[place]
@@ -119,6 +145,13 @@ class DerivedTables:
                 f"`{table.name}` shares rows with `{parent}`, which is masked",
                 f"masking.{table.name}",
                 f"Read `{parent}` instead.",
+            )
+        reason = self._rules.unfit.get(place)
+        if reason is not None:
+            raise masking_refused(
+                reason,
+                f"filter.{table.name}",
+                "Ask the operator to correct the rule: until then this table is not read.",
             )
         if not self.tables_with_rules:
             return None
@@ -227,9 +260,10 @@ class DerivedTables:
             parsed = ParsedStatement(query, scan(query, dialect), dialect)
         except Refusal as refusal:
             raise _bad_view(table, refusal.finding.reason) from None
-        edits, masked_tables = self.edits(parsed, table.schema, depth + 1)
+        edits, named, masked_tables = self.edits(parsed, table.schema, depth + 1)
         if not masked_tables:
             return None
+        self._touched[_place(table)] = self.touched(parsed, named)
         if table.kind != "view":
             raise _bad_view(table, "it holds copies of rows of a masked table")
         name = self._dialect.quote(f"{table.name}__")
@@ -237,20 +271,15 @@ class DerivedTables:
         text = replace_spans(query, edits)
         return f"WITH {name}({columns}) AS ({text}\n) SELECT * FROM {name}"
 
-    def edits(
+    def named_tables(
         self, parsed: ParsedStatement, home: str | None = None, depth: int = 0
-    ) -> tuple[list[tuple[int, int, str]], list[Table]]:
-        """What to change in a statement, and the tables that were replaced. With a `home`, as in a
-        view of that schema, every table is named in full."""
-        edits: list[tuple[int, int, str]] = []
-        masked_tables: list[Table] = []
-        unaliased: dict[str, Table] = {}
-        aliases: set[str] = set()
-        replaced: list[TableReference] = []
-        _refuse_macros(parsed)
+    ) -> Iterator[NamedTable]:
+        """The tables that a statement names, but for those that tell nothing hidden. With a
+        `home`, as in a view of that schema.
+
+        Raises: TidegateError POLICY_MASKED, POLICY_TABLE.
+        """
         for reference in parsed.references():
-            if reference.node.alias:
-                aliases.add(reference.node.alias.lower())
             alone = len(reference.parts) == 1
             answer = means_cte(parsed, reference.node, reference.parts[0]) if alone else "no"
             if answer == "yes":
@@ -258,10 +287,23 @@ class DerivedTables:
             if answer == "doubtful" and self._is_cte_after_all(parsed, reference, home):
                 continue
             table = self._find(reference.parts, home)
-            if table is None:
-                continue
-            text = self.stand_in(table, depth)
-            if answer == "doubtful" and text is not None:
+            if table is not None:
+                text = self.stand_in(table, depth)
+                yield NamedTable(reference, table, text, answer == "doubtful")
+
+    def edits(
+        self, parsed: ParsedStatement, home: str | None = None, depth: int = 0
+    ) -> tuple[list[tuple[int, int, str]], list[NamedTable], list[Table]]:
+        """What to change in a statement, the tables that it names, and those that were replaced.
+        With a `home`, as in a view of that schema, every table is named in full."""
+        edits: list[tuple[int, int, str]] = []
+        masked_tables: list[Table] = []
+        unaliased: dict[str, Table] = {}
+        replaced: list[TableReference] = []
+        refuse_macros(parsed)
+        named = list(self.named_tables(parsed, home, depth))
+        for reference, table, text, doubtful in named:
+            if doubtful and text is not None:
                 raise masking_refused(
                     f"`{table.name}` could be a CTE or a table",
                     "masking.ambiguous_cte",
@@ -289,9 +331,9 @@ class DerivedTables:
         for start, end, table in self._system_calls(parsed):
             edits.append((start, end, f"({self.stand_in(table)})"))
             masked_tables.append(table)
-        edits += self._requalified(parsed, unaliased, aliases)
+        edits += self._requalified(parsed, unaliased)
         edits += column_aliases(parsed, replaced)
-        return edits, masked_tables
+        return edits, named, masked_tables
 
     def _system_calls(self, parsed: ParsedStatement) -> Iterator[tuple[int, int, Table]]:
         """Calls such as DuckDB's `duckdb_tables()`, which stand for a system table, with their
@@ -344,12 +386,13 @@ class DerivedTables:
         return self._dialect.quote(part.text if self._dialect.folds_quoted else table.name)
 
     def _requalified(
-        self, parsed: ParsedStatement, unaliased: dict[str, Table], aliases: set[str]
+        self, parsed: ParsedStatement, unaliased: dict[str, Table]
     ) -> list[tuple[int, int, str]]:
         """Takes the schema from columns of tables that are derived now, and so have none."""
         edits: list[tuple[int, int, str]] = []
         if not unaliased:
             return edits
+        aliases = {str(each.node.alias).lower() for each in parsed.references() if each.node.alias}
         for node in parsed.tree.walk():
             if type(node).__name__ != "Column" or not node.args.get("db"):
                 continue
@@ -394,7 +437,7 @@ _OF_VALUES = frozenset({"expressions", "having", "order", "qualify", "windows"})
 """The parts of a SELECT in which a call gives a value and not a table."""
 
 
-def _refuse_macros(parsed: ParsedStatement) -> None:
+def refuse_macros(parsed: ParsedStatement) -> None:
     """Raises: TidegateError POLICY_MASKED for a call that reads a table by its name."""
     macros = parsed.dialect.table_macros
     if not macros:
@@ -411,6 +454,10 @@ def _refuse_macros(parsed: ParsedStatement) -> None:
                 f"masking.{node.name.lower()}",
                 "Call it on a column: SELECT histogram(a) FROM t.",
             )
+
+
+def _place(table: Table) -> Place:
+    return (table.schema, table.name)
 
 
 def _ancestors(place: Place, tables: dict[Place, Table]) -> set[Place]:

@@ -12,21 +12,11 @@ from typing import Any
 from tidegate.errors import masking_refused
 from tidegate.model.schema import ForeignKey, Table
 from tidegate.sql.masking.names import Names
-from tidegate.sql.masking.parsed_statement import ParsedStatement, Part
+from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.rules import Place, Rules
 
 _REPLACES = frozenset({"CONFLICT", "DUPLICATE", "REPLACE"})
 """Words in an INSERT that can change or delete rows."""
-
-
-def changed_table(parsed: ParsedStatement) -> tuple[Part, ...] | None:
-    """The name of the table that a change changes; None if it cannot be located."""
-    target: Any = parsed.tree.args.get("this")
-    if type(target).__name__ == "Schema":
-        target = target.this
-    if type(target).__name__ != "Table":
-        return None
-    return parsed.chain(list(target.parts))[0]
 
 
 class KeyChecks:
@@ -41,9 +31,11 @@ class KeyChecks:
             for key in table.foreign_keys:
                 self._children.setdefault(_parent(table, key), []).append((table, key))
 
-    def check(self, table: Table, parsed: ParsedStatement, root: str) -> None:
-        """Raises: TidegateError POLICY_MASKED for a change that would have such a key checked."""
-        assigned = _assigned(parsed) if root == "UPDATE" else None
+    def check(self, table: Table, change: Any, parsed: ParsedStatement) -> None:
+        """Raises: TidegateError POLICY_MASKED if `change`, which is the statement or a part of it,
+        would have such a key of `table` checked."""
+        root = type(change).__name__.upper()
+        assigned = _assigned(change) if root == "UPDATE" else None
         replaces = any(token.key in _REPLACES for token in parsed.tokens)
         if root != "DELETE":
             for key in table.foreign_keys:
@@ -84,10 +76,10 @@ def _parent(table: Table, key: ForeignKey) -> Place:
     return (key.schema or table.schema, key.table)
 
 
-def _assigned(parsed: ParsedStatement) -> frozenset[str] | None:
+def _assigned(change: Any) -> frozenset[str] | None:
     """The columns that an UPDATE assigns, in lower case; None if one cannot be located."""
     names: set[str] = set()
-    expressions: list[Any] = parsed.tree.args.get("expressions") or []
+    expressions: list[Any] = change.args.get("expressions") or []
     for expression in expressions:
         target: Any = expression.args.get("this") if type(expression).__name__ == "EQ" else None
         columns: list[Any] = target.expressions if type(target).__name__ == "Tuple" else [target]

@@ -13,13 +13,15 @@ from tidegate.model.statements import Effect
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD, Token
-from tidegate.sql.masking.derived_tables import DerivedTables
+from tidegate.sql.masking.changes import change_refused, check_change
+from tidegate.sql.masking.derived_tables import DerivedTables, refuse_macros
 from tidegate.sql.masking.hash_key import readable
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.rewrite_templates import Edit
 from tidegate.sql.masking.scope import cte_names
 from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, DEFAULT_TELLING, TRANSACTION
 from tidegate.sql.masking.table_allowlist import table_refused_indirectly
+from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.masking.verification import BLANK, check, table_names
 from tidegate.sql.scan import scan
 from tidegate.sql.statement_kinds import explained
@@ -27,7 +29,8 @@ from tidegate.sql.statement_kinds import explained
 
 class MaskedStatement:
     """A statement to be rewritten. `edits` are what was changed in the text itself; None before,
-    and where more was."""
+    and where more was. `masked` are columns as (table, column): the masked ones that a query
+    touches, or those of the tables that a change names."""
 
     def __init__(
         self, text: str, tokens: list[Token], dialect: Dialect, derived: DerivedTables
@@ -38,6 +41,7 @@ class MaskedStatement:
         self._form = dialect.roots.get(tokens[0].key)
         self._derived = derived
         self.edits: list[Edit] | None = None
+        self.masked: Touched = ()
 
     def rewrite(self) -> str:
         """Its text as it may run. Raises: TidegateError POLICY_MASKED, POLICY_TABLE, Refusal."""
@@ -100,7 +104,9 @@ class MaskedStatement:
             shift = at
             tokens = [token for token in scan(text, dialect) if token.at >= shift]
         parsed = ParsedStatement(text, tokens, dialect)
-        edits, masked_tables = self._derived.edits(parsed)
+        edits, named, masked_tables = self._derived.edits(parsed)
+        if masked_tables and (self._form == "query" or self._tokens[0].key == "SUMMARIZE"):
+            self.masked = self._derived.touched(parsed, named)
         self._check_allowlist(parsed)
         if self._form == "explain" and dialect.plans_reveal_rows:
             for table in masked_tables:
@@ -155,28 +161,23 @@ class MaskedStatement:
         return self._change(root)
 
     def _change(self, root: str) -> str:
-        """A change as it is, if it names no table that has rules, and none through which such a
-        table can be read."""
+        """A change as it is, if it neither reads nor writes what is hidden."""
         if self._dialect.in_reads_tables:
             self._refuse_in_table(self._tokens)
         parsed = ParsedStatement(self._text, self._tokens, self._dialect)
         if type(parsed.tree).__name__ == "Command":  # the tables of REPLACE are not in the tree
             raise _unlisted(f"{self._tokens[0].key} cannot be followed: say it with INSERT")
-        _, masked_tables = self._derived.edits(parsed)
+        refuse_macros(parsed)
+        named = list(self._derived.named_tables(parsed))
         self._check_allowlist(parsed)
-        self._derived.check_keys(parsed, root)
         if self._derived.allowlist is not None:
             self._derived.allowlist.check_change(root)
             self._derived.allowlist.check_names(self._tokens, cte_names(parsed))
-        named = [table.name for table in masked_tables]
-        standing = table_names(self._tokens, self._dialect)
-        named += [name for name in standing if name.lower() in self._derived.hidden]
-        if named:
-            raise masking_refused(
-                f"`{named[0]}` is masked: a statement that changes data cannot use it",
-                f"masking.{named[0]}",
-                "Change other tables, or ask the operator.",
-            )
+        known = {each.reference.last for each in named}
+        for number in table_names(self._tokens, self._dialect):
+            if number not in known and self._tokens[number].text.lower() in self._derived.hidden:
+                raise change_refused(self._tokens[number].text)
+        self.masked = check_change(parsed, named, self._derived)
         return self._text
 
     def _check_allowlist(self, parsed: ParsedStatement) -> None:

@@ -7,11 +7,12 @@ the rest of it stays. Conditions, joins and aggregates therefore see what the ca
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from tidegate.errors import masking_refused
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
@@ -30,6 +31,7 @@ from tidegate.sql.masking.rewrite_templates import (
     anchored,
     placed,
 )
+from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.scan import scan
 
 
@@ -65,9 +67,22 @@ def rewrite(
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE; ARGUMENT_INVALID if the placeholders do not
     fit the parameters.
     """
+    return rewrite_noting(statement, dialect, data_rules, catalog, key, schema)[0]
+
+
+def rewrite_noting(
+    statement: Statement,
+    dialect: str,
+    data_rules: DataRules,
+    catalog: Catalog,
+    key: str,
+    schema: str | None = None,
+) -> tuple[Statement, Touched]:
+    """What `rewrite` gives, and masked columns as (table, column): those that a query touches, or
+    those of the tables that a change names. Raises: as `rewrite`."""
     _check_key(key)
     written = _rewritten(statement.text, _under(dialect, data_rules, catalog, schema))
-    return _bound(statement, written, key, find(dialect))
+    return _bound(statement, written, key, find(dialect)), written.masked
 
 
 def rewrite_uncached(
@@ -86,7 +101,7 @@ def rewrite_uncached(
     under = _under(dialect, data_rules, catalog, schema)
     tokens = scan(statement.text, find(under.dialect))
     written = _masked_statement(statement.text, tokens, under).rewrite()
-    return _bound(statement, _Written(written, tokens), key, find(dialect))
+    return _bound(statement, _Written(written, tokens, ()), key, find(dialect))
 
 
 def rewrite_explained(
@@ -103,6 +118,17 @@ def rewrite_explained(
     whole = Statement(lead + statement.text, statement.params)
     written = rewrite(whole, dialect, data_rules, catalog, key, schema)
     return Statement(written.text.removeprefix(lead), statement.params)
+
+
+def masked_columns(
+    dialect: str, data_rules: DataRules, catalog: Catalog
+) -> Mapping[tuple[str, str], Mapping[str, Show]]:
+    """What is shown of masked columns, by the (schema, name) of their tables.
+
+    Raises: TidegateError POLICY_MASKED if the rules do not fit the catalog.
+    """
+    derived = _cover(_under(dialect, data_rules, catalog, None))
+    return {(table.schema, table.name): masks for table, masks in derived.masked_tables}
 
 
 def _check_key(key: str) -> None:
@@ -124,11 +150,12 @@ def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | 
 
 
 class _Written(NamedTuple):
-    """A rewritten text in which `KEY` marks the places of the key, and the tokens of the text that
-    the caller wrote."""
+    """A rewritten text in which `KEY` marks the places of the key, the tokens of the text that
+    the caller wrote, and the masked columns of `rewrite_noting`."""
 
     text: str
     tokens: list[Token]
+    masked: Touched
 
 
 class _Under(NamedTuple):
@@ -147,6 +174,7 @@ class _PatternRewrite(NamedTuple):
     text: str
     written: str
     anchors: tuple[Anchor, ...] | None
+    masked: Touched
 
 
 def _rewritten(text: str, under: _Under) -> _Written:
@@ -159,7 +187,8 @@ def _compute(text: str, under: _Under) -> _Written:
         if KEY in text:
             raise masking_refused("The statement holds a NUL character", "masking.text")
         tokens = scan(text, find(under.dialect))
-        return _Written(_followed(text, tokens, under), tokens)
+        written, masked = _followed(text, tokens, under)
+        return _Written(written, tokens, masked)
     except Refusal as refusal:
         raise masking_refused(
             "Some of this source is hidden from this caller, and the statement cannot be"
@@ -175,15 +204,17 @@ def _compute(text: str, under: _Under) -> _Written:
 _kept = lru_cache(maxsize=512)(_compute)
 
 
-def _followed(text: str, tokens: list[Token], under: _Under) -> str:
+def _followed(text: str, tokens: list[Token], under: _Under) -> tuple[str, Touched]:
     """The statement rewritten like one of its pattern was, else by itself."""
-    if len(text) > LONGEST or find(under.dialect).roots.get(tokens[0].key) != "query":
-        return _masked_statement(text, tokens, under).rewrite()
-    pattern = RewriteTemplate(text, tokens)
-    plan = _pattern_rewrite(pattern, under)
-    if plan.anchors is not None:
-        return replace_spans(text, placed(plan.anchors, pattern))
-    return plan.written if plan.text == text else _masked_statement(text, tokens, under).rewrite()
+    if len(text) <= LONGEST and find(under.dialect).roots.get(tokens[0].key) == "query":
+        pattern = RewriteTemplate(text, tokens)
+        plan = _pattern_rewrite(pattern, under)
+        if plan.anchors is not None:
+            return replace_spans(text, placed(plan.anchors, pattern)), plan.masked
+        if plan.text == text:
+            return plan.written, plan.masked
+    statement = _masked_statement(text, tokens, under)
+    return statement.rewrite(), statement.masked
 
 
 @lru_cache(maxsize=512)
@@ -194,7 +225,7 @@ def _pattern_rewrite(pattern: RewriteTemplate, under: _Under) -> _PatternRewrite
     anchors = None if edits is None else anchored(edits, pattern)
     if anchors is not None and replace_spans(pattern.text, placed(anchors, pattern)) != written:
         anchors = None
-    return _PatternRewrite(pattern.text, written, anchors)
+    return _PatternRewrite(pattern.text, written, anchors, statement.masked)
 
 
 def _masked_statement(text: str, tokens: list[Token], under: _Under) -> MaskedStatement:

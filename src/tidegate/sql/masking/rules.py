@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tidegate.errors import masking_refused
+from tidegate.errors import TidegateError, masking_refused
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect
@@ -34,6 +34,7 @@ class Rules:
         self._dialect = names.dialect
         self.masks: dict[Place, dict[str, Show]] = defaultdict(dict)
         self.filters: dict[Place, list[str]] = defaultdict(list)
+        self.unfit: dict[Place, str] = {}
         for column, show in data_rules.masks:
             self._lay_mask(column, show)
         for place in list(self.masks):
@@ -53,23 +54,25 @@ class Rules:
         return tables, name
 
     def _lay_mask(self, path: str, show: Show) -> None:
+        """A rule without a schema is about every table of that name that has the column."""
         where, _, wanted = path.rpartition(".")
+        fits = False
         for table in self._tables(where, path)[0]:
             names = [column.name for column in table.columns]
             found = [name for name in names if name == wanted] or [
                 name for name in names if name.lower() == wanted.lower()
             ]
-            if not found:
-                raise masking_refused(
-                    f"The mask `{path}` names a column that `{table.name}` does not have",
-                    f"mask.{path}",
-                    "Ask the operator to correct the rule: until then nothing of this source is"
-                    " read.",
-                )
-            masks = self.masks[table.schema, table.name]
+            masks = self.masks[table.schema, table.name] if found else {}
             for name in found:
+                fits = True
                 before = masks.get(name, show)
                 masks[name] = min((before, show), key=lambda one: _STRICTNESS.index(one))
+        if not fits:
+            raise masking_refused(
+                f"The mask `{path}` names a column that `{where}` does not have",
+                f"mask.{path}",
+                "Ask the operator to correct the rule: until then nothing of this source is read.",
+            )
 
     def _lay_on_computed(self, place: Place) -> None:
         """Hide the columns of a table that are computed from masked ones, as far as is known."""
@@ -81,13 +84,26 @@ class Rules:
             for column in table.columns
             if (column.extra or "").startswith("generated") and column.name not in masks
         ]
-        while computed := [column for column in rest if _mentions(column.default, masks)]:
+        while computed := [column for column in rest if mentions(column.default, masks)]:
             masks |= {column.name: "nothing" for column in computed}
             rest = [column for column in rest if column.name not in masks]
 
     def _lay_filter(self, path: str, condition: str) -> None:
-        for table in self._tables(path, path)[0]:
-            self.filters[table.schema, table.name].append(self._condition(table, path, condition))
+        """A rule without a schema is about every table of that name. Those that it does not fit
+        are refused when they are read, if it fits another."""
+        unfit: dict[Place, TidegateError] = {}
+        tables = self._tables(path, path)[0]
+        for table in tables:
+            place = (table.schema, table.name)
+            try:
+                filled = self._condition(table, path, condition)
+                self.filters[place].append(filled)
+            except TidegateError as refusal:
+                unfit[place] = refusal
+        for place, refusal in unfit.items():
+            if len(unfit) == len(tables):
+                raise refusal
+            self.unfit[place] = refusal.message
 
     def _condition(self, table: Table, path: str, condition: str) -> str:
         """The condition with every table in it named in full: no CTE of the caller's takes its
@@ -133,7 +149,7 @@ class Rules:
         return replace_spans(text, edits)[len(lead) : -1]
 
 
-def _mentions(expression: str | None, names: Iterable[str]) -> bool:
+def mentions(expression: str | None, names: Iterable[str]) -> bool:
     """Whether an expression names one of the columns; of one that is not known that it does."""
     if expression is None:
         return True

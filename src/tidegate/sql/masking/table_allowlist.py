@@ -15,7 +15,7 @@ from tidegate.model.statements import Judgement
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.lex import NAME, STRING, WORD, Token
 from tidegate.sql.masking.parsed_statement import ParsedStatement
-from tidegate.sql.masking.verification import remaining_hidden_columns
+from tidegate.sql.masking.verification import table_names
 
 _TELLING = words("""
     col_description columns_of currval format_pg_type format_type lastval nextval obj_description
@@ -75,7 +75,7 @@ class TableAllowlist:
     def check_names(self, tokens: list[Token], ctes: frozenset[str], blank: str = "\0") -> None:
         """Look at every name that stands where a table can; those that begin with `blank` are
         ours. Raises: TidegateError POLICY_TABLE."""
-        for number in remaining_hidden_columns(tokens, self._dialect):
+        for number in table_names(tokens, self._dialect):
             name = tokens[number].text.lower()
             after = tokens[number + 1].key if number + 1 < len(tokens) else ""
             called = after == "(" and name in _IN_TABLES_PLACE

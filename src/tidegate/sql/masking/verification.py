@@ -39,19 +39,15 @@ def check(skeleton: str, dialect: Dialect, hidden: frozenset[str], ctes: frozens
         tokens = lex(skeleton, dialect.lexical_rules)
     except Refusal:
         raise _leaky("it cannot be read again") from None
-    for name in table_names(tokens, dialect):
+    for number in table_names(tokens, dialect):
+        name = tokens[number].text
         if name.lower() in hidden - ctes:
             raise _leaky(f"`{name}` stands where a table can stand")
 
 
-def table_names(tokens: list[Token], dialect: Dialect) -> Iterator[str]:
-    """The last part of every name that stands where a table can: too many rather than too few."""
-    for number in remaining_hidden_columns(tokens, dialect):
-        yield tokens[number].text
-
-
-def remaining_hidden_columns(tokens: list[Token], dialect: Dialect) -> Iterator[int]:
-    """The tokens that `table_names` names, by their number."""
+def table_names(tokens: list[Token], dialect: Dialect) -> Iterator[int]:
+    """The number of the last token of every name that stands where a table can: too many rather
+    than too few."""
     listing = [False]
     calls = [False]
     for number, token in enumerate(tokens):

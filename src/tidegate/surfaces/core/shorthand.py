@@ -1,10 +1,10 @@
 """Writes tables the short way: `orders(id int pk, customer_id int>customers.id, note text?)`.
 
 `pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared, `?` a column
-that may be null. Behind a type stands what is known of the values: `{open,paid}` are all of them,
-`{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]` the range, `like '1.50'` one of many that
-are alike, and `!mixed case` what is odd. Names are written as SQL takes them, so that they can be
-copied into a statement. Pure.
+that may be null, `masked` one whose values are hidden from the caller. Behind a type stands what is
+known of the values: `{open,paid}` are all of them, `{open,paid,…}` the commonest,
+`[2026-01-01..2026-03-31]` the range, `like '1.50'` one of many that are alike, and `!mixed case`
+what is odd. Names are written as SQL takes them, so that they can be copied into a statement. Pure.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> s
         words.append("pk")
     elif unique:
         words.append("unique")
-    return " ".join(words) + ("?" if column.nullable and not column.key else "")
+    text = " ".join(words) + ("?" if column.nullable and not column.key else "")
+    return f"{text} masked:{column.masked}" if column.masked else text
 
 
 def _values(known: ColumnProfile | None) -> str:

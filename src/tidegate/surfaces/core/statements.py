@@ -1,9 +1,10 @@
 """`query`, `explain` and `more`: running statements and reading what they return.
 
 A result is `{"columns":[...],"rows":[[...]]}`, with `affected` after a change, with `more` and a
-`note` whenever anything was left out, and with a `note` where no row has a text but rows have texts
-that are like it. Several statements are several calls to the gate: each is judged, recorded and
-limited on its own, and the answer is an array with a result or an `error` for each.
+`note` whenever anything was left out, where masked columns were touched, and where no row has a
+text but rows have texts that are like it. Several statements are several calls to the gate: each is
+judged, recorded and limited on its own, and the answer is an array with a result or an `error` for
+each.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
+from tidegate.results.notes import masking_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -208,10 +210,11 @@ def _answer(page: Page, source: str | None, note: str = "") -> bytes:
     if page.more is not None:
         handle = page.more if source is None else f"{source}/{page.more}"
         parts += (b',"more":', encode(handle))
-    if page.truncations:
-        note = _note(page.truncations, page.more is not None)
-    if note:
-        parts += (b',"note":', encode(note))
+    notes = [_note(page.truncations, page.more is not None)] if page.truncations else []
+    notes += [note] if note else []
+    notes += [masking_note(page.masked)] if page.masked else []
+    if notes:
+        parts += (b',"note":', encode("; ".join(notes)))
     return b"".join((b"{", *parts, b"}"))
 
 

@@ -14,6 +14,7 @@ from tidegate.model.requests import Query, Switch
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
+from tidegate.results.notes import masking_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
@@ -56,7 +57,10 @@ class Executed(msgspec.Struct, frozen=True):
 
 
 def executed(page: Page) -> Executed:
-    """The page in the document's shape. Every cut counts as truncation, whatever its kind."""
+    """The page in the document's shape. Every cut counts as truncation, whatever its kind. That a
+    masked column was touched is part of the status message."""
+    said = [page.status] if page.status else []
+    said += [masking_note(page.masked)] if page.masked else []
     return Executed(
         columns=tuple(column.name for column in page.columns),
         rows=msgspec.Raw(page.rows),
@@ -64,7 +68,7 @@ def executed(page: Page) -> Executed:
         rows_affected=page.affected,
         execution_time_ms=round(page.elapsed_ms),
         is_truncated=bool(page.truncations),
-        status_message=page.status or UNSET,
+        status_message="; ".join(said) or UNSET,
     )
 
 

@@ -19,6 +19,7 @@ from tidegate.model.results import Column, Limits, Page, RowWriter
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.results.formats import Format, Put, Writer, unique, writer
+from tidegate.results.notes import masking_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.surfaces.api import SurfaceTool
@@ -56,13 +57,15 @@ class Export(OnConnection, frozen=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """One export inline. `is_truncated` is there when rows were left out."""
+    """One export inline. `is_truncated` is there when rows were left out, `note` when masked
+    columns were read."""
 
     label: str
     format: str
     row_count: int
     data: str
     is_truncated: bool | UnsetType = UNSET
+    note: str | UnsetType = UNSET
 
 
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +79,7 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str | UnsetType = UNSET
     rows_exported: int | UnsetType = UNSET
     is_truncated: bool | UnsetType = UNSET
+    note: str | UnsetType = UNSET
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -152,13 +156,11 @@ def export_data(settings: LimitSettings, directory: str | None = None) -> Surfac
             return answer(_one_or_several(exports))
         file = downloads.new_file(names)
         try:
-            count, cut = await _write(context, source, parts, args.format, limits, dialect, file)
+            written = await _write(context, source, parts, args.format, limits, dialect, file)
             path = file.finish()
         finally:
             file.discard()
-        return answer(
-            Output(path=str(path), rows_exported=count, is_truncated=True if cut else UNSET)
-        )
+        return answer(msgspec.structs.replace(written, path=str(path)))
 
     return SurfaceTool(
         name="export_data",
@@ -233,7 +235,8 @@ async def _inline(
     page = await context.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
     rows.end()
     cut = True if page.truncations else UNSET
-    return Exported(part.label, format, page.row_count, sink.taken(), cut)
+    note = masking_note(page.masked) if page.masked else UNSET
+    return Exported(part.label, format, page.row_count, sink.taken(), cut, note)
 
 
 def _one_or_several(exports: list[Exported]) -> Output:
@@ -241,7 +244,9 @@ def _one_or_several(exports: list[Exported]) -> Output:
         return Output(exports=tuple(exports))
     (only,) = exports
     return Output(
-        only.label, only.format, only.row_count, only.data, is_truncated=only.is_truncated
+        *(only.label, only.format, only.row_count, only.data),
+        is_truncated=only.is_truncated,
+        note=only.note,
     )
 
 
@@ -253,9 +258,10 @@ async def _write(
     limits: Limits,
     dialect: str,
     file: NewFile,
-) -> tuple[int, bool]:
-    """Write all parts into one file; how many rows there were, and whether any were left out."""
+) -> Output:
+    """Write all parts into one file; the answer, but for the file's name."""
     count, cut = 0, False
+    masked: set[tuple[str, str]] = set()
     several = format == "json" and len(parts) > 1
     for place, part in enumerate(parts):
         rows = _writer(format, file.put, part, dialect)
@@ -269,5 +275,7 @@ async def _write(
         rows.end()
         count += page.row_count
         cut = cut or bool(page.truncations)
+        masked |= {*page.masked}
     file.put(b"}\n" if several else b"")
-    return count, cut
+    note = masking_note(sorted(masked)) if masked else UNSET
+    return Output(rows_exported=count, is_truncated=True if cut else UNSET, note=note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -60,7 +60,8 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 class ColumnEntry(msgspec.Struct, frozen=True):
-    """`is_primary_key` is there only if it is true, the last three only if they are set."""
+    """`is_primary_key` is there only if it is true, what follows only if it is set. `masked` says
+    what is shown of values that are hidden from the caller: nothing, a hash, a part."""
 
     name: str
     data_type: str
@@ -69,6 +70,7 @@ class ColumnEntry(msgspec.Struct, frozen=True):
     default_value: str | UnsetType = UNSET
     extra: str | UnsetType = UNSET
     comment: str | UnsetType = UNSET
+    masked: Literal["nothing", "hash", "partial"] | UnsetType = UNSET
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -183,6 +185,7 @@ def column_entry(column: ColumnInfo) -> ColumnEntry:
         default_value=UNSET if column.default is None else column.default,
         extra=column.extra or UNSET,
         comment=column.comment or UNSET,
+        masked=column.masked or UNSET,
     )
 
 

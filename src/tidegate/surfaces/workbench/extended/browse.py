@@ -12,6 +12,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
+from tidegate.results.notes import masking_note
 from tidegate.sql.quoting import qualified
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
@@ -61,6 +62,7 @@ class RowCount(msgspec.Struct, frozen=True):
     row_count: int
     is_approximate: bool
     filter_count: int | UnsetType = UNSET
+    note: str | UnsetType = UNSET
 
 
 def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
@@ -91,7 +93,8 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
         text = f"SELECT count(*) FROM {place}{where(args.filters, args.logic, table, dialect)}"
         page = await _read(context, args.source, text, limits_of(settings), args.database)
         rows = int(_CELL.decode(page.rows)[0][0] or 0)
-        return answer(RowCount(rows, False, len(args.filters) or UNSET))
+        note = masking_note(page.masked) if page.masked else UNSET
+        return answer(RowCount(rows, False, len(args.filters) or UNSET, note))
 
     return (
         SurfaceTool(
