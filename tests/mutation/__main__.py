@@ -160,6 +160,8 @@ class _Run:
         covers = coverage_map.CoverageMap()
         if failed := covers.failed():
             print(f"{len(failed)} tests failed when recorded and cannot kill", file=sys.stderr)
+        for place in covers.idle_assertions():
+            print(f"an assertion that no test reached: {place}", file=sys.stderr)
         works: list[trial.Work] = []
         for mutant in self._chosen:
             tests = _first_tests(covers.covering(mutant), self._budget)

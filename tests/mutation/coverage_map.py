@@ -41,10 +41,10 @@ class Recorder:
         self._folder = folder
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
+        seen = [*map(str, modules()), str(ROOT / "tests" / "**" / "test_*.py")]
         self._coverage = coverage.Coverage(
-            data_file=str(folder / "lines"), include=[str(path) for path in modules()],
-            config_file=False, messages=False,
-        )  # fmt: skip
+            data_file=str(folder / "lines"), include=seen, config_file=False, messages=False
+        )
         self._coverage.start()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -134,6 +134,17 @@ class Recording:
         shift = then.first - now.first
         return frozenset(range(mutant.line + shift, mutant.last_line + 1 + shift))
 
+    def idle_assertions(self, path: Path) -> list[int]:
+        """The lines of a file of tests that assert something and were never executed."""
+        if hashlib.sha256(path.read_bytes()).hexdigest() != self.files[str(path.relative_to(ROOT))]:
+            return []
+        executed = {line for lines in self.executed(path).values() for line in lines}
+        asserted = (
+            {node.lineno for node in ast.walk(ast.parse(path.read_bytes()))
+             if isinstance(node, ast.Assert)}
+        )  # fmt: skip
+        return sorted(asserted - executed) if executed else []
+
     def is_imported(self, mutant: Mutant) -> bool:
         """Whether its lines were executed outside of tests, that is by an import."""
         lines = self.lines_of(mutant)
@@ -173,6 +184,14 @@ class CoverageMap:
 
     def is_imported(self, mutant: Mutant) -> bool:
         return any(recording.is_imported(mutant) for recording in self._recordings)
+
+    def idle_assertions(self) -> list[str]:
+        """Assertions of passing tests that no run has reached, as `file:line`."""
+        return sorted(
+            f"{name}:{line}"
+            for name, recording in self._newest.items()
+            for line in recording.idle_assertions(ROOT / name)
+        )
 
     def covering(self, mutant: Mutant) -> dict[str, float]:
         """The quick tests that execute the mutant, and how long each took."""
