@@ -215,6 +215,7 @@ async def test_a_call_that_nobody_answers_in_time_is_told_so(tmp_path: Path) -> 
     async with shop(tmp_path, wait_s=0.01) as built:
         needed = await asked(built.gateway(), call(can_ask=False))
         assert not needed.askable and built.names() == ["a"]
+        assert needed.message == "A person must approve this call"
 
 
 async def test_where_no_person_can_be_asked_the_call_is_refused(tmp_path: Path) -> None:
