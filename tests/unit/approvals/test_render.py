@@ -18,7 +18,9 @@ def question(statement: str = "DELETE FROM t", dry_run: DryRun | None = None) ->
     return PendingApproval("0123456789", "d", "pending", "tok_1", subject, 0.0, dry_run=dry_run)
 
 
-@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b[2J", "\r", "\u2028", "\u2029", "\ue000", "\udc80"])
+@pytest.mark.parametrize(
+    "hidden", ["\u202e", "\u200b", "\x1b[2J", "\r", "\u2028", "\u2029", "\ue000", "\udc80"]
+)
 def test_nothing_is_hidden_or_moved(hidden: str) -> None:
     shown = visible(f"a{hidden}b")
     assert hidden[0] not in shown

@@ -278,6 +278,11 @@ def test_a_url_with_a_user_and_no_password_asks_for_one(url: str, asks: bool) ->
         assert without_password(given) == "postgresql://ann@db/shop"
 
 
+def test_a_password_goes_into_the_first_authority_alone() -> None:
+    url = "postgresql://ann@db/shop?proxy=http://bob@host"
+    assert with_password(url, "x") == "postgresql://ann:x@db/shop?proxy=http://bob@host"
+
+
 @pytest.mark.parametrize(
     ("url", "rest", "password"),
     [
