@@ -15,9 +15,12 @@ from collections.abc import Iterator
 
 from mutation import coverage_map, trial
 from mutation.core import ROOT, modules
+from mutation.coverage_map import Covering
 from mutation.mutants import Mutant, compiles, mutants_of
 from mutation.reviewed import Review, entry_of, reviews
 
+_TIERS = (2, 5, 12, 10_000)
+"""Modules of the core that a test executes, at most, to run before those that execute more."""
 LEAST = 95
 """How many of a hundred mutants that are not equivalent must be killed."""
 
@@ -191,25 +194,31 @@ class _Run:
             file.write(json.dumps(row) + "\n")
 
 
-def _first_tests(tests: dict[str, float], budget: float) -> dict[str, float]:
-    """In the order in which they run: one of each function first, the quick ones before others."""
+def _first_tests(tests: list[Covering], budget: float) -> dict[str, float]:
+    """In the order in which they run, as many as the budget allows."""
     chosen: dict[str, float] = {}
-    for test in _in_turns(tests):
+    for each in _in_turns(tests):
         if budget <= 0:
             break
-        chosen[test] = tests[test]
-        budget -= tests[test]
+        chosen[each.test] = each.seconds
+        budget -= each.seconds
     return chosen
 
 
-def _in_turns(tests: dict[str, float]) -> Iterator[str]:
-    functions: dict[str, list[str]] = {}
-    for test in sorted(tests, key=lambda each: (tests[each], each)):
-        functions.setdefault(test.split("[", 1)[0], []).append(test)
-    for turn in range(max((len(those) for those in functions.values()), default=0)):
-        for those in functions.values():
-            if turn < len(those):
-                yield those[turn]
+def _in_turns(tests: list[Covering]) -> Iterator[Covering]:
+    """Tests of few modules before others. Among those alike, one of each function first, and the
+    quick ones before the slow."""
+    tiers: dict[int, dict[str, list[Covering]]] = {}
+    for each in sorted(tests, key=lambda each: (each.seconds, each.test)):
+        tier = next(place for place, most in enumerate(_TIERS) if each.breadth <= most)
+        name = each.test.split("[", 1)[0]
+        tiers.setdefault(tier, {}).setdefault(name, []).append(each)
+    for tier in sorted(tiers):
+        functions = tiers[tier].values()
+        for turn in range(max(len(those) for those in functions)):
+            for those in functions:
+                if turn < len(those):
+                    yield those[turn]
 
 
 if __name__ == "__main__":

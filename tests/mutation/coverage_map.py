@@ -11,11 +11,14 @@ import ast
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -107,6 +110,18 @@ class Recording:
         data.read()
         return data
 
+    @cached_property
+    def breadth(self) -> dict[str, int]:
+        """How many modules of the core each test executes."""
+        with closing(sqlite3.connect(self.folder / "lines")) as data:
+            rows = data.execute(
+                "SELECT context.context, count(DISTINCT line_bits.file_id) FROM line_bits"
+                " JOIN context ON context.id = line_bits.context_id"
+                " JOIN file ON file.id = line_bits.file_id WHERE file.path LIKE '%/src/tidegate/%'"
+                " GROUP BY context.context"
+            )
+            return dict(rows.fetchall())
+
     def executed(self, path: Path) -> dict[str, frozenset[int]]:
         """The lines of a module that each test executed."""
         if path not in self._executed:
@@ -158,6 +173,14 @@ class Recording:
         return {test for test, those in executed.items() if test and those & lines}
 
 
+class Covering(NamedTuple):
+    """A test that executes a mutant: how long it took, and how many modules it executes."""
+
+    test: str
+    seconds: float
+    breadth: int
+
+
 class CoverageMap:
     """All recordings; of each file of tests the newest counts."""
 
@@ -193,15 +216,15 @@ class CoverageMap:
             for line in recording.idle_assertions(ROOT / name)
         )
 
-    def covering(self, mutant: Mutant) -> dict[str, float]:
-        """The quick tests that execute the mutant, and how long each took."""
-        found: dict[str, float] = {}
-        for recording in self._recordings:
-            for test in recording.covering(mutant):
-                seconds = recording.seconds.get(test, SLOW_S)
-                if self._newest.get(_file_of(test)) is recording and seconds < SLOW_S:
-                    found[test] = seconds
-        return found
+    def covering(self, mutant: Mutant) -> list[Covering]:
+        """The quick tests that execute the mutant."""
+        return [
+            Covering(test, seconds, recording.breadth.get(test, 0))
+            for recording in self._recordings
+            for test in recording.covering(mutant)
+            if self._newest.get(_file_of(test)) is recording
+            and (seconds := recording.seconds.get(test, SLOW_S)) < SLOW_S
+        ]
 
 
 def record(files: list[str]) -> None:
