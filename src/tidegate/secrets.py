@@ -264,7 +264,7 @@ def _redact(text: str) -> str:
         first = re.search(_FIRST_QUOTE, text)
         head = text[: first.start()] if first else text
         return re.sub(_BARE, rf"\1{MASK}", head) + MASK
-    return re.sub(_BARE, rf"\1{MASK}", re.sub(_ANY_LITERAL, _masked, text))
+    return re.sub(_BARE, rf"\1{MASK}", re.sub(_ANY_LITERAL, f"'{MASK}'", text))
 
 
 _redact_cached = lru_cache(maxsize=1_024)(_redact)
@@ -291,8 +291,3 @@ def mentions_secret(text: str) -> bool:
 
 def _shaped(found: re.Match[str]) -> str:
     return (found["scheme"] or found["signed"] or "") + MASK
-
-
-def _masked(literal: re.Match[str]) -> str:
-    space = " " if literal[0][0].isspace() else ""
-    return f"{space}'{MASK}'"
