@@ -1,0 +1,236 @@
+"""The ends of the pipeline that few calls reach: none of them runs, leaks or forgets anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import apsw
+import pytest
+from msgspec import structs
+
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.audit.log import AuditLog
+from tidegate.config.model import ApprovalSettings
+from tidegate.engines.registry import open_engine
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.concurrency import MOST_AT_ONCE
+from tidegate.gateway.connections import Connections
+from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.result_cache import MAX_KEPT_ROWS
+from tidegate.history.history import History
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import METADATA, Browse, Call, FetchMore, Query, Request, Sample
+from tidegate.model.results import Limits, Page, Truncation
+from tidegate.model.schema import Catalog, Ddl
+from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement, Statement
+from tidegate.store.sqlite.state import SqliteState
+
+WRITER = Actor("writer", "writer", Scope.READ_WRITE)
+PERSON = Actor("ann", "ann", Scope.READ_WRITE, kind="person")
+LISTED = Actor("listed", "listed", Scope.READ_WRITE, tables=frozenset({"t"}))
+MANY = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT i FROM n"
+)
+
+
+class Odd(Request, frozen=True):
+    """A request that nothing handles."""
+
+    kind: ClassVar[str] = "odd"
+    judgement: ClassVar[Judgement | None] = METADATA
+
+
+class Shop:
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.directory = directory
+        with apsw.Connection(str(directory / "shop.db")) as made:
+            made.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+            made.execute("CREATE TABLE s (id INTEGER PRIMARY KEY)")
+            made.execute("INSERT INTO t VALUES (1, 'a')")
+        url = f"sqlite:///{directory}/shop.db"
+        self.source = Source("s1", "shop", url, "sqlite", "sqlite", access="write")
+        self.source = structs.replace(self.source, **settings)
+        self.state = SqliteState(directory / "state.db")
+        self.state.sources.add(self.source)
+        self.audit, self.history = AuditLog(directory / "audit"), History(self.state.history)
+        self.approvals = Approvals(self.state.approvals, ApprovalSettings(wait_s=30))
+        self.connections = Connections(self.state.sources, open_engine, [])
+        self.gateway = Gateway(self.connections, self.audit, self.history, approvals=self.approvals)
+
+    async def ask(self, request: Request | str, actor: Actor = WRITER, **more: Any) -> Any:
+        wish = Query(Statement(request)) if isinstance(request, str) else request
+        call = Call(
+            actor, "core", "query", wish, **{"scope": Scope.READ_ONLY, "source": "shop", **more}
+        )
+        return (await self.gateway.handle(call)).payload
+
+    def names(self) -> list[str]:
+        with apsw.Connection(str(self.directory / "shop.db")) as seen:
+            return [row[0] for row in seen.execute("SELECT name FROM t")]
+
+    def codes(self) -> list[str]:
+        """The codes on record."""
+        text = "".join(path.read_text() for path in sorted((self.directory / "audit").iterdir()))
+        found = [json.loads(line) for line in text.splitlines()]
+        return [line["code"] for line in found if line.get("code")]
+
+
+@asynccontextmanager
+async def shop(directory: Path, **settings: Any) -> AsyncIterator[Shop]:
+    built = Shop(directory, **settings)
+    try:
+        yield built
+    finally:
+        await built.connections.close()
+        built.history.close()
+        built.audit.close()
+        built.state.close()
+
+
+async def test_a_source_that_changes_while_a_person_is_asked_refuses_the_call(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path, approval_for="writes") as built:
+
+        def answer(share: float, text: str) -> None:
+            if text == "Waiting for approval":
+                built.state.sources.remove("shop")
+                built.state.sources.add(structs.replace(built.source, tags=("other",)))
+                (question,) = built.approvals.list()
+                built.approvals.decide(question.id, "allowed", "cli:ann")
+
+        with pytest.raises(TidegateError) as refused:
+            await built.ask("UPDATE t SET name = 'b' WHERE id = 1", progress=answer)
+        assert "changed while the call waited" in refused.value.message
+        assert built.names() == ["a"]
+
+
+async def test_dry_runs_give_back_the_caller_s_share(tmp_path: Path) -> None:
+    async with shop(tmp_path, approval_for="writes") as built:
+        for number in range(2 * MOST_AT_ONCE):
+            with pytest.raises(ApprovalNeeded) as needed:
+                change = f"UPDATE t SET name = 'b{number}' WHERE id = 1"
+                await built.ask(change, can_ask=True)
+            dry_run = needed.value.question.dry_run
+            assert dry_run is not None and dry_run.affected == 1
+        assert built.names() == ["a"]
+
+
+async def test_a_statement_that_was_allowed_is_looked_up_when_it_comes_again(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path) as built:
+        kept = built.connections.find("shop", WRITER).decisions
+        assert not kept
+        await built.ask("SELECT id FROM t")
+        await built.ask(Browse("catalog"))
+        assert [key[0] for key in kept] == ["SELECT id FROM t"]
+
+
+async def test_results_that_are_cut_leave_no_statement_open(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        for _ in range(3 * MOST_AT_ONCE):
+            cut = Query(Statement(MANY.format(50_000)), limits=Limits(max_rows=1))
+            page: Page = await built.ask(cut)
+            assert page.row_count == 1 and page.truncations
+        await built.ask("UPDATE t SET name = 'b' WHERE id = 1")
+        assert built.names() == ["b"]
+
+
+async def test_the_last_page_of_a_result_that_was_not_kept_whole_says_so(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        many = Query(
+            Statement(MANY.format(MAX_KEPT_ROWS + 500)), limits=Limits(max_rows=100),
+            keep_rest=True,
+        )  # fmt: skip
+        page: Page = await built.ask(many)
+        counted = page.row_count
+        while page.more is not None:
+            page = await built.ask(FetchMore(page.more, 2_000))
+            counted += page.row_count
+        assert counted < MAX_KEPT_ROWS + 500
+        assert Truncation("rows", MAX_KEPT_ROWS, page.row_count) in page.truncations
+
+
+@pytest.mark.parametrize(("actor", "shown"), [(PERSON, True), (WRITER, False)])
+async def test_an_agent_is_told_the_name_of_a_file_and_a_person_where_it_is(
+    tmp_path: Path, actor: Actor, shown: bool
+) -> None:
+    async with shop(tmp_path) as built:
+        (tmp_path / "shop.db").unlink()
+        with pytest.raises(TidegateError) as refused:
+            await built.ask("SELECT 1", actor)
+        told = f"{refused.value.message} {refused.value.hint} {refused.value.details}"
+        assert "shop.db" in told
+        assert (str(tmp_path) in told) is shown
+
+
+async def test_a_request_that_nothing_handles_is_refused_and_on_record(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        with pytest.raises(TidegateError) as refused:
+            await built.ask(Odd())
+        assert refused.value.code is Code.UNSUPPORTED and "Odd" in refused.value.message
+        assert built.codes() == [Code.UNSUPPORTED.value]
+
+
+async def test_a_call_whose_task_is_cancelled_is_on_record(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        started = asyncio.Event()
+
+        def note(share: float, text: str) -> None:
+            started.set()
+
+        running = asyncio.create_task(
+            built.ask(f"SELECT count(*) FROM ({MANY.format(10**12)})", progress=note)
+        )
+        await started.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert built.codes() == [Code.CALL_CANCELLED.value]
+
+
+async def test_a_sample_that_the_gate_reads_is_on_record_and_in_no_history(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        await built.ask(Sample(Statement("SELECT name FROM t")))
+        await built.ask("SELECT id FROM t")
+        built.history.flush()
+        found = built.history.search("", sources=None)
+        assert [entry.text for entry in found] == ["SELECT id FROM t"]
+
+
+@pytest.mark.parametrize("schema", [None, "main"])
+async def test_the_definition_of_a_listed_table_is_shown_by_its_name_alone_too(
+    tmp_path: Path, schema: str | None
+) -> None:
+    async with shop(tmp_path) as built:
+        shown = await built.ask(Browse("ddl", table="t", schema=schema), LISTED)
+        assert isinstance(shown, Ddl) and "name" in shown.text
+        catalog = await built.ask(Browse("catalog", table="t", schema=schema), LISTED)
+        assert isinstance(catalog, Catalog)
+        assert [table.name for table in catalog.tables] == ["t"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Browse("ddl", table="s"),
+        Browse("ddl", table="t", schema="temp"),
+        Browse("ddl"),
+        Browse("catalog", table="s"),
+        Browse("catalog", database="elsewhere"),
+    ],
+)
+async def test_nothing_of_another_table_is_shown_under_a_list(
+    tmp_path: Path, request_: Browse
+) -> None:
+    async with shop(tmp_path) as built:
+        with pytest.raises(TidegateError) as refused:
+            await built.ask(request_, LISTED)
+        assert refused.value.code is Code.POLICY_TABLE
