@@ -116,9 +116,10 @@ def append(log: AuditLog, count: int) -> None:
 def rotated(tmp_path: Path) -> tuple[Path, Path]:
     """The directory of a log of several segments, and that of its keys."""
     directory, keys = tmp_path / "audit", tmp_path / "keys"
-    log = AuditLog(directory, keys=keys, settings=AuditSettings(segment_bytes=2_000))
-    append(log, 30)
-    log.close()
+    for _ in range(4):
+        log = AuditLog(directory, keys=keys, settings=AuditSettings(segment_bytes=2_000))
+        append(log, 10)
+        log.close()
     assert len(list(directory.iterdir())) > 3
     return directory, keys
 
