@@ -160,3 +160,24 @@ def test_a_name_that_could_be_two_tables_is_none():
     ]
     twins = Catalog("d", "s", ("s",), (table("s", "aA"), table("s", "Aa")), "1")
     assert visible_metadata(twins, DataRules(only=("AA",)), None).tables == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "database", "may"),
+    [
+        (None, "shop", True),
+        ("", "shop", True),
+        ("public", "shop", True),
+        ("main", None, True),
+        ("shop", "shop", True),
+        ("other", "shop", False),
+        ("other", None, False),
+        ("sales", "shop", False),
+    ],
+)
+def test_a_listed_table_without_a_schema_is_of_the_usual_ones(schema, database, may):
+    actor = Actor("t", "n", Scope.READ_ONLY, tables=frozenset({"t", "sales.u"}))
+    assert may_use_table(actor, source(), "t", schema, database) is may
+    assert may_use_table(actor, source(), "u", schema, database) is (schema == "sales")
+    assert not may_use_table(actor, source(), "v", schema, database)
+    assert may_use_table(REPORTS, source(), "v", schema, database)
