@@ -49,6 +49,7 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
     "cold-start": workloads.cold_start,
     "memory": workloads.memory,
     "tokens": lambda contestants, _: workloads.tokens(contestants),
+    "analyst": lambda contestants, _: workloads.analysts(contestants),
 }
 
 

@@ -188,7 +188,9 @@ AIMS = (
     ),
     Aim("10,000 rows: MB of answer", 1.3, 2, _median("latency-10000", "answer_bytes", 1e6)),
     Aim("cold start, s of CPU to the first answer", 0.15, 3, _median("cold-start", "cpu")),
-    Aim("find-and-query conversation, bytes", 2600, 0, _median("tokens", "total")),
+    Aim("find-and-query conversation, bytes", 2300, 0, _median("tokens", "total")),
+    Aim("16 questions on an unknown database, calls", 10, 0, _median("analyst", "calls")),
+    Aim("16 questions on an unknown database, kB", 16, 1, _median("analyst", "total", 1e3)),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
     Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),
@@ -212,6 +214,7 @@ def render(results: Results) -> str:
         ("cold-start", _cold_start),
         ("memory", _memory),
         ("tokens", _tokens),
+        ("analyst", _analyst),
         ("engines", _engines),
         ("export", _export),
         ("layers", _layers),
@@ -333,6 +336,13 @@ def _tokens(rows: Rows) -> str:
     keys = ("tools", "definitions", "conversation", "total")
     lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
     title = "Bytes a model reads and writes to find two of 212 tables and join them"
+    return f"## {title}\n\n{_table(('server', *keys), lines)}"
+
+
+def _analyst(rows: Rows) -> str:
+    keys = ("calls", "definitions", "conversation", "total")
+    lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
+    title = "Calls and bytes for 16 questions on an unknown database of 220 tables"
     return f"## {title}\n\n{_table(('server', *keys), lines)}"
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import data, peers
+from bench import analyst, data, peers
 from bench.mcp import SESSION, STATELESS
 from bench.process import Launch
 
@@ -57,6 +57,7 @@ class Contestant:
     headers: dict[str, str] = field(default_factory=dict)
     learn: Callable[[Ask], Arguments] = _nothing
     conversation: tuple[Step, ...] = ()
+    analyst: Callable[[], list[Step]] = list
 
 
 def floor(file: Path | None = None) -> Contestant:
@@ -126,6 +127,7 @@ def core(**source: Any) -> Contestant:
             ("search", {"words": "invoice customer"}),
             ("query", {"sql": data.JOIN}),
         ),
+        analyst=analyst.steps_of_core,
         **source,
     )
 
@@ -167,6 +169,7 @@ def dbhub(dsn: str = "") -> Contestant:
             ("search_objects", _dbhub_details("customer")),
             ("execute_sql", {"sql": data.JOIN}),
         ),
+        analyst=analyst.steps_of_dbhub,
     )
 
 
@@ -195,6 +198,7 @@ def toolbox(prebuilt: str = "sqlite", env: dict[str, str] | None = None) -> Cont
             ("list_tables", {"table_names": "customer,invoice"}),
             ("execute_sql", {"sql": data.JOIN}),
         ),
+        analyst=analyst.steps_of_toolbox,
     )
 
 

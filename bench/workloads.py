@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import data
+from bench import analyst, data
 from bench.client import Shot, Volley, WrongAnswerError, volley
 from bench.figures import percentile, rotate
 from bench.mcp import HttpSpeaker, McpError, StdioSpeaker, compact, text_of, with_item
 from bench.peers import WORK
 from bench.process import Process, free_port, wait_for_port
-from bench.servers import Contestant
+from bench.servers import Contestant, Step
 
 Row = dict[str, float]
 Rows = dict[str, list[Row]]
@@ -264,30 +264,52 @@ def tokens(contestants: dict[str, Contestant]) -> Rows:
     for name, contestant in contestants.items():
         if not contestant.conversation:
             continue
-        log = LOGS / f"{name.replace(' ', '-')}-tokens.log"
-        with Process(contestant.stdio(COMPANY), log, pipes=True) as process:
-            speaker = StdioSpeaker(process)
-            instructions = speaker.open().get("instructions") or ""
-            tools = speaker.call("tools/list", {})["tools"]
-            visible = [
-                {key: tool.get(key) for key in ("name", "description", "inputSchema")}
-                for tool in tools
-            ]
-            spoken, answer = 0, ""
-            for tool, arguments in contestant.conversation:
-                with _naming(name):
-                    answer = speaker.ask(tool, arguments)
-                call = {"name": tool, "arguments": arguments}
-                spoken += len(compact(call)) + len(answer.encode())
-            if data.ANSWER_COUNTRY not in answer or str(data.ANSWER_TOTAL) not in answer:
-                raise RuntimeError(f"{name} ends with {answer}")
-            definitions = sum(len(compact(tool)) for tool in visible) + len(instructions.encode())
-            rows[name] = [
-                {
-                    "tools": len(tools),
-                    "definitions": definitions,
-                    "conversation": spoken,
-                    "total": definitions + spoken,
-                }
-            ]
+        row, answers = _converse(contestant, contestant.conversation, COMPANY, "tokens")
+        if data.ANSWER_COUNTRY not in answers[-1] or str(data.ANSWER_TOTAL) not in answers[-1]:
+            raise RuntimeError(f"{name} ends with {answers[-1]}")
+        rows[name] = [row]
     return rows
+
+
+def analysts(contestants: dict[str, Contestant]) -> Rows:
+    """Calls and bytes that 16 questions take on an unknown database; see `analyst.py`."""
+    rows: Rows = {}
+    for name, contestant in contestants.items():
+        steps = contestant.analyst()
+        if not steps:
+            continue
+        row, answers = _converse(contestant, steps, analyst.make_database(), "analyst")
+        with _naming(name):
+            analyst.check(answers)
+        rows[name] = [row]
+    return rows
+
+
+def _converse(
+    contestant: Contestant, steps: Sequence[Step], database: Path, what: str
+) -> tuple[dict[str, float], list[str]]:
+    """What the steps take over stdio, in calls and bytes, and their answers."""
+    log = LOGS / f"{contestant.name.replace(' ', '-')}-{what}.log"
+    with Process(contestant.stdio(database), log, pipes=True) as process:
+        speaker = StdioSpeaker(process)
+        instructions = speaker.open().get("instructions") or ""
+        tools = speaker.call("tools/list", {})["tools"]
+        visible = [
+            {key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in tools
+        ]
+        spoken = 0
+        answers: list[str] = []
+        for tool, arguments in steps:
+            with _naming(contestant.name):
+                answers.append(speaker.ask(tool, arguments))
+            call = {"name": tool, "arguments": arguments}
+            spoken += len(compact(call)) + len(answers[-1].encode())
+    definitions = sum(len(compact(tool)) for tool in visible) + len(instructions.encode())
+    row = {
+        "calls": len(steps),
+        "tools": len(tools),
+        "definitions": definitions,
+        "conversation": spoken,
+        "total": definitions + spoken,
+    }
+    return row, answers

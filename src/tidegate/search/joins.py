@@ -65,10 +65,12 @@ class Joins:
         words = split(column.name)
         candidates: list[tuple[Table, ColumnInfo]] = []
         if len(words) > 1 and words[-1] in _REFERRING:
-            stem = tuple(words[:-1])
+            stem, own = tuple(words[:-1]), tuple(split(table.name))
+            # Of `shop_order`, `customer_id` rather refers to `shop_customer` than to `customer`;
             # `billing_customer_id` may refer to `customer`: the words behind count most.
-            for start in range(len(stem)):
-                candidates = self._fitting(table, column, self._by_words.get(stem[start:], ()))
+            names = [own[:end] + stem for end in range(len(own), 0, -1)]
+            for name in (*names, *(stem[start:] for start in range(len(stem)))):
+                candidates = self._fitting(table, column, self._by_words.get(name, ()))
                 if candidates:
                     break
         if not candidates:

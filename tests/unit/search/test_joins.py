@@ -34,6 +34,15 @@ def test_camel_case_and_a_word_before_it_are_understood() -> None:
     assert joins("orders", *tables) == {"billingCustomerId": "main.Customer.id"}
 
 
+def test_a_table_of_the_same_family_comes_first() -> None:
+    tables = (
+        table("customer", "id"),
+        table("shop_customer", "id"),
+        table("shop_order", "customer_id"),
+    )
+    assert joins("shop_order", *tables) == {"customer_id": "main.shop_customer.id"}
+
+
 def test_another_type_is_no_join() -> None:
     tables = table("customers", "id uuid"), table("orders", "id", "customer_id int")
     assert joins("orders", *tables) == {}

@@ -67,7 +67,8 @@ def with_keys(
             text += f">{_target(targets[name], table, dialect)}"
         elif name in joins:
             text += f"~>{_join(joins[name], table, dialect)}"
-        text += _values(profile.get(name))
+        else:
+            text += _values(profile.get(name))
         parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
     if len(parts) < len(table.columns):
         parts.append(f"+{len(table.columns) - len(parts)}: describe")
