@@ -27,7 +27,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import METADATA, Browse, Call, FetchMore, Query, Request, Sample
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.schema import Catalog, Ddl
-from tidegate.model.sources import Source
+from tidegate.model.sources import Mask, RowFilter, Source
 from tidegate.model.statements import Judgement, Statement
 from tidegate.store.sqlite.state import SqliteState
 
@@ -234,3 +234,27 @@ async def test_nothing_of_another_table_is_shown_under_a_list(
         with pytest.raises(TidegateError) as refused:
             await built.ask(request_, LISTED)
         assert refused.value.code is Code.POLICY_TABLE
+
+
+@pytest.mark.parametrize(
+    ("settings", "tells"),
+    [
+        ({}, True),
+        ({"filters": (RowFilter("t", "id > 1"),)}, False),
+        ({"filters": (RowFilter("main.t", "id > 1"),)}, False),
+        ({"filters": (RowFilter("s", "id > 1"),)}, True),
+        ({"masks": (Mask("t.name"),)}, False),
+        ({"masks": (Mask("s.id"),)}, True),
+    ],
+)
+async def test_the_definition_of_a_table_with_hidden_parts_is_written_from_what_is_seen(
+    tmp_path: Path, settings: dict[str, Any], tells: bool
+) -> None:
+    async with shop(tmp_path, **settings) as built:
+        with apsw.Connection(str(tmp_path / "shop.db")) as made:
+            made.execute("DROP TABLE t")
+            made.execute("CREATE TABLE t (id INTEGER, name TEXT DEFAULT 'told' /* told */)")
+        for name in ("t", "T"):
+            shown = await built.ask(Browse("ddl", table=name))
+            assert isinstance(shown, Ddl) and "CREATE TABLE" in shown.text
+            assert ("/* told */" in shown.text) is tells
