@@ -44,6 +44,7 @@ class Recorder:
         self._folder = folder
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
+        self._skipped: set[str] = set()
         seen = [*map(str, modules()), str(ROOT / "tests" / "**" / "test_*.py")]
         self._coverage = coverage.Coverage(
             data_file=str(folder / "lines"), include=seen, config_file=False, messages=False
@@ -61,13 +62,16 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = report.nodeid
         self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
-        if not report.passed:
+        if report.failed:
             self._failed.add(name)
+        if report.skipped:
+            self._skipped.add(name)
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
         self._coverage.save()
-        seconds = {name: s for name, s in self._seconds.items() if name not in self._failed}
+        out = self._failed | self._skipped
+        seconds = {name: s for name, s in self._seconds.items() if name not in out}
         (self._folder / "tests.json").write_text(
             json.dumps({"seconds": seconds, "failed": sorted(self._failed)})
         )
