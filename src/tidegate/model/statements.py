@@ -9,10 +9,14 @@ import msgspec
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One SQL text with its parameters (None: none were given)."""
+    """One SQL text with its parameters (None: none were given).
+
+    `fingerprint` is what `sql.fingerprint` gives for the text, where that is known already.
+    """
 
     text: str
     params: tuple[Any, ...] | None = None
+    fingerprint: str | None = None
 
 
 class Effect(IntEnum):

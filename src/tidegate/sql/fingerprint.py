@@ -38,15 +38,40 @@ def fingerprint(text: str) -> str:
 
 
 def _compute(text: str) -> str:
-    if (
+    return _LITERAL.sub(_alike, text) if _is_certain(text) else text
+
+
+def split_at_literals(text: str) -> tuple[str, ...] | None:
+    """The text in pieces: what stands around whole numbers and compared strings at the even places,
+    the digits and the insides of the strings at the odd ones. None if that is uncertain."""
+    if not _is_certain(text):
+        return None
+    pieces: list[str] = []
+    done = 0
+    for literal in _LITERAL.finditer(text):
+        start, end = literal.span()
+        if text[start].isdigit():
+            if literal["fraction"] is not None:
+                continue
+        elif literal["compared"] is None:
+            continue
+        else:
+            start, end = literal.end("compared"), end - 1
+        pieces += text[done:start], text[start:end]
+        done = end
+    pieces.append(text[done:])
+    return tuple(pieces)
+
+
+def _is_certain(text: str) -> bool:
+    """Whether it is certain where each literal ends."""
+    return not (
         _UNCERTAIN.search(text)
         or "--" in text
         or "/*" in text
         or ("$" in text and _DOLLAR_QUOTE.search(text))
         or ("@" in text and "@" in _QUOTED.sub("", text))
-    ):
-        return text
-    return _LITERAL.sub(_alike, text)
+    )
 
 
 # The judge and the engine ask for the same text within one call.

@@ -14,6 +14,7 @@ from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
+from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.lex import lex
 from tidegate.sql.masking.rewrite import rewrite, rewrite_uncached
 
@@ -84,11 +85,13 @@ GAPS = (" ", "\n", "  ", "/**/", " /* ' */ ", ' /* " */ ', " -- '\n", "\t\f")
 def said(how, text, engine, data_rules):
     """What rewriting gives, or the rule that refused it."""
     try:
-        return how(Statement(text), engine, data_rules, CATALOG, KEY)
+        written = how(Statement(text), engine, data_rules, CATALOG, KEY)
     except TidegateError as refusal:
         return refusal.details["rule"]
     except Refusal as refusal:
         return refusal.finding.rule
+    assert written.fingerprint in (None, fingerprint(written.text))
+    return Statement(written.text, written.params)
 
 
 @given(
@@ -157,3 +160,44 @@ def test_what_another_catalog_knows_is_rewritten_by_that(engine):
     changed = Catalog("db", "main", ("main",), tables, "2")
     written = rewrite(Statement(text.format(2)), engine, DATA_RULES, changed, KEY)
     assert "phone" not in written.text.removeprefix("SELECT phone")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2",
+        "007",
+        "1.5",
+        "12.",
+        ".5",
+        "1e5",
+        "'x'",
+        "'it''s'",
+        "''",
+        "'vip'",
+        "'--'",
+        "'%\\'",
+        "''''",
+    ],
+)
+def test_a_new_value_is_put_in_as_if_the_statement_were_rewritten_alone(engine, value):
+    shape = (
+        "SELECT v.contact, c.id FROM vip v, cheap c WHERE c.id = {} AND v.contact LIKE {} LIMIT 3"
+    )
+    for first in ("5", "'y'"):
+        said(rewrite, shape.format(first, first), engine, DATA_RULES)
+    for text in (shape.format(value, "'z'"), shape.format(4, value), shape.format(value, value)):
+        alone = said(rewrite_uncached, text, engine, DATA_RULES)
+        assert said(rewrite, text, engine, DATA_RULES) == alone
+        assert said(rewrite, text, engine, DATA_RULES) == alone
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_statements_that_differ_in_values_share_a_fingerprint_once_rewritten(engine):
+    shape = "SELECT contact FROM vip WHERE id = {} AND contact <> '{}'"
+    texts = [shape.format(*values) for values in ((1, "a"), (234, "it''s"), (0, ""))]
+    written = [rewrite(Statement(text), engine, DATA_RULES, CATALOG, KEY) for text in texts]
+    assert "it''s" in written[1].text
+    assert len({each.text for each in written}) == 3
+    assert len({each.fingerprint for each in written}) == 1

@@ -116,7 +116,7 @@ class SqliteEngine:
             return plan.judgement  # `run` sees whether the file is still the one it was made for
         self._check_open()
         try:
-            return (await self._plan(statement.text)).judgement
+            return (await self._plan(statement.text, statement.fingerprint)).judgement
         except TidegateError as error:
             if error.code is Code.SQL_MULTIPLE:
                 return Judgement(
@@ -135,7 +135,8 @@ class SqliteEngine:
         if cancellation.reason is not None:
             raise stopped(cancellation.reason)
         statement = request.statement
-        plan = self._plans.get(statement.text) or await self._plan(statement.text)
+        known = self._plans.get(statement.text)
+        plan = known or await self._plan(statement.text, statement.fingerprint)
         explain = isinstance(request, Explain)
         _check_permit(permit, plan, explain)
         statement = _check_parameters(plan, statement, explain)
@@ -267,24 +268,27 @@ class SqliteEngine:
             running.release()
         return answer
 
-    async def _plan(self, text: str) -> CachedStatement:
+    async def _plan(self, text: str, fingerprinted: str | None = None) -> CachedStatement:
         """The plan of a text: from the cache, from a similar text, or prepared by SQLite."""
         plan = self._plans.get(text)
         if plan is None:
             short = len(text) <= CACHED_TEXT
-            plan = (await self._plan_alike(text) if short else None) or await self._prepare(text)
+            alike = await self._plan_alike(text, fingerprinted) if short else None
+            plan = alike or await self._prepare(text)
             if short:
                 self._plans.put(text, plan)
         return plan
 
-    async def _plan_alike(self, text: str) -> CachedStatement | None:
+    async def _plan_alike(self, text: str, alike: str | None) -> CachedStatement | None:
         """The plan of a query, from one that differs in plain values only; None if it is unknown.
 
         A read of cheap or bounded steps is what all texts like it are: SQLite checks the text
         itself when it runs, and the lane's budget holds whatever its values make of it.
         """
         # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
-        alike = fingerprint(text) if _QUERY.match(text) and not _holds_long_string(text) else text
+        if not _QUERY.match(text) or _holds_long_string(text):
+            return None
+        alike = alike or fingerprint(text)
         if alike == text:
             return None
         known = self._plans.get(alike)

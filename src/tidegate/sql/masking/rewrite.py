@@ -18,6 +18,7 @@ from tidegate.model.statements import Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
+from tidegate.sql.fingerprint import fingerprint, split_at_literals
 from tidegate.sql.lex import Token
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
@@ -27,8 +28,11 @@ from tidegate.sql.masking.parsed_statement import replace_spans
 from tidegate.sql.masking.rewrite_templates import (
     LONGEST,
     Anchor,
+    Frame,
     RewriteTemplate,
+    SplitText,
     anchored,
+    framed,
     placed,
 )
 from tidegate.sql.masking.touched_columns import Touched
@@ -81,7 +85,18 @@ def rewrite_noting(
     """What `rewrite` gives, and masked columns as (table, column): those that a query touches, or
     those of the tables that a change names. Raises: as `rewrite`."""
     _check_key(key)
-    written = _rewritten(statement.text, _under(dialect, data_rules, catalog, schema))
+    text, under = statement.text, _under(dialect, data_rules, catalog, schema)
+    pieces = split_at_literals(text) if len(text) <= LONGEST else None
+    if pieces is not None:
+        split = SplitText(text, pieces)
+        found = _framed(split, under)
+        if found is not None:
+            frame, masked = found
+            filled = frame.filled(split)
+            if filled == text:
+                return statement, masked
+            return Statement(filled, statement.params, frame.fingerprint), masked
+    written = _rewritten(text, under)
     return _bound(statement, written, key, find(dialect)), written.masked
 
 
@@ -215,6 +230,25 @@ def _followed(text: str, tokens: list[Token], under: _Under) -> tuple[str, Touch
             return plan.written, plan.masked
     statement = _masked_statement(text, tokens, under)
     return statement.rewrite(), statement.masked
+
+
+@lru_cache(maxsize=512)
+def _framed(split: SplitText, under: _Under) -> tuple[Frame, Touched] | None:
+    """What all statements become that differ from this one in plain values only; None if that is
+    not certain, so that each is rewritten by itself. Raises: TidegateError POLICY_MASKED,
+    POLICY_TABLE."""
+    text = split.text
+    written, tokens, masked = _rewritten(text, under)
+    if KEY in written or find(under.dialect).roots.get(tokens[0].key) != "query":
+        return None
+    pattern = RewriteTemplate(text, tokens)
+    anchors = _pattern_rewrite(pattern, under).anchors
+    if anchors is None:
+        return None
+    alike = fingerprint(written)
+    edits = placed(anchors, pattern)
+    frame = framed(split, pattern, edits, None if alike == written else alike)
+    return None if frame is None or frame.filled(split) != written else (frame, masked)
 
 
 @lru_cache(maxsize=512)

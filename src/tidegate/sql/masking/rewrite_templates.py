@@ -4,6 +4,9 @@ put into the others at the same places, and worked out once.
 Two statements share a pattern only if all their tokens are the same but for numbers and strings
 that are compared with. The judge looks at the value of neither (`sql/fingerprint.py`), and what
 is written stands in place of names or beside them, never in a value.
+
+What becomes of such a pattern is kept as a frame, too: the rewritten text with gaps for the values.
+Then a statement with new values is not even split into tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import NamedTuple
 
 from tidegate.sql.dialects.model import words
 from tidegate.sql.lex import LITERALS, NAME, NUMBER, STRING, WORD, Token
-from tidegate.sql.masking.parsed_statement import end_of
+from tidegate.sql.masking.parsed_statement import end_of, replace_spans
 
 Edit = tuple[int, int, str]
 """Where a piece of the text starts and ends, and what stands there then."""
@@ -74,6 +77,81 @@ def placed(anchors: tuple[Anchor, ...], pattern: RewriteTemplate) -> list[Edit]:
     return [(tokens[first].at, _end(text, tokens, last), piece) for first, last, piece in anchors]
 
 
+class SplitText:
+    """A text in the pieces of `split_at_literals`, equal to all that differ in the values only.
+
+    A number and a string in the same place differ: the quotes belong to the pieces around.
+    """
+
+    __slots__ = ("_around", "pieces", "text")
+
+    def __init__(self, text: str, pieces: tuple[str, ...]) -> None:
+        self.text = text
+        self.pieces = pieces
+        self._around = pieces[::2]
+
+    def __hash__(self) -> int:
+        return hash(self._around)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SplitText) and self._around == other._around
+
+
+class Frame(NamedTuple):
+    """A rewritten text in pieces, with the values of one statement at the odd places; and its
+    fingerprint, which is that of all. None if its literals are uncertain."""
+
+    pieces: tuple[str, ...]
+    fingerprint: str | None
+
+    def filled(self, split: SplitText) -> str:
+        """The rewritten text with the values of another statement."""
+        pieces = list(self.pieces)
+        pieces[1::2] = split.pieces[1::2]
+        return "".join(pieces)
+
+
+def framed(
+    split: SplitText, pattern: RewriteTemplate, edits: list[Edit], fingerprint: str | None
+) -> Frame | None:
+    """The frame that these edits of a text give; None if a value is not the whole of a token that
+    may have any value, or if an edit touches one."""
+    numbers = {token.at: number for number, token in enumerate(pattern.tokens)}
+    pieces: list[str] = []
+    at = 0
+    for place, piece in enumerate(split.pieces):
+        end = at + len(piece)
+        if place % 2 == 0:
+            inside = [
+                (start - at, stop - at, said)
+                for start, stop, said in edits
+                if at <= start and stop <= end
+            ]
+            pieces.append(replace_spans(piece, inside))
+            edits = [edit for edit in edits if edit[0] < at or edit[1] > end]
+        elif _is_any_value(pattern, numbers, at, piece):
+            pieces.append(piece)
+        else:
+            return None
+        at = end
+    return None if edits else Frame(tuple(pieces), fingerprint)
+
+
+def _is_any_value(pattern: RewriteTemplate, numbers: dict[int, int], at: int, value: str) -> bool:
+    """Whether a token has this value, and the pattern leaves open which one."""
+    number = numbers.get(at)
+    if number is not None:
+        return pattern.key[number] == _ANY_NUMBER and pattern.tokens[number].text == value
+    number = numbers.get(at - 1)  # where the quote is
+    if number is None or pattern.key[number] != _ANY_STRING:
+        return False
+    return pattern.tokens[number].text == value.replace("''", "'")
+
+
+_ANY_NUMBER = (NUMBER, "7")
+_ANY_STRING = (STRING, "x")
+
+
 def _end(text: str, tokens: list[Token], last: int) -> int:
     token = tokens[last]
     return end_of(text, token) if token.kind in (WORD, NAME) else tokens[last + 1].at
@@ -88,9 +166,9 @@ def _parts(text: str, tokens: list[Token]) -> list[tuple[str, str]]:
         if kind not in LITERALS:
             parts.append((kind if kind != NAME else text[at], said))
         elif kind == NUMBER and said.isdigit():
-            parts.append((kind, "7"))
+            parts.append(_ANY_NUMBER)
         elif kind == STRING and text[at] == "'" and before in _COMPARES:
-            parts.append((kind, "x"))
+            parts.append(_ANY_STRING)
         else:
             parts.append((kind, f"{text[at]}{said}"))
         before = key
