@@ -37,8 +37,10 @@ from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Call, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
 from tidegate.results.page import PageBuilder
+from tidegate.sql.judge import judge
 
 CONTESTANTS = DRIVER, ENGINE, GATE = "driver", "engine", "gate"
 ACTOR = Actor("bench", "bench", Scope.READ_ONLY)
@@ -217,9 +219,21 @@ async def _schema(ground: Ground, app: App, bare: Bare, tables: int) -> Workload
 async def _permitted(app: App, source: str, request: Query | Browse) -> tuple[Engine, Permit]:
     connection = app.connections.find(source, ACTOR)
     engine = await app.connections.engine(connection)
-    limits = request.limits if isinstance(request, Query) else Limits()
-    permit = Permit("bench", ACTOR, connection.source, request, Effect.READ, limits)
-    return engine, permit
+    return engine, permit_for(connection.source, request)
+
+
+def permit_for(
+    source: Source, request: Query | Browse, effect: Effect = Effect.READ, actor: Actor = ACTOR
+) -> Permit:
+    """A permit as the gateway makes it: with the judgement of its statement."""
+    if isinstance(request, Browse):
+        return Permit("bench", actor, source, request, effect, Limits())
+    judgement, text = judge(request.statement.text, source.dialect), request.statement.text
+    return Permit(
+        *("bench", actor, source, request, effect, request.limits),
+        judgement=judgement,
+        judged_text=text,
+    )
 
 
 def call(request: Query | Browse, source: str) -> Call:

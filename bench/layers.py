@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import tidegate.gateway.gateway as pipeline
 from bench import data
-from bench.engines import LIMITS, Act, collecting, paged, turn_of
+from bench.engines import LIMITS, Act, collecting, paged, permit_for, turn_of
 from bench.figures import rotate
 from bench.grounds import WARM_ID, Ground, grounds
 from bench.mcp import STATELESS, HttpSpeaker
@@ -34,7 +34,7 @@ from tidegate.edges.http1.server import Server
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import classify
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.decisions import Permit, Verdict
+from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Page
 from tidegate.model.sources import Mask
@@ -90,7 +90,9 @@ def _judged_alone(ctx: CallContext) -> None:
 
 
 def _not_judged(ctx: CallContext) -> None:
-    ctx.judgement = _READ
+    ctx.judgement = ctx.text_judgement = _READ
+    request = ctx.call.request
+    ctx.judged_text = request.statement.text if isinstance(request, Query) else None
     ctx.verdict = _ALLOW
 
 
@@ -294,8 +296,7 @@ async def _engine(app: App, actor: Actor, source: str, effect: Effect) -> Callab
 
     def run(sql: str) -> Any:
         query = Query(Statement(sql), limits=LIMITS)
-        permit = Permit("bench", actor, connection.source, query, effect, LIMITS)
-        return paged(engine, permit)
+        return paged(engine, permit_for(connection.source, query, effect, actor))
 
     return run
 

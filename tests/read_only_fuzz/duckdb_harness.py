@@ -19,6 +19,7 @@ from read_only_fuzz.harness import HOSTILE, TIMEOUT_S, Digest, files, short
 from tidegate.engines.registry import open_engine
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 SCHEMA = """
     CREATE TABLE t (a INTEGER, b VARCHAR, c INTEGER, d VARCHAR, e DATE, f DOUBLE, x INTEGER,
@@ -121,7 +122,9 @@ class DuckdbHarness:
         return list(dict.fromkeys(found))
 
     def objects(self, text: str) -> bool:
-        judgement = self._loop.run_until_complete(self._engine.inspect(Statement(text)))
+        judgement = self._loop.run_until_complete(
+            self._engine.inspect(Statement(text), judge(text, "duckdb"))
+        )
         return judgement is not None and judgement.effect is not Effect.READ
 
     def run(self, text: str) -> bool:

@@ -13,6 +13,7 @@ from tidegate.engines.registry import open_engine
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
 from tidegate.sql.dialects import find
+from tidegate.sql.judge import judge
 
 SCHEMA = """
     CREATE TABLE t (a INT PRIMARY KEY, b TEXT, c DOUBLE, d DATETIME, e TEXT, name TEXT, x INT,
@@ -119,7 +120,9 @@ class MysqlHarness:
         return [*taken, *refused.values()]
 
     def objects(self, text: str) -> bool:
-        judgement = self._loop.run_until_complete(self._engine.inspect(Statement(text)))
+        judgement = self._loop.run_until_complete(
+            self._engine.inspect(Statement(text), judge(text, "mysql"))
+        )
         return judgement is not None and judgement.effect is not Effect.READ
 
     def run(self, text: str) -> bool:

@@ -15,6 +15,7 @@ from read_only_fuzz.harness import HOSTILE, TIMEOUT_S, Digest, files, short
 from tidegate.engines.registry import open_engine
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 EXTENSIONS = (
     *("vector", "pg_trgm", "hstore", "citext", "unaccent", "ltree", "cube", "earthdistance"),
@@ -239,7 +240,9 @@ class PostgresHarness:
         return choices[turn % len(choices)].replace("{folder}", str(self.folder))
 
     def objects(self, text: str) -> bool:
-        judgement = self._loop.run_until_complete(self._engine.inspect(Statement(text)))
+        judgement = self._loop.run_until_complete(
+            self._engine.inspect(Statement(text), judge(text, "postgres"))
+        )
         return judgement is not None and judgement.effect is not Effect.READ
 
     def run(self, text: str) -> bool:

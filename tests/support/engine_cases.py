@@ -18,14 +18,15 @@ import apsw
 import support.memory_engine as memory
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
-from tidegate.engines.registry import engine_of, open_engine
+from support.permits import permit_for
+from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Explain, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Effect, Judgement, Statement
 
 ACTOR = Actor("contract", "the contract suite", Scope.FULL_ACCESS)
 
@@ -88,14 +89,12 @@ class Case:
         return self.digest_of(engine, self.url)
 
     def permit(self, request, effect=Effect.READ, limits=None) -> Permit:
-        return Permit(
-            "call",
-            ACTOR,
-            self.source,
-            request,
-            effect,
-            limits or getattr(request, "limits", Limits()),
-        )
+        return permit_for(self.source, request, effect, limits=limits, actor=ACTOR)
+
+    async def inspect(self, engine, text) -> Judgement | None:
+        query = Query(Statement(text))
+        judgement = language_of(self.source).classify(query, self.source)
+        return await engine.inspect(query.statement, judgement)
 
     async def start(
         self,

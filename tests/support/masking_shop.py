@@ -19,11 +19,11 @@ import msgspec
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
+from support.permits import permit_for
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
 from tidegate.model.data_rules import DataRules
-from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog
@@ -160,7 +160,7 @@ class Side:
     ) -> tuple[list[str], list[tuple]]:
         statement = Statement(text) if isinstance(text, str) else text
         request = Query(statement, limits=Limits(max_rows=100_000))
-        permit = Permit("c", ACTOR, self.source, request, effect, request.limits)
+        permit = permit_for(self.source, request, effect, actor=ACTOR)
         cursor = await self.engine.run(permit, NEVER)
         try:
             rows: list[tuple] = []
@@ -171,7 +171,7 @@ class Side:
             await cursor.close()
 
     async def look(self) -> Catalog:
-        permit = Permit("c", ACTOR, self.source, Browse("catalog"), Effect.READ, Limits())
+        permit = permit_for(self.source, Browse("catalog"), actor=ACTOR)
         self.catalog = await self.engine.describe(permit, NEVER)
         return self.catalog
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeGuard
 
 import msgspec
 
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
@@ -34,6 +35,8 @@ class Capabilities(msgspec.Struct, frozen=True):
 
     `identities`: it runs a permit with an `identity` under that role. An engine without it is not
     opened for a source that maps callers (`registry.check_run_as`).
+    `checks_schema`: a read under a permit with a `schema_version` gives no row, and no error of the
+    database, if the schema has another version by then: `run` raises `SchemaChangedError`.
     `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
     """
 
@@ -50,8 +53,21 @@ class Capabilities(msgspec.Struct, frozen=True):
     row_counts: bool = True
     dry_runs: bool = False
     identities: bool = False
+    checks_schema: bool = False
     prepares: bool = False
     sessions: bool = False
+
+
+class SchemaChangedError(TidegateError):
+    """The schema is another one than the permit's statement was rewritten by. Nothing of what the
+    statement gave was shown; the gate rewrites it again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Code.SOURCE_BUSY,
+            "The schema of the source changed while the statement was under way.",
+            hint="Send the statement again.",
+        )
 
 
 class RowCollector(Protocol):
@@ -117,8 +133,9 @@ class Engine(Protocol):
         """Database, schema and server version, known since `open`."""
         ...
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
-        """The database's own opinion, without running anything; None if it has none."""
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+        """The database's own opinion, without running anything; None if it has none. `judgement`
+        is the gate's of the same text, which an opinion may be joined with."""
         ...
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:

@@ -56,7 +56,9 @@ class CallContext:
     `sources` and `source` (find): what the call is about. `connection` is not set for a call
     about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `language`,
     `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
-    says where it runs. `rewritten` (mask) is what runs. `approval` (approve) names the approval in
+    says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
+    `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
+    text. `approval` (approve) names the approval in
     the records. `intent_recorded` (record_intent). `kind` is the word for the request in the
     records.
     """
@@ -74,15 +76,18 @@ class CallContext:
         "engine",
         "identity",
         "intent_recorded",
+        "judged_text",
         "judgement",
         "kind",
         "language",
         "request",
         "rewritten",
+        "schema_version",
         "services",
         "source",
         "sources",
         "started_at",
+        "text_judgement",
         "verdict",
     )
 
@@ -103,6 +108,9 @@ class CallContext:
         self.sources: tuple[Source, ...] = ()
         self.language: Language | None = None
         self.judgement = UNJUDGED
+        self.text_judgement = UNJUDGED
+        self.judged_text: str | None = None
+        self.schema_version: str | None = None
         self.verdict = UNDECIDED
         self.identity: Identity | None = None
         self.data_rules: DataRules | None = None
@@ -117,6 +125,7 @@ class CallContext:
         tried.kind, tried.dry_run = "dry_run", True
         tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
         tried.judgement, tried.verdict = self.judgement, self.verdict
+        tried.text_judgement, tried.judged_text = self.text_judgement, self.judged_text
         tried.language = self.language
         tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
         tried.request = tried.rewritten = request
@@ -155,5 +164,7 @@ class CallContext:
             effect,
             request.limits,
             self.identity,
-            self.judgement,
+            self.text_judgement,
+            self.judged_text,
+            self.schema_version,
         )

@@ -18,7 +18,7 @@ from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
-from tidegate.model.requests import EngineRequest, Query
+from tidegate.model.requests import EngineRequest, Explain, Query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import Judgement
 from tidegate.policy.data_rules import rules_for
@@ -61,6 +61,7 @@ async def decide(ctx: CallContext) -> None:
         kept = ctx.connection.decisions.get(key)
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
+            ctx.text_judgement, ctx.judged_text = ctx.judgement, text
             return
     await classify(ctx)
     apply_policy(ctx)
@@ -87,6 +88,9 @@ async def classify(ctx: CallContext) -> None:
     elif source is not NO_SOURCE:
         ctx.language = language_of(source)
         ctx.judgement = await judge_text(ctx, SHORT, ctx.language.classify, request, source)
+        if isinstance(request, (Query, Explain)):
+            ctx.judged_text = request.statement.text
+    ctx.text_judgement = ctx.judgement
 
 
 def apply_policy(ctx: CallContext) -> None:
@@ -139,7 +143,7 @@ async def inspect(ctx: CallContext) -> None:
     request, judgement = ctx.request, ctx.judgement
     if not isinstance(request, Query):
         return
-    opinion = await ctx.engine.inspect(request.statement)
+    opinion = await ctx.engine.inspect(request.statement, judgement)
     if opinion is not None and opinion.effect > judgement.effect:
         ctx.judgement = structs.replace(opinion, verb=opinion.verb or judgement.verb)
         apply_policy(ctx)

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import structs
 
-from tidegate.engines.api import Cursor, Row
+from tidegate.engines.api import Cursor, Row, SchemaChangedError
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
-from tidegate.gateway.masking import without_values
+from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, Rights, RowBuffer
 from tidegate.model.decisions import Permit
@@ -36,14 +36,24 @@ async def run(ctx: CallContext) -> Any:
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
-        return await _run_statement(ctx, request)
+        return await _run_statement(ctx)
     finally:
         limiter.release(actor_id)
 
 
-async def _run_statement(ctx: CallContext, request: EngineRequest) -> Page | Document:
+async def _run_statement(ctx: CallContext) -> Page | Document:
     if ctx.call.progress is not None:
         ctx.call.progress(0.2, "Executing")
+    try:
+        return await _run_rewritten(ctx)
+    except SchemaChangedError:
+        ctx.connection.catalog = None
+        await mask(ctx)
+        return await _run_rewritten(ctx)
+
+
+async def _run_rewritten(ctx: CallContext) -> Page | Document:
+    request = ctx.rewritten
     permit = ctx.permit(request)
     if isinstance(request, Query) and request.masked:
         return await _run_masked(ctx, request, permit)

@@ -11,36 +11,67 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.judging import SHORT_TO_REWRITE, judge_text
 from tidegate.gateway.metadata import check_home_database, read_catalog
-from tidegate.model.requests import Browse
+from tidegate.model.data_rules import DataRules
+from tidegate.model.requests import Browse, EngineRequest, Explain, Query
+from tidegate.model.schema import Catalog
+from tidegate.model.statements import Effect
 from tidegate.policy.data_rules import verdict_of
 
 
 async def mask(ctx: CallContext) -> None:
-    """Rewrite the request under the rules that hide data from the caller, if there are any.
+    """Rewrite the request under the rules that hide data from the caller, if there are any, and
+    judge what was rewritten.
 
     This comes before the database is asked for its opinion, which could tell of hidden data.
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE, and what reading the catalog raises.
     """
-    request, source, rules = ctx.request, ctx.source, ctx.data_rules
+    request, rules = ctx.request, ctx.data_rules
     if rules is None or isinstance(request, Browse):
         return
+    checked_later = (
+        ctx.engine.capabilities.checks_schema
+        and request.database is None
+        and ctx.judgement.effect is Effect.READ
+    )
     try:
         check_home_database(ctx, rules, request.database)
-        catalog, key = await read_catalog(ctx), ctx.services.masking_key()
-        rewritten = await judge_text(
-            ctx, SHORT_TO_REWRITE, language_of(source).rewrite, request, source, rules, catalog, key
-        )
-        if rewritten is None:
-            raise TidegateError(
-                Code.POLICY_MASKED,
-                "Some of this source is hidden from this caller, and a request of the kind"
-                f" {request.kind!r} cannot be limited to the rest of it",
-                details={"rule": "source.masking"},
-            )
+        catalog = await read_catalog(ctx, checked_later=checked_later)
+        try:
+            rewritten = await _rewritten(ctx, rules, catalog)
+        except TidegateError:
+            if not checked_later:
+                raise
+            checked_later = False  # the refusal may be due to a catalog that has changed
+            rewritten = await _rewritten(ctx, rules, await read_catalog(ctx))
     except TidegateError as refusal:
         ctx.verdict = verdict_of(refusal)
         raise
     ctx.rewritten = rewritten
+    ctx.schema_version = catalog.version if checked_later else None
+    if isinstance(rewritten, (Query, Explain)):
+        text = rewritten.statement.text
+        if text != ctx.judged_text:
+            classify = language_of(ctx.source).classify
+            ctx.text_judgement = await judge_text(
+                ctx, SHORT_TO_REWRITE, classify, rewritten, ctx.source
+            )
+            ctx.judged_text = text
+
+
+async def _rewritten(ctx: CallContext, rules: DataRules, catalog: Catalog) -> EngineRequest:
+    """The request under the rules. Raises: TidegateError POLICY_MASKED, POLICY_TABLE."""
+    request, source, key = ctx.request, ctx.source, ctx.services.masking_key()
+    rewritten = await judge_text(
+        ctx, SHORT_TO_REWRITE, language_of(source).rewrite, request, source, rules, catalog, key
+    )
+    if rewritten is None:
+        raise TidegateError(
+            Code.POLICY_MASKED,
+            "Some of this source is hidden from this caller, and a request of the kind"
+            f" {request.kind!r} cannot be limited to the rest of it",
+            details={"rule": "source.masking"},
+        )
+    return rewritten
 
 
 def without_values(error: TidegateError) -> TidegateError:

@@ -84,11 +84,15 @@ def _visible_definition(
     return None
 
 
-async def read_catalog(ctx: CallContext) -> Catalog:
-    """The whole catalog of the database in which the call runs.
+async def read_catalog(ctx: CallContext, *, checked_later: bool = False) -> Catalog:
+    """The whole catalog of the database in which the call runs. Where the engine checks its version
+    when the statement runs, the one that is kept need not be checked before.
 
     Raises: TidegateError, what the engine raises.
     """
+    kept = ctx.connection.catalog
+    if checked_later and kept is not None:
+        return kept
     catalog = await _read(ctx, Browse("catalog", database=ctx.request.database))
     if not isinstance(catalog, Catalog):
         raise TidegateError(Code.INTERNAL, f"The engine {ctx.source.engine!r} gave no catalog")

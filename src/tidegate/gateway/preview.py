@@ -30,7 +30,7 @@ async def explain_call(ctx: CallContext) -> Explanation:
         await mask(ctx)
     except TidegateError as refusal:
         return under_data_rules(explanation, verdict_of(refusal))
-    opinion = await ctx.engine.inspect(ctx.call.request.statement)
+    opinion = await ctx.engine.inspect(ctx.call.request.statement, ctx.judgement)
     if opinion is not None and opinion.effect > ctx.judgement.effect:
         ctx.judgement = opinion
         explanation = _explain(ctx)

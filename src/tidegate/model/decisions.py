@@ -36,8 +36,13 @@ class Permit(msgspec.Struct, frozen=True):
     `deny`.
 
     Made by `gateway.context` only. An engine accepts nothing else. With an `identity` the engine
-    runs as that, or not at all. `judgement` is that of the request as the caller sent it; the
-    statement to run may have been rewritten since.
+    runs as that, or not at all.
+
+    `judgement` is the gate's of the text that runs, which is `judged_text`: where a statement was
+    rewritten it is that of the rewritten one, so no engine judges it again. An engine refuses a
+    permit whose statement is another. `effect` may be higher: the database may have raised it.
+    `schema_version` is the version of the catalog that the statement was rewritten by, for an
+    engine that `checks_schema`.
     """
 
     call_id: str
@@ -48,3 +53,5 @@ class Permit(msgspec.Struct, frozen=True):
     limits: Limits
     identity: Identity | None = None
     judgement: Judgement | None = None
+    judged_text: str | None = None
+    schema_version: str | None = None

@@ -18,6 +18,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 
@@ -204,7 +205,7 @@ async def test_a_stored_function_is_refused_wherever_it_hides(shop, change):
             "SELECT bin_to_uuid(1)",
         ):
             assert (await refused(shop, engine, text)).code is Code.SQL_FUNCTION
-            opinion = await engine.inspect(Statement(text))
+            opinion = await engine.inspect(Statement(text), judge(text, "mysql"))
             assert opinion.effect > Effect.READ or text == "SELECT f()"
         assert len(await shop.ask(engine, "SELECT * FROM plain")) == 10
 

@@ -14,7 +14,7 @@ from tidegate.engines.postgres.engine import SUPERUSER
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import Limits
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Effect
 
 _numbers = count(1)
 
@@ -76,7 +76,7 @@ async def test_a_plain_role_reads_and_explains(case):
             text = case.spelling.count.format(name=table)
             assert await case.ask(engine, text) == [(rows,)]
             assert await case.explain(engine, text)
-        judgement = await engine.inspect(Statement("SELECT name FROM items"))
+        judgement = await case.inspect(engine, "SELECT name FROM items")
         assert judgement is not None
         assert judgement.effect is Effect.READ
         assert engine.status.warnings == ()

@@ -4,7 +4,7 @@ import pytest
 
 from support.engine_cases import CASES
 from tidegate.errors import Code, TidegateError
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Effect
 
 
 async def refusal(case, engine, text, params=None, **options):
@@ -91,17 +91,17 @@ async def test_inspection_sees_a_write_and_runs_nothing(name, text, tmp_path):
     async with case.opened() as engine:
         before = case.digest(engine)
         if engine.capabilities.inspects:
-            judgement = await engine.inspect(Statement(text))
+            judgement = await case.inspect(engine, text)
             assert judgement is not None
             assert judgement.effect >= Effect.WRITE
         else:
-            assert await engine.inspect(Statement(text)) is None
+            assert await case.inspect(engine, text) is None
         assert case.digest(engine) == before
 
 
 async def test_inspection_calls_a_read_a_read_and_names_its_tables(case):
     async with case.opened() as engine:
-        judgement = await engine.inspect(Statement(case.spelling.table.format(name="items")))
+        judgement = await case.inspect(engine, case.spelling.table.format(name="items"))
         if engine.capabilities.inspects:
             assert judgement is not None
             assert judgement.effect is Effect.READ
@@ -112,7 +112,7 @@ async def test_inspection_calls_a_read_a_read_and_names_its_tables(case):
 
 async def test_inspection_has_no_opinion_on_nonsense(case):
     async with case.opened() as engine:
-        assert await engine.inspect(Statement(case.spelling.nonsense)) is None
+        assert await case.inspect(engine, case.spelling.nonsense) is None
 
 
 async def test_metadata_cannot_be_run(case):

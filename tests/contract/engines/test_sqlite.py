@@ -7,6 +7,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 
 @pytest.mark.parametrize(
@@ -157,20 +158,25 @@ async def test_an_unknown_name_hints_where_to_look(shop, text, hint):
 )
 async def test_sqlites_opinion_of_an_effect(shop, text, effect):
     async with shop.opened() as engine:
-        assert (await engine.inspect(Statement(text))).effect is effect
+        assert (await engine.inspect(Statement(text), judge(text, "sqlite"))).effect is effect
 
 
 async def test_inspection_names_the_tables_behind_views_and_the_functions(shop, change):
     change("CREATE VIEW names AS SELECT name FROM items")
     async with shop.opened() as engine:
-        judgement = await engine.inspect(Statement("SELECT upper(name) FROM names"))
+        judgement = await engine.inspect(
+            Statement("SELECT upper(name) FROM names"),
+            judge("SELECT upper(name) FROM names", "sqlite"),
+        )
     assert judgement.tables == ("items", "names")
     assert judgement.functions == ("upper",)
 
 
 async def test_inspection_tells_two_statements(shop):
     async with shop.opened() as engine:
-        judgement = await engine.inspect(Statement("SELECT 1; DELETE FROM items"))
+        judgement = await engine.inspect(
+            Statement("SELECT 1; DELETE FROM items"), judge("SELECT 1; DELETE FROM items", "sqlite")
+        )
     assert judgement.effect is Effect.UNKNOWN
     assert judgement.code == Code.SQL_MULTIPLE.value
 
@@ -260,4 +266,4 @@ async def test_a_long_text_is_studied_on_a_worker(shop):
     async with shop.opened() as engine:
         text = f"SELECT count(*) FROM items WHERE id IN ({numbers})"
         assert await shop.ask(engine, text) == [(10,)]
-        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+        assert (await engine.inspect(Statement(text), judge(text, "sqlite"))).effect is Effect.READ

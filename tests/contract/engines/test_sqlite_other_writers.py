@@ -10,15 +10,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from support.permits import permit_for
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import TidegateError
-from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
-from tidegate.model.decisions import Permit
 from tidegate.model.requests import Query
-from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Statement
 
 
 @asynccontextmanager
@@ -31,8 +29,7 @@ async def opened(path: Path) -> AsyncGenerator[SqliteEngine]:
 
 
 async def read(engine: SqliteEngine, path: Path, text: str) -> list[tuple[object, ...]]:
-    actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, _source(path), Query(Statement(text)), Effect.READ, Limits())
+    permit = permit_for(_source(path), Query(Statement(text)))
     cursor = await engine.run(permit, NEVER)
     try:
         return [tuple(row) for row in await cursor.fetch(1000)]

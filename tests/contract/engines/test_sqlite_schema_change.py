@@ -8,15 +8,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from support.permits import permit_for
 from tidegate.engines.sqlite.cursor import ReadyCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
-from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
-from tidegate.model.decisions import Permit
 from tidegate.model.requests import Query
-from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Statement
 
 
 def _large(path: Path) -> apsw.Connection:
@@ -39,8 +37,7 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
     made = _large(tmp_path / "large.db")
     source = Source("1", "large", f"sqlite:///{tmp_path}/large.db", "sqlite", "sqlite")
     request = Query(Statement("SELECT c0 FROM t5 WHERE rowid = 1"))
-    actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, source, request, Effect.READ, Limits())
+    permit = permit_for(source, request)
 
     async def scene() -> None:
         engine = await SqliteEngine.open(source)

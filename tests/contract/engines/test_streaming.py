@@ -19,6 +19,7 @@ from tidegate.model.results import Limits
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 def peak(who):
     return resource.getrusage(who).ru_maxrss
@@ -27,7 +28,10 @@ async def main(url, name, dialect, text):
     source = Source("s", "s", url, name, dialect)
     engine = await open_engine(source)
     query = Query(Statement(text), limits=Limits(max_rows=10**9, max_bytes=10**12, timeout_s=300))
-    permit = Permit("c", Actor("a", "a", Scope.READ_ONLY), source, query, Effect.READ, query.limits)
+    permit = Permit(
+        "c", Actor("a", "a", Scope.READ_ONLY), source, query, Effect.READ, query.limits,
+        judgement=judge(text, dialect), judged_text=text,
+    )
     before, read = None, 0
     cursor = await engine.run(permit, NEVER)
     while rows := await cursor.fetch(1000):

@@ -87,7 +87,7 @@ async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read
 async def test_the_planner_tells_of_a_write_in_a_query(full_shop):
     async with full_shop.opened() as engine:
         for text in (*WRITES[1:3], "EXPLAIN ANALYZE SELECT nextval('s')", *EXPLAINED):
-            judgement = await engine.inspect(Statement(text))
+            judgement = await engine.inspect(Statement(text), judge(text, "duckdb"))
             assert judgement.effect is Effect.WRITE
             assert judgement.rule == "duckdb.planner"
 
@@ -95,7 +95,9 @@ async def test_the_planner_tells_of_a_write_in_a_query(full_shop):
 async def test_a_pivot_of_what_only_reads_is_a_read(full_shop):
     async with full_shop.opened() as engine:
         for text in ("PIVOT t ON a USING sum(a)", "PIVOT v ON age USING count(*)"):
-            assert (await engine.inspect(Statement(text))).effect is Effect.READ
+            assert (
+                await engine.inspect(Statement(text), judge(text, "duckdb"))
+            ).effect is Effect.READ
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from tidegate.model.results import Limits
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 async def main(url, text):
     source = Source("s", "s", url, "postgres", "postgres")
@@ -34,9 +35,11 @@ async def main(url, text):
     actor = Actor("a", "a", Scope.READ_ONLY)
     code = None
     try:
-        cursor = await engine.run(
-            Permit("c", actor, source, query, Effect.READ, query.limits), NEVER
+        permit = Permit(
+            "c", actor, source, query, Effect.READ, query.limits,
+            judgement=judge(text, "postgres"), judged_text=text,
         )
+        cursor = await engine.run(permit, NEVER)
         await cursor.fetch(10)
     except TidegateError as error:
         code = error.code.value

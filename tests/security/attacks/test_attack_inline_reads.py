@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from support.attack_target import make_shop
+from support.permits import permit_for
 from tidegate.engines.sqlite import connection, inline_executor, inspect
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
-from tidegate.model.decisions import Permit
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Statement
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def stays(shop: Path, text: str) -> bool:
     limits = Limits(max_rows=10)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
     actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, source, Query(Statement(text), limits=limits), Effect.READ, limits)
+    permit = permit_for(source, Query(Statement(text), limits=limits), actor=actor)
 
     async def run() -> bool:
         engine = await SqliteEngine.open(source)
@@ -134,7 +134,7 @@ def test_a_text_that_searches_values_is_looked_at_more_often(
             for number in range(1, 4):
                 query = Query(Statement(text.format(number)), limits=limits)
                 actor = Actor("a", "a", Scope.READ_ONLY)
-                permit = Permit("1", actor, source, query, Effect.READ, limits)
+                permit = permit_for(source, query, actor=actor)
                 cursor = await engine.run(permit, NEVER)
                 await cursor.close()
                 found.append(type(cursor))

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from support.attack_target import make_shop
+from support.permits import permit_for
 from tidegate.engines.sqlite import temp_space
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
-from tidegate.model.decisions import Permit
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Statement
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no count of a thread's writes")
 
@@ -30,7 +30,7 @@ def run(shop: Path, text: str, timeout_s: float = 30) -> Code | None:
     limits = Limits(max_rows=10, timeout_s=timeout_s)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
     actor = Actor("a", "a", Scope.READ_ONLY)
-    permit = Permit("1", actor, source, Query(Statement(text), limits=limits), Effect.READ, limits)
+    permit = permit_for(source, Query(Statement(text), limits=limits), actor=actor)
 
     async def whole() -> Code | None:
         engine = await SqliteEngine.open(source)

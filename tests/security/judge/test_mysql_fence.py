@@ -42,7 +42,7 @@ def test_nothing_that_the_engine_runs_as_a_read_changes_the_server(tmp_path) -> 
                 await attempt(engine, Query(statement, limits=LIMITS))
                 await attempt(engine, Explain(statement, limits=LIMITS))
                 with contextlib.suppress(TidegateError):
-                    await engine.inspect(statement)
+                    await case.inspect(engine, statement.text)
             assert case.digest(engine) == before
 
     asyncio.run(work())

@@ -74,7 +74,7 @@ def traps(server, database):
 async def test_what_hides_a_function_is_no_read(case, traps, server, database, text):
     async with case.opened() as engine:
         before = server.digest(database)
-        judgement = await engine.inspect(Statement(text))
+        judgement = await case.inspect(engine, text)
         assert judgement is None or judgement.effect > Effect.READ
         with pytest.raises(TidegateError) as caught:
             await case.ask(engine, text)
@@ -85,7 +85,7 @@ async def test_what_hides_a_function_is_no_read(case, traps, server, database, t
 @pytest.mark.parametrize("text", PLAIN)
 async def test_what_hides_nothing_is_read(case, traps, text):
     async with case.opened() as engine:
-        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+        assert (await case.inspect(engine, text)).effect is Effect.READ
         assert await case.ask(engine, text)
 
 
@@ -184,7 +184,7 @@ async def test_a_function_of_a_user_never_runs_however_it_is_reached(
     case, locks, server, database, text
 ):
     async with case.opened() as engine:
-        judgement = await engine.inspect(Statement(text))
+        judgement = await case.inspect(engine, text)
         assert judgement is None or judgement.effect > Effect.READ
         with pytest.raises(TidegateError) as caught:
             await case.ask(engine, text)
@@ -196,7 +196,7 @@ async def test_a_function_of_a_user_never_runs_however_it_is_reached(
 @pytest.mark.parametrize("text", LEADING_NOWHERE)
 async def test_operators_of_postgresql_are_read_beside_those_of_users(case, locks, text):
     async with case.opened() as engine:
-        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+        assert (await case.inspect(engine, text)).effect is Effect.READ
 
 
 EXTENSIONS = "CREATE EXTENSION IF NOT EXISTS vector; CREATE EXTENSION IF NOT EXISTS pg_trgm"
@@ -216,7 +216,7 @@ async def test_e_operators_and_functions_of_extensions_are_read(
 ):
     server.ask(EXTENSIONS, database)
     async with case.opened() as engine:
-        assert (await engine.inspect(Statement(text))).effect is Effect.READ
+        assert (await case.inspect(engine, text)).effect is Effect.READ
         ((found,),) = await case.ask(engine, text)
     assert value is None or found == value
 

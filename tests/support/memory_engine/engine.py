@@ -8,8 +8,10 @@ import secrets
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar
 
+from msgspec import structs
+
 from support.memory_engine.cursor import MemoryCursor
-from support.memory_engine.language import OPERATIONS, STATEMENTS, read
+from support.memory_engine.language import OPERATIONS, read
 from support.memory_engine.requests import CountAll
 from support.memory_engine.tables import ROWS, SCHEMA, TABLES, VALUES
 from tidegate.engines.api import Capabilities, Row
@@ -71,18 +73,12 @@ class MemoryEngine:
     def status(self) -> Status:
         return Status("main", SCHEMA, f"memory {self._version}")
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
-        try:
-            word, argument = read(statement.text)
-        except TidegateError:
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+        """The gate has read the word; what only the engine knows is which tables there are."""
+        if judgement.effect is Effect.UNKNOWN:
             return None
-        name = argument.partition(" ")[0]
-        return Judgement(
-            effect=STATEMENTS[word],
-            rule="memory.word",
-            reason=f"The statement is {word}.",
-            tables=(name,) if name in self.tables else (),
-        )
+        known = tuple([name for name in judgement.tables if name in self.tables])
+        return structs.replace(judgement, tables=known)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> MemoryCursor | Document:
         refuse_identity(permit)

@@ -7,11 +7,13 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Explain, Operation, Query
+from tidegate.model.statements import Judgement
 
 
 def query_of(permit: Permit) -> Query | Explain:
-    """What `run` is asked. Raises: TidegateError UNSUPPORTED."""
+    """What `run` is asked, judged by the gate. Raises: TidegateError UNSUPPORTED, INTERNAL."""
     if isinstance(permit.request, (Query, Explain)):
+        judgement_of(permit, permit.request)
         return permit.request
     raise TidegateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
 
@@ -23,9 +25,17 @@ def operation_of(permit: Permit) -> Operation:
     raise TidegateError(Code.UNSUPPORTED, "Only an operation can be performed.")
 
 
+def judgement_of(permit: Permit, request: Query | Explain) -> Judgement:
+    """The gate's judgement of exactly this statement. Raises: TidegateError INTERNAL."""
+    if permit.judgement is None or permit.judged_text != request.statement.text:
+        raise TidegateError(Code.INTERNAL, "The permit is for another statement than this one.")
+    return permit.judgement
+
+
 def dry_run_query_of(permit: Permit) -> Query:
-    """What `dry_run` is asked. Raises: TidegateError UNSUPPORTED."""
+    """What `dry_run` is asked, judged by the gate. Raises: TidegateError UNSUPPORTED, INTERNAL."""
     if isinstance(permit.request, Query):
+        judgement_of(permit, permit.request)
         return permit.request
     raise TidegateError(Code.UNSUPPORTED, "Only a query can have a dry run.")
 

@@ -14,10 +14,12 @@ from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
+    judgement_of,
     query_of,
 )
 from tidegate.engines.common.server_pool import ServerPool
@@ -38,6 +40,7 @@ from tidegate.model.schema import Catalog, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql.dml_parser import parse_dml
+from tidegate.sql.judge import judge
 
 _STARTED_WITHIN_S = 3
 
@@ -83,11 +86,11 @@ class MysqlEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         """The server's opinion, from preparing the text and from the views it reads; None on what
         it cannot prepare. Raises: TidegateError."""
         self._server.check_open()
-        return await self._opinions.inspect(statement.text, self._server.borrowed())
+        return await self._opinions.inspect(statement.text, judgement, self._server.borrowed())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         request = query_of(permit)
@@ -98,16 +101,17 @@ class MysqlEngine:
         if explains:
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
+        judgement = judgement_of(permit, request)
         reads = explains or permit.effect is Effect.READ
         database = request.schema or request.database
         timeout_s = permit.limits.timeout_s
         if reads:
             borrowed = self._server.borrowed(timeout_s, cancellation)
             reads = await self._opinions.check_read(
-                text, encoded, database, borrowed, permit.identity, explains=explains
+                text, encoded, judgement, database, borrowed, permit.identity, explains=explains
             )
         else:
-            await check_change(text, permit)
+            check_change(text, judgement, permit)
         running = await self._server.start(timeout_s, cancellation, writes=not reads)
         try:
             async with running as session:
@@ -135,9 +139,12 @@ class MysqlEngine:
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)
-        await check_change(request.statement.text, permit)
-        if found.query.text:
-            opinion = await self._opinions.inspect(found.query.text, self._server.borrowed())
+        check_change(request.statement.text, judgement_of(permit, request), permit)
+        query = found.query.text
+        if query:
+            # The gate has not seen this text: it is made of the statement here.
+            judgement = await compute(query, judge, query, "mysql")
+            opinion = await self._opinions.inspect(query, judgement, self._server.borrowed())
             if opinion is None or opinion.effect is not Effect.READ:
                 return UNREAD
         database = request.schema or request.database

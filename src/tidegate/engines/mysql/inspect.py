@@ -21,7 +21,6 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.running_statement import BorrowedConnection
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.connection import Session
@@ -298,9 +297,11 @@ class Inspector:
         self._studies = PreparedCache()
         self._views: dict[str | None, Views] = {}
 
-    async def inspect(self, text: str, borrowed: BorrowedConnection[Session]) -> Judgement | None:
-        """The server's opinion; None on what it cannot prepare. Raises: TidegateError."""
-        read = await compute(text, judge, text, "mysql")
+    async def inspect(
+        self, text: str, read: Judgement, borrowed: BorrowedConnection[Session]
+    ) -> Judgement | None:
+        """The server's opinion of a text that was judged as `read`; None on what it cannot prepare.
+        Raises: TidegateError."""
         found = await self._study(text, encode_statement(text), None, borrowed, None)
         if found.effect is Effect.UNKNOWN:
             return None
@@ -322,6 +323,7 @@ class Inspector:
         self,
         text: str,
         encoded: bytes,
+        read: Judgement,
         database: str | None,
         borrowed: BorrowedConnection[Session],
         identity: Identity | None,
@@ -333,7 +335,7 @@ class Inspector:
         Returns False for the explanation of a change, which the server gives only where a change
         would be allowed: in a transaction that is rolled back.
         """
-        read = await _one_statement(text)
+        _check_one_statement(read)
         found = await self._study(text, encoded, database, borrowed, identity)
         if found.error is not None:
             raise found.error
@@ -398,9 +400,9 @@ class Inspector:
             return await views.objection(session, read, home)
 
 
-async def check_change(text: str, permit: Permit) -> None:
+def check_change(text: str, read: Judgement, permit: Permit) -> None:
     """Refuse what no permit allows, and what is more than this one does. Raises: TidegateError."""
-    read = await _one_statement(text)
+    _check_one_statement(read)
     word = first_word(text)
     if word in POOLED_WORDS:
         raise TidegateError(
@@ -422,9 +424,7 @@ async def check_change(text: str, permit: Permit) -> None:
         raise TidegateError(Code.POLICY_DENIED, read.reason, hint=read.hint, details=details)
 
 
-async def _one_statement(text: str) -> Judgement:
-    """The judge's reading of one statement. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE."""
-    read = await compute(text, judge, text, "mysql")
+def _check_one_statement(read: Judgement) -> None:
+    """Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE."""
     if read.code in (Code.SQL_EMPTY.value, Code.SQL_MULTIPLE.value):
         raise TidegateError(Code(read.code), read.reason, hint=read.hint)
-    return read

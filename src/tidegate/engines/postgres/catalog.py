@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.schema_state import SCHEMA_STATE, version_of
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
@@ -123,57 +124,6 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE k.contype = 'f' AND {_OF_RELATIONS}
 ORDER BY k.conrelid, k.conname""".encode()
 
-SNAPSHOT = b"SELECT pg_catalog.txid_current_snapshot()::text"
-"""Equal texts: no transaction that wrote anything has ended in between."""
-
-
-def _state(*tables: tuple[str, str]) -> bytes:
-    """A row whose values change with any row of the tables that users made (oids from 16384 on):
-    a row that is changed gets a new xmin. The sum of their distances does not move with time."""
-    sums = ", ".join(
-        f"(SELECT pg_catalog.concat(pg_catalog.count(*), '.', pg_catalog.sum("
-        f"pg_catalog.age('3'::xid)::int8 - pg_catalog.age(xmin)))"
-        f" FROM pg_catalog.{table} WHERE {key} >= 16384)"
-        for table, key in tables
-    )
-    return f"SELECT pg_catalog.concat_ws(' ', {sums})".encode()
-
-
-SCHEMA_STATE = _state(
-    ("pg_class", "oid"),
-    ("pg_attribute", "attrelid"),
-    ("pg_attrdef", "oid"),
-    ("pg_constraint", "oid"),
-    ("pg_namespace", "oid"),
-    ("pg_description", "objoid"),
-    ("pg_rewrite", "oid"),
-    ("pg_inherits", "inhrelid"),
-    ("pg_trigger", "oid"),
-)
-"""Changes when anything that a catalog tells has changed, except row counts."""
-
-RULES_STATE = _state(
-    ("pg_proc", "oid"),
-    ("pg_rewrite", "oid"),
-    ("pg_policy", "oid"),
-    ("pg_operator", "oid"),
-    ("pg_cast", "oid"),
-    ("pg_extension", "oid"),
-    ("pg_constraint", "oid"),
-    ("pg_foreign_table", "ftrelid"),
-)
-"""Changes when anything has changed that `inspect.py` looks at."""
-
-NAMES_STATE = _state(
-    ("pg_class", "oid"),
-    ("pg_namespace", "oid"),
-    ("pg_proc", "oid"),
-    ("pg_operator", "oid"),
-    ("pg_cast", "oid"),
-    ("pg_type", "oid"),
-)
-"""Changes when a name, an operator or a cast may mean something else. A changed table gets another
-row in `pg_class`, but so does one that was analysed."""
 
 # What one table is made of, for its DDL. `$1` is its oid. Names come quoted.
 
@@ -332,19 +282,6 @@ async def describe(
     return await _catalog(session, request, relations, timeout_ms)
 
 
-async def schema_version(session: Session, timeout_ms: int) -> tuple[str, str]:
-    """(snapshot, stamp): while the snapshot's text is the same, so is the stamp."""
-    (moment,), (state,) = await session.ask(SNAPSHOT, SCHEMA_STATE, timeout_ms=timeout_ms)
-    return moment[0], f"{session.setting.database}.{hash_of(state[0])}"
-
-
-def hash_of(text: str) -> str:
-    """A short name for a long text."""
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
 async def _relations(session: Session, request: Browse, timeout_ms: int) -> list[Relation]:
     schema = None if request.schema is None else request.schema.encode()
     schemas, rows = await session.ask(SCHEMAS, (RELATIONS, [schema]), timeout_ms=timeout_ms)
@@ -390,7 +327,7 @@ async def _catalog(
         setting.schema or (names[0] if names else "public"),
         names,
         _tables(relations, columns, indexes, keys, places),
-        f"{setting.database}.{hash_of(state[0][0])}",
+        version_of(setting.database, state[0][0]),
     )
 
 

@@ -227,13 +227,13 @@ class CommandProtocol(SocketIO):
             self.close()
         return result
 
-    async def pass_over(self, commands: int) -> PGresult | None:
-        """Read the results of commands that are to succeed; the failure if one does not.
+    async def pass_over(self, commands: int, *, begins: bool = False) -> PGresult:
+        """Read the results of commands that are to succeed; the last one, or the first failure.
 
-        Raises: TidegateError, also if none of them has begun a transaction.
+        Raises: TidegateError, also if none has begun a transaction although one `begins` it.
         """
         connection = self._connection
-        begun = False
+        last: PGresult | None = None
         try:
             while commands:
                 if connection.is_busy():
@@ -245,13 +245,15 @@ class CommandProtocol(SocketIO):
                         raise self._broken()
                 elif result.status in FAILED:
                     return result
-                elif not begun:
-                    begun = result.command_status == b"BEGIN"
+                else:
+                    last = result
+                    if begins and result.command_status == b"BEGIN":
+                        begins = False
         except psycopg.OperationalError as error:
             raise self._broken() from error
-        if not begun:
+        if begins or last is None:
             raise self._broken()
-        return None
+        return last
 
     def ready_result(self) -> PGresult | None:
         """The next result if it has arrived; None as well if there is none yet."""

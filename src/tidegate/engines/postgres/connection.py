@@ -10,11 +10,13 @@ first one still is this BEGIN is seen by its answer.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
+from tidegate.engines.api import SchemaChangedError
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.server_session import ServerSession
 from tidegate.engines.postgres.command_protocol import (
@@ -25,6 +27,7 @@ from tidegate.engines.postgres.command_protocol import (
 )
 from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rejected, translate
 from tidegate.engines.postgres.prepared_statements import PreparedStatements
+from tidegate.engines.postgres.schema_state import SCHEMA_STATE, PinnedSchema, version_of
 from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
@@ -38,6 +41,9 @@ COMMIT = b"COMMIT"
 
 _BEFORE = 2
 """Commands before the statement: BEGIN, and what `transaction.py` sets."""
+
+MAX_TRIES = 4
+"""How often a read is sent whose plan or whose snapshot turns out to be another one."""
 
 CHUNK_ROWS = 32
 """Rows that libpq hands over at once: so few that wide ones do not add up, and already quick."""
@@ -73,10 +79,6 @@ _FAREWELL = b"SELECT pg_catalog.set_config('client_connection_check_interval', '
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
 
 
-class _UnknownNameError(Exception):
-    """The server does not know a name that it was given, or has another statement under it."""
-
-
 class Setting(msgspec.Struct, frozen=True):
     """What a session found where it came: `path` is the search path as it is pinned."""
 
@@ -84,6 +86,28 @@ class Setting(msgspec.Struct, frozen=True):
     schema: str | None
     path: str
     server_version: str
+
+
+class _Read(NamedTuple):
+    """A read and all that its transaction is given."""
+
+    text: bytes
+    params: Params
+    timeout_ms: int
+    schema: bytes | None
+    identity: Identity | None
+    pin: PinnedSchema | None
+
+    @property
+    def scope(self) -> Hashable:
+        """What a plan depends on beside the text."""
+        return self.schema, self.identity
+
+    def settings(self) -> tuple[bytes, Params]:
+        with_snapshot = self.pin is not None
+        return settings_query(
+            self.timeout_ms, self.schema, self.identity, with_snapshot=with_snapshot
+        )
 
 
 class Session(ServerSession[CommandProtocol]):
@@ -174,43 +198,67 @@ class Session(ServerSession[CommandProtocol]):
         identity: Identity | None = None,
         *,
         writes: bool,
+        pin: PinnedSchema | None = None,
     ) -> PGresult:
-        """Send a statement in its transaction; its first result, which may be a failure.
+        """Send a statement in its transaction; its first result, which may be a failure. A read
+        gives none if the schema is not the one that is pinned.
 
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
-        who the caller is; what it says to BEGIN.
+        who the caller is; what it says to BEGIN; SchemaChangedError.
         """
-        settings = settings_query(timeout_ms, schema, identity)
+        line = self.line
         if writes:
-            self.line.send((BEGIN_WRITE, None), settings, (text, params))
-            return await self._first_result(_BEFORE, identity)
-        scope = schema, identity
-        before = self._send_read(settings, text, params, scope)
-        try:
-            result = await self._first_result(before, identity)
-        except _UnknownNameError:
-            result = None
-        if result is not None and result.status not in FAILED:
-            self.prepared.confirm()
-            return result
-        self.prepared.withdraw()
-        if result is not None and not is_unknown_name(result):
-            if not is_stale_plan(result):
+            settings = settings_query(timeout_ms, schema, identity)
+            line.send((BEGIN_WRITE, None), settings, (text, params))
+            await line.sync()
+            begun = await line.pass_over(_BEFORE, begins=True)
+            if begun.status in FAILED:
+                raise rejected(begun, identity)
+            return await self._first_result()
+        read = _Read(text, params, timeout_ms, schema, identity, pin)
+        for _ in range(MAX_TRIES):
+            result = await self._try(read)
+            if result is not None:
                 return result
-            self.prepared.forget(text, scope)
-        else:
-            self.prepared.disable()
-        # Nothing of it has run: no row came, and the transaction could only read.
-        await self.settle()
-        if self.interrupted:
-            raise lost()
-        self.line.send((BEGIN_READ, None), settings, (text, params), (ROLLBACK, None))
-        return await self._first_result(_BEFORE, identity)
+            # Nothing of it is shown, and the transaction could only read.
+            await self.settle()
+            if self.interrupted:
+                break
+        raise lost()
 
-    def _send_read(
-        self, settings: tuple[bytes, Params], text: bytes, params: Params, scope: Hashable
-    ) -> int:
-        """Send a read in its transaction. Returns how many commands come before the statement."""
+    async def _try(self, read: _Read) -> PGresult | None:
+        """The first result of a read; None if it is to be sent again. Raises: as `begin`."""
+        line, prepared, pin = self.line, self.prepared, read.pin
+        asks_state = pin is not None and pin.version.moving
+        before, is_new = self._send_read(read, asks_state=asks_state)
+        await line.sync()
+        result = await line.pass_over(before, begins=True)
+        if result.status in FAILED:
+            if not is_unknown_name(result):
+                raise rejected(result, read.identity)
+            prepared.disable()
+            return None
+        if pin is not None and not await self._fits(pin, result, asks_state=asks_state):
+            return None
+        if is_new:
+            result = await line.pass_over(1)
+        if result.status not in FAILED:
+            result = await self._first_result()
+        if result.status not in FAILED:
+            prepared.confirm()
+            return result
+        prepared.withdraw()
+        if is_unknown_name(result):
+            prepared.disable()
+        elif is_stale_plan(result):
+            prepared.forget(read.text, read.scope)
+        else:
+            return result
+        return None
+
+    def _send_read(self, read: _Read, *, asks_state: bool) -> tuple[int, bool]:
+        """Send a read in its transaction. Returns how many results come with the last setting, and
+        whether another one comes before those of the statement."""
         line, prepared = self.line, self.prepared
         prepared.withdraw()  # what an earlier read left unanswered
         before = _BEFORE
@@ -218,33 +266,47 @@ class Session(ServerSession[CommandProtocol]):
             before += len(prepared.closing)
             line.forget(*prepared.closing)
             prepared.closing.clear()
-        for command, values, of in (
-            (BEGIN_READ, None, None),
-            (*settings, None),
-            (text, params, scope),
-            (ROLLBACK, None, None),
-        ):
-            name, is_new = prepared.name_of(command, of)
-            if name is None:
-                line.send((command, values))
-                continue
-            if is_new:
-                line.prepare(command, name)
-                before += command is not ROLLBACK
-            line.execute(name, values)
-        return before
+        settings, values = read.settings()
+        before += self._send_again(BEGIN_READ) + self._send_again(settings, values)
+        if asks_state:
+            line.send((SCHEMA_STATE, None))
+        is_new = self._send_again(read.text, read.params, read.scope)
+        self._send_again(ROLLBACK)
+        return before, is_new
 
-    async def _first_result(self, before: int, identity: Identity | None) -> PGresult:
-        """Pass over the answers to what came before the statement; its first result."""
-        line = self.line
-        await line.sync()
-        failure = await line.pass_over(before)
-        if failure is not None:
-            if is_unknown_name(failure):
-                raise _UnknownNameError
-            raise rejected(failure, identity)
-        line.stream(CHUNK_ROWS)
-        result = await line.result()
+    def _send_again(self, text: bytes, params: Params = None, scope: Hashable = None) -> bool:
+        """Send a command by the name that the server has for it, if it came before. Returns whether
+        it gets its name now, which is answered by a result of its own."""
+        name, is_new = self.prepared.name_of(text, scope)
+        if name is None:
+            self.line.send((text, params))
+            return False
+        if is_new:
+            self.line.prepare(text, name)
+        self.line.execute(name, params)
+        return is_new
+
+    async def _fits(self, pin: PinnedSchema, settings: PGresult, *, asks_state: bool) -> bool:
+        """Whether the transaction sees the pinned schema; False if it has to be asked again.
+
+        Raises: SchemaChangedError, TidegateError.
+        """
+        snapshot = (settings.get_value(0, settings.nfields - 1) or b"").decode()
+        if asks_state:
+            found = await self.line.pass_over(1)
+            if found.status in FAILED:
+                raise translate(found)
+            state = (found.get_value(0, 0) or b"").decode()
+            version = pin.version.note(snapshot, version_of(self.setting.database, state))
+        else:
+            version = pin.version.at(snapshot)
+        if version is not None and version != pin.wanted:
+            raise SchemaChangedError
+        return version is not None
+
+    async def _first_result(self) -> PGresult:
+        self.line.stream(CHUNK_ROWS)
+        result = await self.line.result()
         if result is None:
             raise lost()
         return result

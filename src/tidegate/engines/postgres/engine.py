@@ -16,10 +16,12 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
+    judgement_of,
     query_of,
 )
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
@@ -31,6 +33,7 @@ from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
+from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as
 from tidegate.engines.postgres.types import TypeCache, dump, encode_statement
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
@@ -43,6 +46,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import parse_dml
+from tidegate.sql.judge import judge
 
 _quote = find("postgres").quote
 
@@ -65,7 +69,11 @@ class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, several_databases=True, dry_runs=True, identities=True
+        inspects=True,
+        several_databases=True,
+        dry_runs=True,
+        identities=True,
+        checks_schema=True,
     )
 
     def __init__(self, target: Conninfo, first: Session) -> None:
@@ -78,7 +86,7 @@ class PostgresEngine:
         self._target = target
         home = _Database(CatalogSafetyCache(), TypeCache(lambda: Session.open(target)))
         self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
-        self._stamp: tuple[str, str] | None = None
+        self._schema = SchemaVersion()
         self._server_version = first.line.server_version
         self._status = Status(
             first.setting.database,
@@ -97,42 +105,44 @@ class PostgresEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         """The catalogue's opinion, joined with the judge's; None on what neither can read.
 
         Raises: TidegateError.
         """
         try:
-            judgement = await self._judgement(statement.text)
+            joined = await self._joined(statement.text, judgement)
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:
                 raise
             return None  # the server cannot read it, and says so again in `run`
-        unread = judgement.effect is Effect.UNKNOWN and judgement.rule != CATALOG_RULE
-        return None if unread else judgement
+        unread = joined.effect is Effect.UNKNOWN and joined.rule != CATALOG_RULE
+        return None if unread else joined
 
-    async def _judgement(
+    async def _joined(
         self,
         text: str,
+        judgement: Judgement,
         timeout_s: float = OWN_S,
         cancellation: Cancellation = NEVER,
         *,
         database: str | None = None,
         schema: bytes | None = None,
     ) -> Judgement:
-        """The judgement of a text in one database, whose catalogue is surveyed before."""
+        """The judgement of a text, raised by what one database says, whose catalogue is surveyed
+        before."""
         self._server.check_open()
         known = self._databases.get(database)
         if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
-            return await known.watch.judgement(text)
+            return await known.watch.joined(text, judgement)
         timeout_ms = max(1, round(timeout_s * 1000))
         async with self._server.borrowed(timeout_s, cancellation, database) as session:
             watch = self._database(database).watch
             if watch.is_due:
                 await watch.look(session, timeout_ms)
             if watch.needs_analysis:
-                return await watch.analysed(session, text, schema, timeout_ms)
-            return await watch.judgement(text)
+                return await watch.analysed(session, text, judgement, schema, timeout_ms)
+            return await watch.joined(text, judgement)
 
     def _database(self, name: str | None) -> _Database:
         """What is known of a database; of one that can be connected to, so that few are kept."""
@@ -155,8 +165,9 @@ class PostgresEngine:
         encoded = encode_statement(text)
         until = monotonic() + permit.limits.timeout_s
         schema = None if request.schema is None else self._path(request.schema)
-        opinion = await self._judgement(
+        opinion = await self._joined(
             text,
+            judgement_of(permit, request),
             permit.limits.timeout_s,
             cancellation,
             database=request.database,
@@ -186,6 +197,7 @@ class PostgresEngine:
                     schema,
                     permit.identity,
                     writes=writes,
+                    pin=self._pin(permit, request),
                 )
                 if first.status in FAILED:
                     raise translate(first)
@@ -193,6 +205,12 @@ class PostgresEngine:
         finally:
             if writes:
                 self._database(request.database).watch.wake()
+
+    def _pin(self, permit: Permit, request: Query | Explain) -> PinnedSchema | None:
+        """The version of the schema that a read needs, in the source's own database."""
+        if permit.schema_version is None or request.database is not None:
+            return None
+        return PinnedSchema(self._schema, permit.schema_version)
 
     async def _cursor(
         self, running: RunningStatement[Session], first: PGresult, request: Query | Explain
@@ -214,21 +232,25 @@ class PostgresEngine:
         encoded = encode_statement(request.statement.text)
         schema = None if request.schema is None else self._path(request.schema)
 
-        async def judged(text: str) -> Judgement:
-            return await self._judgement(
+        async def joined(text: str, judgement: Judgement) -> Judgement:
+            return await self._joined(
                 text,
+                judgement,
                 permit.limits.timeout_s,
                 cancellation,
                 database=request.database,
                 schema=schema,
             )
 
-        opinion = await judged(request.statement.text)
+        opinion = await joined(request.statement.text, judgement_of(permit, request))
         if opinion.effect > permit.effect:
             await self._refuse(encoded, opinion, permit, request.database)
         query = found.query.text
-        if query and (await judged(query)).effect is not Effect.READ:
-            return UNREAD
+        # The gate has not seen this text: it is made of the statement here.
+        if query:
+            judgement = await compute(query, judge, query, "postgres")
+            if (await joined(query, judgement)).effect is not Effect.READ:
+                return UNREAD
         limits = permit.limits
         async with self._server.borrowed(
             limits.timeout_s, cancellation, request.database
@@ -257,13 +279,7 @@ class PostgresEngine:
     async def schema_version(self) -> str:
         self._server.check_open()
         async with self._server.borrowed() as session:
-            kept = self._stamp
-            if kept is not None:
-                ((moment,),) = await session.own(catalog.SNAPSHOT)
-                if moment == kept[0]:
-                    return kept[1]
-            self._stamp = kept = await catalog.schema_version(session, round(OWN_S * 1000))
-            return kept[1]
+            return await self._schema.current(session, round(OWN_S * 1000))
 
     async def close(self) -> None:
         await self._server.close()

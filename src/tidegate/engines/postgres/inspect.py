@@ -17,14 +17,13 @@ import msgspec
 from msgspec import structs
 
 from tidegate.engines.common.judging_thread import compute
-from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.schema_state import NAMES_STATE, RULES_STATE, SNAPSHOT
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
-from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, OP, STRING, WORD, lex
 
 _TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
@@ -317,16 +316,16 @@ LONG_TEXT = 16_384
 
 
 class CatalogSafetyCache:
-    """The unsafe objects of one database, and the judgements of texts by them."""
+    """The unsafe objects of one database, and the opinions of texts by them."""
 
     def __init__(self) -> None:
         self._unsafe_objects = NONE
         self._moment: str | None = None
         self._state: str | None = None
         self.names_state: str | None = None
-        """As `catalog.NAMES_STATE` was when it was last looked at."""
+        """As `NAMES_STATE` was when it was last looked at."""
         self._until = 0.0
-        self._judgements: dict[str, Judgement] = {}
+        self._opinions: dict[str, Judgement | None] = {}
         self._analysed: dict[tuple[str, bytes | None], bool] = {}
 
     @property
@@ -341,14 +340,14 @@ class CatalogSafetyCache:
     async def look(self, session: Session, timeout_ms: int) -> None:
         """See whether the catalogue has changed, and survey it if it has. Raises: TidegateError."""
         until = monotonic() + FRESH_S
-        ((moment,),) = await session.own(catalog.SNAPSHOT)
+        ((moment,),) = await session.own(SNAPSHOT)
         if moment != self._moment:
             ((state,),), ((self.names_state,),) = await session.ask(
-                catalog.RULES_STATE, catalog.NAMES_STATE, timeout_ms=timeout_ms
+                RULES_STATE, NAMES_STATE, timeout_ms=timeout_ms
             )
             if state != self._state:
                 self._unsafe_objects = await survey(session, timeout_ms)
-                self._judgements.clear()
+                self._opinions.clear()
                 self._analysed.clear()
                 self._state = state
             self._moment = moment
@@ -360,12 +359,17 @@ class CatalogSafetyCache:
         return bool(self._unsafe_objects.unnamed)
 
     async def analysed(
-        self, session: Session, text: str, schema: bytes | None, timeout_ms: int
+        self,
+        session: Session,
+        text: str,
+        judgement: Judgement,
+        schema: bytes | None,
+        timeout_ms: int,
     ) -> Judgement:
-        """`judgement`, and the server's own list of the functions that the text leads to, with
+        """`joined`, and the server's own list of the functions that the text leads to, with
         names looked up on the search path `schema`. Raises: TidegateError if it cannot be parsed.
         """
-        known = await self.judgement(text)
+        known = await self.joined(text, judgement)
         if known.effect >= Effect.UNKNOWN:
             return known
         unsafe = self._analysed.get((text, schema))
@@ -378,23 +382,21 @@ class CatalogSafetyCache:
                 self._analysed[text, schema] = unsafe
         return _UNNAMED if unsafe else known
 
-    async def judgement(self, text: str) -> Judgement:
-        """The highest of the judge's and the catalogue's opinions."""
-        known = self._judgements.get(text)
-        while known is None:
+    async def joined(self, text: str, judgement: Judgement) -> Judgement:
+        """The higher of the text's judgement and the catalogue's opinion of it."""
+        opinions = self._opinions
+        against = opinions.get(text) if text in opinions else await self._opinion(text, judgement)
+        return judgement if against is None or against.effect <= judgement.effect else against
+
+    async def _opinion(self, text: str, judgement: Judgement) -> Judgement | None:
+        changes = judgement.effect > Effect.READ
+        while True:
             unsafe_objects = self._unsafe_objects
-            found = await compute(text, _judge, text, unsafe_objects)
-            if unsafe_objects is not self._unsafe_objects:
-                continue  # the catalogue has changed meanwhile
-            known = found
-            if len(text) <= LONG_TEXT:
-                if len(self._judgements) >= MAX_TEXTS:
-                    self._judgements.clear()
-                self._judgements[text] = known
-        return known
-
-
-def _judge(text: str, unsafe_objects: UnsafeObjects) -> Judgement:
-    known = judge(text, "postgres")
-    against = opinion(text, unsafe_objects, changes=known.effect > Effect.READ)
-    return known if against is None or against.effect <= known.effect else against
+            against = await compute(text, opinion, text, unsafe_objects, changes=changes)
+            if unsafe_objects is self._unsafe_objects:
+                break  # else the catalogue has changed meanwhile
+        if len(text) <= LONG_TEXT:
+            if len(self._opinions) >= MAX_TEXTS:
+                self._opinions.clear()
+            self._opinions[text] = against
+        return against

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from tidegate.engines.common.roles import role_of
 from tidegate.engines.postgres.command_protocol import Params
+from tidegate.engines.postgres.schema_state import SNAPSHOT_COLUMN
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity, RunAs
 
@@ -17,9 +18,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
 def settings_query(
-    timeout_ms: int, schema: bytes | None = None, identity: Identity | None = None
+    timeout_ms: int,
+    schema: bytes | None = None,
+    identity: Identity | None = None,
+    *,
+    with_snapshot: bool = False,
 ) -> tuple[bytes, Params]:
-    """The query and its parameters. `schema` is a search path; the role comes last.
+    """The query and its parameters. `schema` is a search path; the role comes last. With the
+    snapshot, the transaction's is the last column.
 
     Raises: TidegateError POLICY_IDENTITY.
     """
@@ -31,16 +37,16 @@ def settings_query(
         role = role_of(identity)
         if role is not None:
             settings.append((b"role", role.encode()))
-    return _query(len(settings)), [part for setting in settings for part in setting]
+    return _query(len(settings), with_snapshot), [part for setting in settings for part in setting]
 
 
 @lru_cache
-def _query(settings: int) -> bytes:
+def _query(settings: int, with_snapshot: bool) -> bytes:
     calls = [
         b"pg_catalog.set_config($%d, $%d, true)" % (2 * place + 1, 2 * place + 2)
         for place in range(settings)
     ]
-    return b"SELECT " + b", ".join(calls)
+    return b"SELECT " + b", ".join([*calls, SNAPSHOT_COLUMN] if with_snapshot else calls)
 
 
 def check_run_as(run_as: RunAs | None) -> None:

@@ -109,7 +109,7 @@ class SqliteEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         """SQLite's opinion, from its authorizer; None if it cannot prepare the text."""
         plan = self._plans.get(statement.text)
         if plan is not None:

@@ -203,9 +203,9 @@ class TunnelledEngine:
     def status(self) -> Status:
         return self._engine.status
 
-    async def inspect(self, statement: Statement) -> Judgement | None:
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         await self._ensure_tunnel()
-        return await self._engine.inspect(statement)
+        return await self._engine.inspect(statement, judgement)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
         await self._ensure_tunnel()
