@@ -11,9 +11,9 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from tidegate.engines.mysql.command_protocol import Rows
 from tidegate.engines.mysql.connection import Session
 from tidegate.engines.mysql.errors import ServerError
+from tidegate.engines.mysql.packets import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import (

@@ -22,9 +22,9 @@ from tidegate.engines.mysql.command_protocol import (
     COM_RESET_CONNECTION,
     CommandProtocol,
     Fields,
-    Rows,
 )
 from tidegate.engines.mysql.errors import ServerError, unreachable
+from tidegate.engines.mysql.packets import Rows
 from tidegate.engines.mysql.transaction import (
     ARRIVAL,
     CHECK,

@@ -7,8 +7,9 @@ from typing import Any
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.running_statement import RunningStatement
-from tidegate.engines.mysql.command_protocol import Done, Fields, Rows
+from tidegate.engines.mysql.command_protocol import Done, Fields
 from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, Session
+from tidegate.engines.mysql.packets import Rows
 from tidegate.engines.mysql.types import read_fields, single, single_places
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column

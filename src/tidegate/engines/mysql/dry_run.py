@@ -9,8 +9,8 @@ from __future__ import annotations
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
 from tidegate.engines.mysql.catalog import sees_triggers
-from tidegate.engines.mysql.command_protocol import Rows
 from tidegate.engines.mysql.connection import ROLLBACK, Session
+from tidegate.engines.mysql.packets import Rows
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement

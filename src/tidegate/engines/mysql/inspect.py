@@ -22,11 +22,11 @@ import msgspec
 from msgspec import structs
 
 from tidegate.engines.common.running_statement import BorrowedConnection
+from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.connection import Session
 from tidegate.engines.mysql.errors import ServerError
 from tidegate.engines.mysql.transaction import sets_variables
-from tidegate.engines.mysql.types import encode_statement
 from tidegate.errors import Code, TidegateError
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Identity

@@ -12,7 +12,7 @@ import re
 import msgspec
 
 from tidegate.engines.common.roles import role_of
-from tidegate.engines.mysql.command_protocol import Rows
+from tidegate.engines.mysql.packets import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity, RunAs
 from tidegate.sql.dialects import find

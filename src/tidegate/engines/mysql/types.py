@@ -26,11 +26,11 @@ from uuid import UUID
 
 import msgspec
 from asyncmy import converters, protocol
-from msgspec import Raw
 
 from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import lost
-from tidegate.engines.mysql.command_protocol import Specs
+from tidegate.engines.common.texts import json_raw
+from tidegate.engines.mysql.packets import Specs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 
@@ -189,11 +189,6 @@ def single(value: float | None) -> float | None:
 def bits(data: bytes) -> int:
     """A BIT value as an integer."""
     return int.from_bytes(data, "big")
-
-
-def json_raw(text: str) -> Raw:
-    """JSON as the server holds it, on one line; line breaks stand only between its tokens."""
-    return Raw(text.replace("\n", " ").replace("\r", " ").encode())
 
 
 def geometry(data: bytes) -> str | bytes:
@@ -386,17 +381,6 @@ def check_count(expected: int, params: Sequence[Any] | None) -> None:
             f"The statement has {expected} placeholders, and {given} parameters were given.",
             hint="Give as many parameters as there are placeholders (?).",
         )
-
-
-def encode_statement(text: str) -> bytes:
-    """A statement as the server wants it. Raises: TidegateError SQL_UNREADABLE."""
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError:
-        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from None
-    if b"\0" in encoded:
-        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
-    return encoded
 
 
 def _plain(value: Any) -> Any:

@@ -26,6 +26,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
+from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import Session
@@ -33,9 +34,10 @@ from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
+from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as
-from tidegate.engines.postgres.types import TypeCache, dump, encode_statement
+from tidegate.engines.postgres.types import TypeCache
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation

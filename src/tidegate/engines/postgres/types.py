@@ -1,24 +1,17 @@
-"""PostgreSQL's types and values: columns, rows that are read, parameters that are sent.
+"""PostgreSQL's types and values: columns, and rows that are read.
 
 Every value comes as text. Where that text is already what `results/json_values.py` would write, it
-stays text: that is exact, also beyond what Python's types can hold. Parameters travel as text
-without a type, so the server infers it: `WHERE id = $1` makes an integer of "7" and `$1::date` a
-date of a text, as they do for psql.
+stays text: that is exact, also beyond what Python's types can hold.
 """
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID
 
 import msgspec
-from msgspec import Raw
 from psycopg import pq
 from psycopg.abc import AdaptContext
 from psycopg.adapt import AdaptersMap, Transformer
@@ -29,7 +22,7 @@ from psycopg.types.string import ByteaLoader, TextLoader
 
 from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import lost
-from tidegate.errors import Code, TidegateError
+from tidegate.engines.common.texts import json_raw
 from tidegate.model.results import Column
 
 if TYPE_CHECKING:
@@ -331,14 +324,6 @@ def interval_text(text: str) -> str:
 
 # JSON.
 
-_NEWLINES = str.maketrans("\r\n", "  ")
-
-
-def json_raw(text: str) -> Raw:
-    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
-    return Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)
-
-
 _COERCIONS: dict[Kind, Coercion] = {
     Kind.JSON: json_raw,
     Kind.TIME: time_text,
@@ -393,85 +378,6 @@ def _token(delimiter: str) -> re.Pattern[str]:
 
 
 _TOKENS: dict[str, re.Pattern[str]] = {}
-
-
-_PLAIN = (int, Decimal, UUID)
-_DATED = (datetime.datetime, datetime.date, datetime.time)
-
-
-def dump(params: Sequence[Any] | None) -> list[bytes | None]:
-    """The parameters as libpq wants them. Raises: TidegateError ARGUMENT_INVALID,
-    SQL_UNREADABLE."""
-    return [None if value is None else _bytes(_text(value)) for value in params or ()]
-
-
-def encode_statement(text: str) -> bytes:
-    """A statement as libpq wants it. Raises: TidegateError SQL_UNREADABLE."""
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError:
-        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from None
-    if b"\0" in encoded:
-        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
-    return encoded
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError:
-        raise TidegateError(Code.ARGUMENT_INVALID, "A parameter holds a lone surrogate.") from None
-    if b"\0" in encoded:
-        raise TidegateError(Code.ARGUMENT_INVALID, "PostgreSQL's text cannot hold a NUL character.")
-    return encoded
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, _PLAIN):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if isfinite(value) else _not_finite(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return "\\x" + bytes(cast("bytes", value)).hex()
-    if isinstance(value, _DATED):
-        return value.isoformat()
-    if isinstance(value, datetime.timedelta):
-        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
-    if isinstance(value, Mapping):
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, (list, tuple)):
-        return _array(cast("Sequence[Any]", value))
-    raise TidegateError(
-        Code.ARGUMENT_INVALID,
-        "A parameter has a type that PostgreSQL does not know.",
-        hint="Send null, true, false, numbers, text, lists of these, or an object for JSON.",
-    )
-
-
-def _array(values: Sequence[Any]) -> str:
-    """An array's text, for `= ANY($1)`; a list of objects is JSON."""
-    if any(isinstance(value, Mapping) for value in values):
-        return msgspec.json.encode(values).decode()
-    return "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, (list, tuple)):
-        return _array(cast("Sequence[Any]", value))
-    escaped = _text(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _not_finite(value: float) -> str:
-    if isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 _UNKNOWN = Type("")
