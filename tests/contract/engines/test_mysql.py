@@ -9,6 +9,7 @@ import pytest
 import support.mysql_server as mysql_server
 from support.engine_cases import CASES
 from support.eventually import HANG_S, until
+from tidegate.engines.mysql.command_protocol import CommandProtocol
 from tidegate.engines.mysql.inspect import first_word, privilege_warnings
 from tidegate.engines.mysql.types import well_known_text
 from tidegate.engines.mysql.url import parse_conninfo
@@ -478,3 +479,27 @@ async def test_a_statement_that_is_stopped_is_gone_from_the_process_list(shop, h
             await task
         # The server tells us first, and then tidies up.
         await until(lambda: not activity(shop), "the statement's end in the server")
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("text", [b"SELECT id, name FROM items WHERE id = ?", b"SELECT", b"DO 1"])
+async def test_a_line_is_in_order_after_its_caller_went_away_while_a_statement_was_prepared(
+    shop, text, steps
+):
+    line = await CommandProtocol.connect(parse_conninfo(shop.url))
+    try:
+        asked = asyncio.ensure_future(line.prepare(text))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait({asked})
+        await line.settle()
+        assert line.unanswered == 0
+        line.query(b"SELECT 1, 2")
+        fields = await line.answer()
+        assert len(fields.definitions) == 2
+        await line.skip()
+        assert line.open
+    finally:
+        line.close()
+        await line.closed()

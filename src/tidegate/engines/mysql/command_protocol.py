@@ -26,6 +26,7 @@ from tidegate.errors import Code, TidegateError
 COM_RESET_CONNECTION = 0x1F
 
 _MORE_RESULTS = 8
+_WHOLE_REPLY = -1
 _WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
 
@@ -70,6 +71,9 @@ class CommandProtocol:
         self.greeting: str = connection.server_version
         self.unanswered = 0
         """Commands that were sent and whose end has not been read."""
+        self._prepare_left: int | None = None
+        """Packets to come of a reply to `prepare`; None if none is under way."""
+        self._statement = (0, 0, 0)
 
     @classmethod
     async def connect(cls, target: Conninfo) -> CommandProtocol:
@@ -147,7 +151,10 @@ class CommandProtocol:
         """Read whatever was sent for and not read. Raises: TidegateError SOURCE_UNREACHABLE."""
         while self.unanswered:
             try:
-                if self._in_rows or isinstance(await self.answer(), Fields):
+                if self._prepare_left is not None:
+                    statement, _, _ = await self._prepared()
+                    self.forget(statement)
+                elif self._in_rows or isinstance(await self.answer(), Fields):
                     await self.skip()
             except ServerError:
                 continue
@@ -159,18 +166,8 @@ class CommandProtocol:
         """
         self.send((COM_STMT_PREPARE, text))
         self._packets.sequence = 1
-        data = await self._packet()
-        if data[0] != 0x00:
-            raise self._broken()
-        statement = int.from_bytes(data[1:5], "little")
-        columns = int.from_bytes(data[5:7], "little")
-        parameters = int.from_bytes(data[7:9], "little")
-        for count in (parameters, columns):
-            packets = count + (0 if self._ends_with_ok or not count else 1)
-            for _ in range(packets):
-                await self._packet()
-        self.unanswered -= 1
-        return statement, columns, parameters
+        self._prepare_left = _WHOLE_REPLY
+        return await self._prepared()
 
     def execute(self, statement: int, params: bytes) -> None:
         """Send a prepared statement with its packed parameters, and forget it behind that."""
@@ -212,6 +209,28 @@ class CommandProtocol:
     async def closed(self) -> None:
         """Wait until the socket is closed."""
         await self._packets.closed()
+
+    async def _prepared(self) -> tuple[int, int, int]:
+        """Read what is left of the reply to `prepare`: its task may end before the reply is read,
+        and no other reply looks like this one."""
+        if self._prepare_left == _WHOLE_REPLY:
+            data = await self._packet()
+            if data[0] != 0x00:
+                raise self._broken()
+            statement = int.from_bytes(data[1:5], "little")
+            columns = int.from_bytes(data[5:7], "little")
+            parameters = int.from_bytes(data[7:9], "little")
+            self._statement = statement, columns, parameters
+            self._prepare_left = sum(
+                count + (0 if self._ends_with_ok or not count else 1)
+                for count in (parameters, columns)
+            )
+        while self._prepare_left:
+            await self._packet()
+            self._prepare_left -= 1
+        self._prepare_left = None
+        self.unanswered -= 1
+        return self._statement
 
     async def _head(self) -> Done | Fields:
         data = await self._packet()
@@ -264,6 +283,7 @@ class CommandProtocol:
         data = await self._packets.next()
         if data[0] == 0xFF:
             self._in_rows = False
+            self._prepare_left = None
             self.unanswered -= 1
             state, message = "", data[3:]
             if message[:1] == b"#":
