@@ -1,0 +1,40 @@
+"""Each table that may hold secrets, or statements of others, is refused by its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.sql.judge import judge
+
+TABLES = {
+    "postgres": (
+        "pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings", "pg_subscription",
+        "pg_largeobject", "pg_statistic", "pg_statistic_ext_data", "pg_file_settings",
+        "pg_hba_file_rules", "pg_ident_file_mappings", "pg_config", "pg_prepared_statements",
+        "information_schema.user_mapping_options", "pg_toast.pg_toast_1",
+    ),
+    "mysql": (
+        "mysql.user", "mysql.global_priv", "sys.session", "information_schema.processlist",
+        "information_schema.user_privileges", "information_schema.user_attributes",
+        "information_schema.innodb_trx", "performance_schema.threads",
+    ),
+    "duckdb": ("duckdb_secrets()", "duckdb_logs"),
+    "sqlite": ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
+}  # fmt: skip
+CASES = [(dialect, table) for dialect, tables in TABLES.items() for table in tables]
+
+
+@pytest.mark.parametrize(("dialect", "table"), CASES)
+def test_a_table_with_secrets_is_refused_wherever_it_stands(dialect: str, table: str) -> None:
+    for text in (
+        f"SELECT * FROM {table}",
+        f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {table.upper()})",
+        f"WITH x AS (SELECT * FROM {table}) SELECT * FROM x",
+    ):
+        assert judge(text, dialect).effect.label in ("admin", "unknown"), text
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb"])
+def test_a_comment_that_only_mysql_runs_is_a_comment_elsewhere(dialect: str) -> None:
+    assert judge("SELECT 1 /*! INTO t */ /*+ hint */", dialect).effect.label == "read"
+    assert judge("SELECT 1 /*! INTO t */", "mysql").effect.label == "unknown"
