@@ -58,6 +58,13 @@ def test_lines_are_answered_line_by_line(tmp_path: Path) -> None:
     assert [opinion["verdict"] for opinion in opinions] == ["deny", "deny", "allow"]
 
 
+def test_half_of_a_surrogate_pair_does_not_end_the_input(tmp_path: Path) -> None:
+    lines = '{"sql":"SELECT \\ud800"}\n{"sql":"SELECT 1"}\n'
+    broken, plain = judged("-", state=tmp_path, stdin=lines)
+    assert (broken["verdict"], broken["code"]) == ("deny", "sql.unreadable")
+    assert plain["verdict"] == "allow"
+
+
 def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:
     ended = tidegate("judge", "-", state=tmp_path, stdin='{"sql":"SELECT 1"}\n{"sq": 1}\n')
     assert ended.status == 2

@@ -74,7 +74,7 @@ class Everything:
             raise model.RpcError(model.INVALID_PARAMS, f"Unknown tool: {name}")
         return await fixture.handler(self, context, arguments)
 
-    def resources(self, context: Context) -> Sequence[model.Resource]:
+    async def resources(self, context: Context) -> Sequence[model.Resource]:
         return [
             model.Resource(
                 "test://static-text",

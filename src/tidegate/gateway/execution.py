@@ -76,7 +76,12 @@ async def _run_permitted(
     ctx: CallContext, request: EngineRequest, permit: Permit
 ) -> Page | Document:
     began = time.perf_counter()
-    cursor = await ctx.engine.run(permit, ctx.call.cancellation)
+    try:
+        cursor = await ctx.engine.run(permit, ctx.call.cancellation)
+    except TidegateError as error:
+        if request is not ctx.request and "position" in error.details:
+            del error.details["position"]  # in a text that the caller did not write
+        raise
     if isinstance(cursor, Document):
         return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
     more, progress = None, ctx.call.progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from tidegate.protocol import jsonrpc, render
 from tidegate.protocol import params as p
@@ -37,10 +38,19 @@ def initialize(
             status=400,
         )
     params = p.read(p.Initialize, message.params)
+    if params.protocol_version is None and served.settings.revisions.fallback is None:
+        raise RpcError(
+            INVALID_PARAMS,
+            "Invalid params: Object missing required field `protocolVersion`",
+            status=400,
+        )
     if session is None:
         session = transport.session = sessions.open(transport.actor)
     server = served.server
-    revision = session.revision = negotiate(served.settings.revisions, params.protocol_version)
+    revision = negotiate(served.settings.revisions, params.protocol_version)
+    if served.settings.newer_fields and revision.annotations:
+        revision = structs.replace(revision, titles=True, structured=True)
+    session.revision = revision
     session.client = params.client_info
     session.capabilities = params.capabilities
     follow(served, session)

@@ -211,10 +211,10 @@ class Kernel:
         status = error.status
         status_of = self._served.settings.error_status
         if status is None and status_of is not None:
-            client, revision = UNKNOWN_CLIENT, ""
+            client, revision, agent = UNKNOWN_CLIENT, "", ""
             if request is not None:
-                client, revision = request.client, request.revision
-            status = status_of(error.code, client, revision)
+                client, revision, agent = request.client, request.revision, request.user_agent
+            status = status_of(error.code, client, revision, agent)
         code = error.code
         if code == RESOURCE_NOT_FOUND and request is not None and request.wire.modern:
             code = INVALID_PARAMS

@@ -104,7 +104,7 @@ async def list_tools(served: ServedServer, request: McpRequest, params: p.Page) 
 
 
 async def list_resources(served: ServedServer, request: McpRequest, params: p.Page) -> bytes:
-    items = served.server.resources(request)
+    items = await served.server.resources(request)
     return _page(served, request, params, "resources", items, render.resource)
 
 

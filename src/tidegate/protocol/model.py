@@ -202,6 +202,11 @@ class Context(Protocol):
     @property
     def client(self) -> Info: ...
     @property
+    def user_agent(self) -> str:
+        """The `User-Agent` of the HTTP request, empty where there is none."""
+        ...
+
+    @property
     def client_capabilities(self) -> Mapping[str, Any]: ...
     @property
     def cancellation(self) -> Cancellation: ...
@@ -292,7 +297,7 @@ class Server(Protocol):
     async def call_tool(
         self, context: Context, name: str, arguments: dict[str, Any]
     ) -> ToolResult: ...
-    def resources(self, context: Context) -> Sequence[Resource]: ...
+    async def resources(self, context: Context) -> Sequence[Resource]: ...
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]: ...
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]: ...
     def prompts(self, context: Context) -> Sequence[Prompt]: ...
@@ -332,6 +337,9 @@ class Settings(msgspec.Struct, frozen=True):
     page_size: int = 200
     list_ttl_ms: int = 60_000
     list_scope: Literal["public", "private"] = "private"
-    error_status: Callable[[int, Info, str], int | None] | None = None
-    """HTTP status for a JSON-RPC error code of a handler, by client and revision (empty if neither
-    is known); None: the kernel's table."""
+    error_status: Callable[[int, Info, str, str], int | None] | None = None
+    """HTTP status for a JSON-RPC error code of a handler, by client, revision (empty if neither is
+    known) and user agent; None: the kernel's table."""
+    newer_fields: bool = False
+    """Whether clients of 2025-03-26 are shown titles, output schemas and structured content, which
+    their revision allows and does not name."""

@@ -73,9 +73,11 @@ class SetLevel(Params, kw_only=True):
 
 
 class Initialize(Params, kw_only=True):
-    protocol_version: str
+    """`protocol_version` is None only where the server has an answer to that."""
+
     capabilities: dict[str, Any]
     client_info: Info
+    protocol_version: str | None = None
 
 
 class Filter(msgspec.Struct, rename="camel", omit_defaults=True):

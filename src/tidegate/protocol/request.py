@@ -61,6 +61,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     closer: Callable[[int | None], Awaitable[None]] | None = None
     states: SessionStates | None = None
     state: SessionState | None = None
+    user_agent: str = ""
     answers: Mapping[str, Any] = NOTHING
     volunteered: Mapping[str, Any] = NOTHING
 
@@ -108,7 +109,11 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
             params["total"] = total
         if message is not None and self.wire.progress_messages:
             params["message"] = message
-        self.outlet.send(notification_frame("notifications/progress", params))
+        frame = notification_frame("notifications/progress", params)
+        own = self.session.outlet if self.session is not None else None
+        # A client that takes plain JSON as its reply may listen on the session's own stream.
+        outlet = own if own is not None and not self.outlet.open else self.outlet
+        outlet.send(frame)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send `notifications/message`, if the caller wants that level."""

@@ -86,6 +86,7 @@ def _open_stateless(
         client=_read_client(meta.get(CLIENT_KEY)),
         client_capabilities=cast(Mapping[str, Any], capabilities),
         meta=meta,
+        user_agent=_user_agent(transport),
         cancellation=transport.cancellation,
         states=served.states,
     )
@@ -126,11 +127,18 @@ def _open_in_session(
         client=session.client,
         client_capabilities=session.capabilities,
         meta=params.meta or NOTHING,
+        user_agent=_user_agent(transport),
         session=session,
         state=session.state,
         cancellation=transport.cancellation,
         closer=transport.closer,
     )
+
+
+def _user_agent(transport: TransportContext) -> str:
+    if transport.headers is None:
+        return ""
+    return transport.headers.get(b"user-agent", b"").decode("latin-1")
 
 
 def _read_client(given: Any) -> Info:

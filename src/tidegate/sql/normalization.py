@@ -25,6 +25,7 @@ TEXT = "text__"
 """Stands for every string that is not plain."""
 
 _PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
+_OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _POSTFIX = frozenset({".", "["})
 _STRUCTS = frozenset({"STRUCT", "OBJECT", "UNION"})
@@ -47,11 +48,13 @@ def normalize(tokens: list[Token], dialect: Dialect, places: list[int] | None = 
     names: dict[str, str] = {}
     quote = dialect.quote_mark
     structs: list[bool] = []
+    limits = [False]
     run = postfixes = 0
     previous = before = Token("", "", "", 0)
     for token in tokens:
         kind, key = token.kind, token.key
         if kind == WORD:
+            limits[-1] = limits[-1] or key in ("LIMIT", "OFFSET")
             parts.append(token.text if key else _placeholder(token.text, names, quote))
         elif kind in LITERALS:
             run = run + 1 if previous.key == "," and before.kind in LITERALS else 0
@@ -79,7 +82,14 @@ def normalize(tokens: list[Token], dialect: Dialect, places: list[int] | None = 
                     "text.intricate",
                     f"Too many subscripts or structures up to character {token.at + 1}",
                 )
-            parts.append(_operator(key, previous, dialect))
+            if key in _OPENING:
+                limits.append(False)
+            elif key in _CLOSING and len(limits) > 1:
+                limits.pop()
+            if key == "%" and limits[-1] and not dialect.limit_takes_percent:
+                parts.append("*")  # the parser takes it for a percentage
+            else:
+                parts.append(_operator(key, previous, dialect))
         if places is not None:
             places.append(len(parts) - 1)
         before, previous = previous, token

@@ -243,11 +243,16 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
             return Reading([])
         raise _unlisted_show(tokens)
     keys = [token.key for token in tokens[1:4]]
-    if keys and keys[0] in dialect.shows and "USER" not in keys:
+    if keys and keys[0] in dialect.shows and not _is_private(keys):
         return Reading([])
     if dialect.show_describes:
         return _describe(tokens, dialect)
     raise _unlisted_show(tokens)
+
+
+def _is_private(keys: list[str]) -> bool:
+    """Whether SHOW tells of other callers' statements, or of the password of an account."""
+    return "USER" in keys or not {"PROCESSLIST", "GRANTS"}.isdisjoint(keys[:2])
 
 
 def _unlisted_show(tokens: list[Token]) -> Refusal:

@@ -6,6 +6,7 @@ Decides no wording of any product: surfaces that have their own read `details` o
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,7 +22,8 @@ _PLACE = r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$"
 
 
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
-    """The arguments as `args`, strictly: a wrong type is refused, never bent.
+    """The arguments as `args`, strictly: a wrong type is refused, never bent. A whole number may be
+    written as `2.0`: to JSON that is the same number.
 
     Raises: TidegateError ARGUMENT_INVALID with details `parameter`, `problem` (`missing`, `unknown`
     or `type`; `missing` too for null where a value is required) and `required`.
@@ -29,7 +31,50 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
     try:
         return msgspec.convert(arguments, args)
     except msgspec.ValidationError as error:
+        whole = _with_whole_numbers(arguments, args)
+        if whole != arguments or any(
+            type(whole[name]) is not type(arguments[name]) for name in whole
+        ):
+            return convert(whole, args)
         raise _refusal(str(error), arguments, args) from None
+
+
+def _with_whole_numbers(arguments: dict[str, Any], args: type[msgspec.Struct]) -> dict[str, Any]:
+    """The arguments with `2.0` as 2 where an integer is wanted."""
+    return {
+        name: int(value)
+        if isinstance(value, float) and value.is_integer() and name in _integers(args)
+        else value
+        for name, value in arguments.items()
+    }
+
+
+@cache
+def _integers(args: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters that take an integer and no other number."""
+    info = msgspec.inspect.type_info(args)
+    names: set[str] = set()
+    for field in info.fields if isinstance(info, msgspec.inspect.StructType) else ():
+        types = [field.type]
+        while any(
+            isinstance(each, (msgspec.inspect.UnionType, msgspec.inspect.Metadata))
+            for each in types
+        ):
+            types = [
+                inner
+                for each in types
+                for inner in (
+                    each.types
+                    if isinstance(each, msgspec.inspect.UnionType)
+                    else [each.type]
+                    if isinstance(each, msgspec.inspect.Metadata)
+                    else [each]
+                )
+            ]
+        kinds = {type(each) for each in types}
+        if msgspec.inspect.IntType in kinds and msgspec.inspect.FloatType not in kinds:
+            names.add(field.encode_name)
+    return frozenset(names)
 
 
 def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> TidegateError:

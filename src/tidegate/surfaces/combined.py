@@ -71,8 +71,8 @@ class CombinedServer:
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
         return await self._owner.get(name, self._surfaces[0]).call_tool(context, name, arguments)
 
-    def resources(self, context: Context) -> Sequence[Resource]:
-        return [r for surface in self._surfaces for r in surface.resources(context)]
+    async def resources(self, context: Context) -> Sequence[Resource]:
+        return [r for surface in self._surfaces for r in await surface.resources(context)]
 
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]:
         return [r for surface in self._surfaces for r in surface.resource_templates(context)]

@@ -7,11 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-import msgspec
 from msgspec import structs
 
 from tidegate.errors import TidegateError
@@ -66,6 +65,7 @@ class Surface:
         render_error: ErrorRenderer,
         instructions: str | None = None,
         resources: Sequence[SurfaceResource] = (),
+        list_resources: Callable[[ToolContext], Awaitable[Sequence[Resource]]] | None = None,
         prompts: Sequence[SurfacePrompt] = (),
         methods: Sequence[SurfaceMethod] = (),
         shape: ArgumentShape = argument_shape,
@@ -93,6 +93,7 @@ class Surface:
         self._unknown_resource = unknown_resource or _no_such_resource
         self._listed: tuple[Tool, ...] | None = None
         self.readable = tuple(resources)
+        self._list_resources = list_resources
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(r.listed_template() for r in resources if r.templated)
         self.prompt_catalogue = {prompt.name: prompt for prompt in prompts}
@@ -120,24 +121,21 @@ class Surface:
             self._gate, context, self.name, name, tool.scope, self._approval_form
         )
         try:
-            fitting = self._arguments(tool, tool_context, arguments)
+            if self._before_arguments is not None:
+                self._before_arguments(tool, tool_context)
+            fitting = convert(arguments, tool.args)
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
+            self._record_own_refusal(error, tool_context)
             result = self._render_error(error, tool_context)
         if self._shrink is not None:
             return _shrinkable(self._shrink, tool_context, result)
         return result
 
-    def _arguments(
-        self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]
-    ) -> msgspec.Struct:
-        try:
-            if self._before_arguments is not None:
-                self._before_arguments(tool, tool_context)
-            return convert(arguments, tool.args)
-        except TidegateError as error:
-            self._on_rejected_call(tool_context.context, tool.name, error.message)
-            raise
+    def _record_own_refusal(self, error: TidegateError, tool_context: ToolContext) -> None:
+        """Record a refusal of the surface's own: what the gate refuses, it records itself."""
+        if not tool_context.refused_by_gate:
+            self._on_rejected_call(tool_context.context, tool_context.tool, error.message)
 
     async def _call_method(
         self, method: SurfaceMethod, context: Context, params: dict[str, Any]
@@ -145,13 +143,9 @@ class Surface:
         """Answer a method of the surface's own. Raises: RpcError for every refusal."""
         tool_context = self._tool_context(context, method.name, method.scope)
         try:
-            try:
-                fitting = convert(params, method.args)
-            except TidegateError as error:
-                self._on_rejected_call(context, method.name, error.message)
-                raise
-            return await method.run(tool_context, fitting)
+            return await method.run(tool_context, convert(params, method.args))
         except TidegateError as error:
+            self._record_own_refusal(error, tool_context)
             raise self._rpc_error(error, tool_context) from None
 
     def _rpc_error(self, error: TidegateError, tool_context: ToolContext) -> RpcError:
@@ -165,8 +159,16 @@ class Surface:
     def _tool_context(self, context: Context, name: str, scope: Scope) -> ToolContext:
         return ToolContext(self._gate, context, self.name, name, scope, self._approval_form)
 
-    def resources(self, context: Context) -> Sequence[Resource]:
-        return self._resources
+    async def resources(self, context: Context) -> Sequence[Resource]:
+        """The resources without variables, and those that the surface lists for this caller."""
+        if self._list_resources is None:
+            return self._resources
+        tool_context = self._tool_context(context, "resources", _READ)
+        try:
+            return (*self._resources, *await self._list_resources(tool_context))
+        except TidegateError as error:
+            self._record_own_refusal(error, tool_context)
+            raise self._rpc_error(error, tool_context) from None
 
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]:
         return self._templates
@@ -184,6 +186,7 @@ class Surface:
             try:
                 body = await resource.read(tool_context, resource.variables(uri))
             except TidegateError as error:
+                self._record_own_refusal(error, tool_context)
                 raise self._rpc_error(error, tool_context) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
         raise self._unknown_resource(uri, context)
@@ -211,6 +214,7 @@ class Surface:
         try:
             return await prompt.render(tool_context, arguments)
         except TidegateError as error:
+            self._record_own_refusal(error, tool_context)
             raise self._rpc_error(error, tool_context) from None
 
     def completers(self, reference: Mapping[str, Any]) -> Mapping[str, Completer] | None:
@@ -242,6 +246,7 @@ class Surface:
         try:
             return await completer(tool_context, value, chosen)
         except TidegateError as error:
+            self._record_own_refusal(error, tool_context)
             raise self._rpc_error(error, tool_context) from None
 
     def subscribe(self, listener: Callable[[str, str | None], None]) -> Callable[[], None]:

@@ -62,6 +62,8 @@ class ToolContext(msgspec.Struct, eq=False):
     tool: str
     scope: Scope
     form: ApprovalForm | None = None
+    refused_by_gate: bool = False
+    """Whether the gate has refused a request of this call, and so has recorded that."""
 
     @property
     def actor(self) -> Actor:
@@ -114,6 +116,7 @@ class ToolContext(msgspec.Struct, eq=False):
         try:
             reply = await self.gate.handle(call)
         except TidegateError as error:
+            self.refused_by_gate = True
             if error.code is not Code.APPROVAL_NEEDED or not asks:
                 raise
             from tidegate.surfaces.elicitation import ask

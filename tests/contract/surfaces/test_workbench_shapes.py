@@ -317,6 +317,7 @@ def test_outputs_validate_against_their_schemas(gate: SqliteGate) -> None:
 
 def test_resources_show_connections_and_schemas(gate: SqliteGate) -> None:
     async def talk(peer: Peer) -> list[dict[str, Any]]:
+        listed = await peer.request("resources/list")
         reads = [
             await peer.request("resources/read", uri=uri)
             for uri in (
@@ -326,7 +327,6 @@ def test_resources_show_connections_and_schemas(gate: SqliteGate) -> None:
                 "tablepro://elsewhere",
             )
         ]
-        listed = await peer.request("resources/list")
         templates = await peer.request("resources/templates/list")
         return [*reads, listed, templates]
 

@@ -17,6 +17,7 @@ def rejected(directory, tool, arguments):
         context = SimpleNamespace(
             actor=stdio(False),
             client=Info("agent", "1.0"),
+            user_agent="",
             revision="2025-11-25",
             wants_progress=False,
         )

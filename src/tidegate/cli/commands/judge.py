@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -90,8 +91,8 @@ def _lines(arguments: argparse.Namespace) -> Iterator[Line]:
         if not text.strip():
             continue
         try:
-            line = decoder.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            line = _read(text, decoder)
+        except (msgspec.DecodeError, ValueError) as error:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f'Line {number} is not of the form {{"dialect":...,"sql":...}}: {error}.',
@@ -99,6 +100,19 @@ def _lines(arguments: argparse.Namespace) -> Iterator[Line]:
         if line.dialect == _DEFAULT:
             line.dialect = arguments.dialect
         yield line
+
+
+def _read(text: bytes, decoder: msgspec.json.Decoder[Line]) -> Line:
+    """One line. Half of a surrogate pair is no reason to stop: such a statement is refused.
+
+    Raises: msgspec.DecodeError, ValueError.
+    """
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.convert(json.loads(text), Line)
 
 
 def _say(judgement: Judgement, verdict: Verdict) -> None:

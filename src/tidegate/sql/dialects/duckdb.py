@@ -318,6 +318,7 @@ DIALECT = _Duckdb(
     selects_into=False,
     describes_in_queries=True,
     show_describes=True,
+    limit_takes_percent=True,
     fence=" LIMIT 9223372036854775807",
     system_tables={
         "pg_catalog": PG_CATALOG,

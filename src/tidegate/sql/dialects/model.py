@@ -200,6 +200,8 @@ class Dialect(msgspec.Struct, frozen=True):
     tables_are_types: bool = False
     masked_shows: frozenset[str] | None = frozenset()
     """What SHOW may be asked while something is hidden; None for everything that reads."""
+    limit_takes_percent: bool = False
+    """LIMIT 5 % is a share of the rows, and not the remainder of a division."""
     setting_shows: frozenset[str] | None = frozenset()
     """What SHOW tells of settings alone; None if it shows nothing else."""
     counting_shows: frozenset[str] = frozenset()

@@ -29,4 +29,11 @@ def error_text(error: TidegateError) -> str:
     hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
     message = _MESSAGES.get(error.code, error.message).rstrip(". ")
     said = "" if message.endswith(hint.rstrip(".")) else hint
-    return f"{error.code.value}: {message}. {said}".rstrip()
+    return f"{error.code.value}: {message}{_place(error)}. {said}".rstrip()
+
+
+def _place(error: TidegateError) -> str:
+    """What the database says of the kind and the place of the error."""
+    parts = [f"SQLSTATE {error.details['sqlstate']}"] if "sqlstate" in error.details else []
+    parts += [f"at character {error.details['position']}"] if "position" in error.details else []
+    return f" ({', '.join(parts)})" if parts and error.code is Code.SQL_FAILED else ""

@@ -23,7 +23,7 @@ from tidegate.surfaces.workbench.errors import (
 from tidegate.surfaces.workbench.execution import execute_query
 from tidegate.surfaces.workbench.export import export_data
 from tidegate.surfaces.workbench.extended import extended_tools
-from tidegate.surfaces.workbench.resources import RESOURCES
+from tidegate.surfaces.workbench.resources import RESOURCES, connected_resources
 from tidegate.surfaces.workbench.settings import WorkbenchSettings
 
 REVISIONS = RevisionPolicy(
@@ -58,7 +58,7 @@ def surface(
         gate,
         name="workbench",
         info=Info("tidegate-workbench", __version__, "Tidegate Workbench"),
-        settings=Settings(REVISIONS, error_status=status_of),
+        settings=Settings(REVISIONS, error_status=status_of, newer_fields=True),
         capabilities=CAPABILITIES,
         instructions=INSTRUCTIONS,
         tools=(
@@ -73,6 +73,7 @@ def surface(
             *(extended_tools(config.limits) if settings.extended else ()),
         ),
         resources=RESOURCES,
+        list_resources=connected_resources,
         render_error=error_renderer(status_of),
         unknown_tool=unknown_tool,
         unknown_resource=unknown_resource(status_of),

@@ -13,7 +13,7 @@ from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.policy_words import refusal_words
 
 ErrorStatus = Literal["auto", "seed", "compat"]
-StatusOf = Callable[[int, Info, str], int]
+StatusOf = Callable[[int, Info, str, str], int]
 
 _TABLE = {
     -32700: 400,
@@ -27,11 +27,14 @@ _TABLE = {
     -32000: 503,
 }
 _NOT_FOUND = -32004
+_WHERE = ("sqlstate", "position")
+"""What a database says of the place and the kind of an error, in the error's data."""
 _PREFIXES = {
     -32000: "Server error",
     -32001: "Unauthenticated",
     -32002: "Request cancelled",
     -32003: "Request timeout",
+    -32004: "Resource not found",
     -32005: "Payload too large",
     -32007: "Forbidden",
     -32008: "Token expired",
@@ -47,14 +50,17 @@ _WORDS = {
 
 
 def status_rule(mode: ErrorStatus) -> StatusOf:
-    """The HTTP status of a JSON-RPC error code for a client at a revision.
+    """The HTTP status of a JSON-RPC error code for a client at a revision, with its user agent.
 
     `seed` is the document's table. `compat` is always 200, as the original did: the official
-    Python SDK 1.x loses its session on anything else. `auto` is the table, and 200 for that SDK.
+    Python SDK 1.x loses its session on anything else, and the TypeScript SDK shows the reply as a
+    failure of the transport. `auto` is the table, and 200 for these two.
     """
 
-    def status_of(code: int, client: Info, revision: str) -> int:
-        if mode == "compat" or (mode == "auto" and _loses_its_session(client, revision)):
+    def status_of(code: int, client: Info, revision: str, agent: str) -> int:
+        if mode == "compat":
+            return 200
+        if mode == "auto" and (_loses_its_session(client, revision) or _hides_the_reply(agent)):
             return 200
         return _TABLE.get(code, 200)
 
@@ -68,19 +74,29 @@ def _loses_its_session(client: Info, revision: str) -> bool:
     return named and revision not in MODERN
 
 
+def _hides_the_reply(agent: str) -> bool:
+    """Whether it may be the TypeScript SDK, which reads no JSON-RPC error from another status than
+    200: it runs on Node, whose requests name it, or another runtime of that language."""
+    return agent.lower().startswith(("node", "undici", "deno", "bun/"))
+
+
 def error_renderer(status_of: StatusOf) -> ErrorRenderer:
     """Raises every TidegateError as the JSON-RPC error that the document names for it."""
 
     def render(error: TidegateError, context: ToolContext) -> NoReturn:
-        fate = error.fate
+        code, status = error.fate.rpc, error.fate.http
+        if error.code is Code.SOURCE_UNKNOWN and context.tool.startswith("resource:"):
+            code, status = _NOT_FOUND, 404
         words = _words(error, context)
-        prefix = _PREFIXES.get(fate.rpc)
-        plain = status_of(fate.rpc, context.client, context.revision) == 200
+        prefix = _PREFIXES.get(code)
+        asked = context.context
+        plain = status_of(code, asked.client, asked.revision, asked.user_agent) == 200
+        where = {name: error.details[name] for name in _WHERE if name in error.details}
         raise RpcError(
-            fate.rpc,
+            code,
             f"{prefix}: {words}" if prefix else words,
-            {"code": error.code.value, "hint": _hint(error)},
-            status=200 if plain else fate.http,
+            {"code": error.code.value, "hint": _hint(error), **where},
+            status=200 if plain else status,
         )
 
     return render
@@ -131,7 +147,7 @@ def unknown_resource(status_of: StatusOf) -> Callable[[str, Context], RpcError]:
     """An unknown URI is 404: the one case of -32601 that the table does not send with 200."""
 
     def refuse(uri: str, context: Context) -> RpcError:
-        found = status_of(_NOT_FOUND, context.client, context.revision)
+        found = status_of(_NOT_FOUND, context.client, context.revision, context.user_agent)
         status = 404 if found == 404 else 200
         message = f"Method not found: resources/read:{uri}"
         return RpcError(METHOD_NOT_FOUND, message, status=status)

@@ -165,12 +165,19 @@ def export_data(settings: LimitSettings, directory: str | None = None) -> Surfac
     return SurfaceTool(
         name="export_data",
         title="Export Data",
-        description="Export the rows of a query or of tables as CSV, JSON or SQL.",
+        description=(
+            "Export the rows of a query or of tables as CSV, JSON or SQL: inline"
+            f" {_size(most_bytes)} at most, in a file of output_path without that limit."
+        ),
         args=Export,
         run=export,
         output=Output,
         annotations=hints(reads=False, repeatable=False, open_world=True),
     )
+
+
+def _size(limit: int) -> str:
+    return f"{limit // 1_048_576} MiB" if limit % 1_048_576 == 0 else f"{limit:,} bytes"
 
 
 async def _parts(context: ToolContext, source: str, args: Export, dialect: str) -> list[Part]:

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec import structs
 
 from tidegate.model.requests import SearchHistory
+from tidegate.protocol.model import Resource
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ToolContext
@@ -67,6 +69,22 @@ async def _history(context: ToolContext, variables: Mapping[str, str]) -> bytes:
         limit=clamp(int(limit), MOST),
     )
     return msgspec.json.encode(await found(context, request, source))
+
+
+async def connected_resources(context: ToolContext) -> list[Resource]:
+    """The schema and the history of every connection that is open."""
+    return [
+        structs.replace(
+            family.listed(),
+            uri=family.uri.partition("{?")[0].replace("{id}", entry.source.id),
+            name=f"{family.name}: {entry.source.name}",
+            title=f"{family.title}: {entry.source.name}",
+        )
+        for entry in await context.sources()
+        if entry.state.status == "connected"
+        for family in RESOURCES
+        if family.templated
+    ]
 
 
 def _since(period: str | None) -> float | None:
