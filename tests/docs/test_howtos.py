@@ -113,3 +113,17 @@ def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) 
     assert outcomes
     for outcome in outcomes:
         assert is_as_shown(outcome), report(outcome)
+
+
+def test_the_guide_to_files_prints_what_it_shows(tmp_path: Path) -> None:
+    outcomes = play(
+        ROOT / "docs" / "howto" / "analyse-files.md",
+        tmp_path,
+        {
+            **environment(tmp_path / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+    )
+    assert len(outcomes) == 9
+    for outcome in outcomes:
+        assert outcome.status == 0 and is_as_shown(outcome), report(outcome)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +305,29 @@ DUCKDB = Spelling(
     ),
 )
 
+
+FILES = replace(DUCKDB, integer_type="bigint")
+
+
+def make_files(directory: Path) -> str:
+    """The shop as a folder: CSV and Parquet."""
+    import duckdb
+
+    folder = directory / "shop files"
+    folder.mkdir()
+    with duckdb.connect() as connection:
+        connection.execute(DUCKDB_SHOP)
+        connection.execute(f"COPY items TO '{folder}/items.csv'")
+        connection.execute(f"COPY parts TO '{folder}/parts.parquet'")
+        connection.execute(f"COPY void TO '{folder}/void.parquet'")
+    return f"files://{folder}"
+
+
+def digest_files(_: Any, url: str) -> str:
+    """Of the folder, and of everything that stands beside it."""
+    return digest_sqlite(_, f"sqlite:///{url.removeprefix('files://')}/any")
+
+
 MEMORY = Spelling(
     one="ROWS 1",
     rows="ROWS {n}",
@@ -519,6 +542,7 @@ MYSQL = Spelling(
 
 CASES = {
     "duckdb": Case("duckdb", make_duckdb, DUCKDB, digest_duckdb),
+    "files": Case("files", make_files, FILES, digest_files),
     "sqlite": Case("sqlite", make_sqlite, SQLITE, digest_sqlite),
     "memory": Case("memory", lambda _: "memory://", MEMORY, digest_memory),
 }

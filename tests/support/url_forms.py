@@ -20,6 +20,7 @@ FORMS: list[tuple[str, tuple[str | int, ...]]] = [
     ("sqlite:///a@b:c#d.db", ("", 0, "a@b:c#d", "")),
     ("sqlite:///[::1/x.db", ("", 0, "x", "")),
     ("sqlite://", ("", 0, "", "")),
+    ("files:///data/exports?files=5000", ("", 0, "exports", "")),
     ("duckdb:////data/sales.2024.duckdb?threads=1", ("", 0, "sales.2024", "")),
 ]
 """A URL and what a listing shows: host, port, database, user, as far as they are given here."""

@@ -13,6 +13,7 @@ from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
+from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.registry import check_surfaces
 
@@ -79,9 +80,13 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if arguments.no_auth:
         _check_no_auth(arguments)
         changes["auth"] = False
-    access = "write" if arguments.allow_writes else "read"
     given = tuple(
-        SourceSettings(name=name, url=url, access=access) for name, url in arguments.source
+        SourceSettings(
+            name=name,
+            url=url,
+            access="write" if arguments.allow_writes and not find(url).reads_only else "read",
+        )
+        for name, url in arguments.source
     )
     replaced = {source.name for source in given}
     kept = tuple(source for source in config.sources if source.name not in replaced)

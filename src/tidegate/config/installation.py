@@ -21,7 +21,13 @@ from tidegate.errors import Code, TidegateError
 
 Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
 
-EXTRAS = {"duckdb": "duckdb", "mysql": "asyncmy", "oauth": "jwt", "postgres": "psycopg"}
+EXTRAS = {
+    "duckdb": "duckdb",
+    "excel": "python_calamine",
+    "mysql": "asyncmy",
+    "oauth": "jwt",
+    "postgres": "psycopg",
+}
 """The extras of the package, and a module that each brings."""
 
 _UV_CACHE = re.compile(r"(archive|environments|builds)-v\d+")

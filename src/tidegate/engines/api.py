@@ -49,6 +49,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     explains_changes: bool = True
     explains_as_json: bool = True
     cancels: bool = True
+    primary_keys: bool = True
     foreign_keys: bool = True
     row_counts: bool = True
     dry_runs: bool = False

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from tidegate.engines.api import Engine
 from tidegate.engines.common.url import (
+    FOLDER_SCHEME,
     UNREADABLE,
     Location,
     locate_file,
@@ -37,7 +38,7 @@ class Entry(NamedTuple):
     engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
     `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
     `options` are the names that a source's `options` may have; the engine reads them with
-    `resolve_options`.
+    `resolve_options`. `reads_only`: a source on it cannot have the access `write`.
     """
 
     engine: str
@@ -49,6 +50,7 @@ class Entry(NamedTuple):
     identities: bool = False
     language: str = "tidegate.sql.language"
     options: tuple[str, ...] = ()
+    reads_only: bool = False
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
@@ -77,6 +79,15 @@ ENGINES: dict[str, Entry] = {
         "DuckdbEngine",
         "duckdb",
         options=("memory_limit", "threads", "timeout", "workers"),
+    ),
+    FOLDER_SCHEME: Entry(
+        "files",
+        "duckdb",
+        "tidegate.engines.duckdb",
+        "FilesEngine",
+        "duckdb",
+        options=("files", "memory_limit", "threads", "workers"),
+        reads_only=True,
     ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
@@ -167,6 +178,18 @@ def check_run_as(url: str, run_as: RunAs | None) -> None:
         )
 
 
+def check_access(url: str, access: str) -> None:
+    """Refuse to admit changes to what is only read. Raises: TidegateError CONFIG_INVALID,
+    SOURCE_URL."""
+    entry = find(url)
+    if access == "write" and entry.reads_only:
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"A source on the engine `{entry.engine}` is only read.",
+            hint="Leave out the access `write`.",
+        )
+
+
 def check_options(url: str, names: Iterable[str]) -> None:
     """Refuse options that the engine of `url` does not have, and could only ignore.
 
@@ -209,6 +232,7 @@ async def open_engine(source: Source) -> Engine:
     entry = find(source.url)
     check_run_as(source.url, source.run_as)
     check_options(source.url, [name for name, _ in source.options])
+    check_access(source.url, source.access)
     try:
         module = import_module(entry.module)
     except ImportError as missing:  # a driver without its library is found, and then fails

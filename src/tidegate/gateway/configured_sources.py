@@ -8,7 +8,7 @@ from functools import partial
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
-from tidegate.engines.registry import check_options, check_run_as, engine_of
+from tidegate.engines.registry import check_access, check_options, check_run_as, engine_of
 from tidegate.gateway.connections import ConfiguredSources
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
@@ -31,6 +31,7 @@ def source_from_settings(settings: SourceSettings) -> Source:
     run_as = settings.run_as.run_as if settings.run_as else None
     check_run_as(settings.url, run_as)
     check_options(settings.url, settings.options)
+    check_access(settings.url, settings.access)
     if find(dialect).in_files:
         require_file(settings.url)
     return Source(

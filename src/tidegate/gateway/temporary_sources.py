@@ -14,7 +14,13 @@ import uuid
 from urllib.parse import parse_qsl
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
-from tidegate.engines.common.url import parse_file_url, parse_server_url
+from tidegate.engines.common.url import (
+    FOLDER_SCHEME,
+    parse_file_url,
+    parse_folder_url,
+    parse_server_url,
+    scheme_of,
+)
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -73,7 +79,9 @@ def check_allowed(url: str, settings: TemporarySourceSettings) -> None:
     if "$" in url:
         raise _denied("A temporary source cannot use a secret of the server.")
     if dialects.find(entry.dialect_of(url)).in_files:
-        path = parse_file_url(url.partition("?")[0], ()).path
+        plain = url.partition("?")[0]
+        is_folder = scheme_of(url) == FOLDER_SCHEME
+        path = parse_folder_url(plain, ())[0] if is_folder else parse_file_url(plain, ()).path
         if "?" in url or path is None or not _is_within(path, settings.directories):
             raise _denied("The file is in no directory that the operator has listed.")
         return

@@ -11,6 +11,7 @@ AS_JSON = {
     "postgres": "EXPLAIN (FORMAT JSON) SELECT name FROM items WHERE id = 1",
     "mysql": "EXPLAIN FORMAT=JSON SELECT name FROM items WHERE id = 1",
     "duckdb": "EXPLAIN (FORMAT json) SELECT name FROM items WHERE id = 1",
+    "files": "EXPLAIN (FORMAT json) SELECT name FROM items WHERE name = 'items'",
     "sqlite": "EXPLAIN (FORMAT JSON) SELECT name FROM items WHERE id = 1",
     "memory": "EXPLAIN (FORMAT JSON) TABLE items",
 }

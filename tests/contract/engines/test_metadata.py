@@ -38,7 +38,9 @@ async def test_the_catalog_has_every_table_with_its_columns(case):
 async def test_the_catalog_knows_keys_and_nulls(case):
     async with case.opened() as engine:
         columns = table_of(await case.browse(engine, "catalog"), "items").columns
-    assert [(column.key, column.nullable) for column in columns] == [(1, False), (0, True)]
+        has_keys = engine.capabilities.primary_keys
+    first = (1, False) if has_keys else (0, True)
+    assert [(column.key, column.nullable) for column in columns] == [first, (0, True)]
 
 
 async def test_the_catalog_knows_foreign_keys(case):
@@ -108,7 +110,8 @@ async def test_the_stamp_stays_while_nothing_changes(case):
     async with case.opened() as engine:
         stamp = await engine.schema_version()
         await case.ask(engine, case.spelling.table.format(name="items"))
-        await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        if engine.capabilities.writes:
+            await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
         assert await engine.schema_version() == stamp
         assert (await case.browse(engine, "catalog")).version == stamp
 

@@ -51,6 +51,7 @@ print(json.dumps(asyncio.run(main())))
         ("postgresql://nobody@127.0.0.1:1/none", ["psycopg_binary", "psycopg_c"], "a library"),
         ("mysql://nobody@127.0.0.1:1/none", ["asyncmy"], "`asyncmy`"),
         ("duckdb:///none.duckdb", ["duckdb"], "`duckdb`"),
+        ("files:///", ["duckdb"], "`duckdb`"),
     ],
 )
 def test_an_engine_whose_driver_is_missing_names_the_extra(tmp_path, url, absent, needed):
@@ -62,7 +63,8 @@ def test_an_engine_whose_driver_is_missing_names_the_extra(tmp_path, url, absent
         timeout=HANG_S,
     )
     code, message, hint = json.loads(done.stdout)
-    extra = {"postgresql": "postgres"}.get(url.partition(":")[0], url.partition(":")[0])
+    scheme = url.partition(":")[0]
+    extra = {"postgresql": "postgres", "files": "duckdb"}.get(scheme, scheme)
     assert code == Code.ENGINE_MISSING.value
     assert needed in message
     assert hint == f"Run: {add_command(extra)}"

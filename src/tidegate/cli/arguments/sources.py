@@ -157,7 +157,11 @@ def add_source(commands: Commands) -> None:
     actions = source.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="save a source")
     add.add_argument("name", metavar="NAME", help="the name that callers use")
-    add.add_argument("url", metavar="URL", help="such as sqlite:////data/shop.db")
+    add.add_argument(
+        "url",
+        metavar="URL",
+        help="such as sqlite:////data/shop.db, or files:///data for a folder of files",
+    )
     add.add_argument(
         "--allow-writes",
         action="store_const",

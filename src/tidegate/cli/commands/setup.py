@@ -33,6 +33,7 @@ from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.installation import client_command
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
+from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
@@ -126,7 +127,9 @@ def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
             Code.ARGUMENT_INVALID, "There is no terminal to ask on.", hint="Use --url and --client."
         )
     found = list(_found())
-    print_status("Which database? A URL such as postgresql://user@host/database, or a file.")
+    print_status(
+        "Which database? A URL such as postgresql://user@host/database, a file, or a folder."
+    )
     for number, (text, _) in enumerate(found, 1):
         print_status(f"  {number}  {text}")
     answer = ask_line("Database", "1" if found else "")
@@ -147,8 +150,10 @@ def _found() -> Iterator[tuple[str, str]]:
 
 
 def _as_url(text: str) -> str:
-    """The URL of a file that is named by its path, or the text as it is."""
+    """The URL of a file or folder that is named by its path, or the text as it is."""
     path = Path(text).expanduser()
+    if text and "://" not in text and path.is_dir():
+        return f"{FOLDER_SCHEME}://{path.absolute()}"
     if "://" in text or not path.is_file():
         return text
     with path.open("rb") as file:

@@ -28,6 +28,7 @@ from tidegate.cli.source_check import (
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.engines.common.url import FOLDER_SCHEME, folder_path
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -273,6 +274,8 @@ def _given(app: App, name: str) -> Source:
 
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
+    if url.startswith(f"{FOLDER_SCHEME}://"):
+        return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
     for scheme in _FILE_SCHEMES:
         path, mark, options = url.removeprefix(scheme).partition("?")
         if url.startswith(scheme) and path and path != ":memory:":
@@ -390,6 +393,12 @@ def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Itera
         for table in catalog.tables
         if table.kind == "table" and not any(column.key for column in table.columns)
     ]
+    source = next(each for each in app.connections.sources() if each.name == name)
+    if source.engine == FOLDER_SCHEME:
+        keyless = []  # files have no keys
+        for table in catalog.tables:
+            if not table.columns:
+                yield f"{table.name}: {table.comment}"
     if keyless:
         shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"

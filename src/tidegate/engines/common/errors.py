@@ -70,3 +70,12 @@ def too_large(most_bytes: int) -> TidegateError:
         f"A value is too large: of one row, at most {most_bytes // 2**20} MiB are taken in.",
         hint="Select a part of it, like left(column, 1000), or its length.",
     )
+
+
+def folder_is_read_only() -> TidegateError:
+    """The error of a statement that would change a folder of files."""
+    return TidegateError(
+        Code.POLICY_READ_ONLY,
+        "A folder of files is only read.",
+        hint="Change the files with another program: the next statement sees them.",
+    )

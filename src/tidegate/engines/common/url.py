@@ -6,7 +6,8 @@ one of them checks or shows is what another connects to. References to secrets (
 stand in a URL; whatever they hold is one piece.
 
 File URLs are read as SQLAlchemy reads them: `sqlite:///relative.db`, `sqlite:////absolute.db`,
-`sqlite://` and `sqlite:///:memory:` for a database in memory.
+`sqlite://` and `sqlite:///:memory:` for a database in memory. A folder of files is written as in
+`file:` URLs: `files:///absolute/folder`.
 """
 
 from __future__ import annotations
@@ -189,15 +190,7 @@ def parse_file_url(
     """
     rest = url.partition("://")[2]
     rest, _, query = rest.partition("?")
-    options = read_options(query, known_options)
-    for name, value in given.items():
-        if name in options:
-            raise TidegateError(
-                Code.SOURCE_URL,
-                f"The option `{name}` is in the URL and among the source's options.",
-                hint="Remove one of them.",
-            )
-        options[name] = value
+    options = _all_options(query, known_options, given)
     host, slash, path = rest.partition("/")
     if host:
         raise TidegateError(
@@ -218,9 +211,59 @@ def parse_file_url(
     return FileUrl(_existing(path), options)
 
 
+FOLDER_SCHEME = "files"
+
+
+def folder_path(url: str) -> str:
+    """The path that a `files://` URL names: from the third slash on, or relative behind `./`, `../`
+    or `~/`. Raises: TidegateError SOURCE_URL."""
+    path = url.partition("://")[2].partition("?")[0]
+    if "\0" in path or "%00" in path:
+        raise TidegateError(Code.SOURCE_URL, "A folder's name cannot hold a NUL character.")
+    first = path.partition("/")[0]
+    if not path or first not in ("", ".", "..", "~"):
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The URL of a folder has no host.",
+            hint="Write files:///absolute/folder, or files://./folder for a relative one.",
+        )
+    return str(Path(path).expanduser().absolute())
+
+
+def parse_folder_url(
+    url: str, known_options: Iterable[str], given: Mapping[str, str] = NONE_GIVEN
+) -> tuple[str, Mapping[str, str]]:
+    """The folder of a `files://` URL, which must be there, and the options.
+
+    A name is tried as it is written, then with its percent escapes decoded.
+    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the absolute path that was tried).
+    """
+    options = _all_options(url.partition("?")[2], known_options, given)
+    written = folder_path(url)
+    for candidate in (written, unquote(written)):
+        if os.path.isdir(candidate):  # noqa: PTH112 - Path.is_dir hides permission errors
+            return candidate, options
+    if os.path.exists(written):  # noqa: PTH110 - as above
+        raise TidegateError(
+            Code.SOURCE_URL,
+            f"{written} is not a folder.",
+            hint="Name the folder that the file is in.",
+            details={"path": written},
+        )
+    raise TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        f"There is no folder at {written}.",
+        hint="Write files:///absolute/folder, or files://./folder for a relative one.",
+        details={"path": written},
+    )
+
+
 def require_file(url: str) -> None:
-    """See that the file of a database URL is there. Raises: TidegateError SOURCE_UNREACHABLE,
+    """See that the file or folder of a URL is there. Raises: TidegateError SOURCE_UNREACHABLE,
     SOURCE_URL."""
+    if scheme_of(url) == FOLDER_SCHEME:
+        parse_folder_url(url.partition("?")[0], ())
+        return
     host, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     if not host and path not in ("", ":memory:"):
         _existing(path)
@@ -245,6 +288,21 @@ def _existing(path: str) -> str:
         hint="Check the path: three slashes begin a relative path, four an absolute one.",
         details={"path": written},
     )
+
+
+def _all_options(query: str, known: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
+    """The options of the URL and those that the source has beside it. Raises: TidegateError
+    SOURCE_URL, also for one that is in both."""
+    options = read_options(query, known)
+    for name, value in given.items():
+        if name in options:
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The option `{name}` is in the URL and among the source's options.",
+                hint="Remove one of them.",
+            )
+        options[name] = value
+    return options
 
 
 def read_options(query: str, known: Iterable[str]) -> dict[str, str]:

@@ -62,7 +62,7 @@ class Session:
         cursor = handle.cursor()
         if writes:
             cursor.execute("BEGIN TRANSACTION")
-        elif self.in_memory:
+        elif self._setup.path is None:  # a file is opened read-only
             cursor.execute("BEGIN TRANSACTION READ ONLY")
         with self._guard:
             self._cursor = cursor
@@ -114,11 +114,7 @@ class Session:
 
     def _connect(self, writes: bool) -> duckdb.DuckDBPyConnection:
         setup = self._setup
-        config: dict[str, str | bool | int | float | list[str]] = {
-            **LOCKED,
-            "memory_limit": f"{setup.memory_bytes}B",
-            "threads": str(setup.threads),
-        }
+        config = config_of(setup)
         if setup.path is None:
             handle = duckdb.connect(":memory:", config=config)
         else:
@@ -126,6 +122,12 @@ class Session:
         handle.execute("SET GLOBAL TimeZone = 'UTC'")
         handle.execute("SET GLOBAL lock_configuration = true")
         return handle
+
+
+def config_of(setup: Setup) -> dict[str, str | bool | int | float | list[str]]:
+    """The settings that a database is opened with."""
+    limits = {"memory_limit": f"{setup.memory_bytes}B", "threads": str(setup.threads)}
+    return {**LOCKED, **limits}
 
 
 def bound_memory(setup: Setup) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -109,9 +109,6 @@ class ReaderWriterLock:
 
 MODULE = "tidegate.engines.duckdb.worker"
 
-WAIT_S = 10.0
-"""How long our own questions, which no permit limits, may take."""
-
 HOLD_S = 2.0
 """How long the file is kept open after the last statement, in seconds. Meanwhile no other process
 can write it."""
@@ -127,6 +124,9 @@ class DuckdbEngine:
         inspects=True, explains_changes=False, dry_runs=True
     )
 
+    wait_s: ClassVar[float] = 10.0
+    """How long our own questions, which no permit limits, may take."""
+
     def __init__(self, url: DuckUrl) -> None:
         self._url = url
         self._pool = Pool(self._start, url.workers, open_s=START_S)
@@ -140,7 +140,11 @@ class DuckdbEngine:
 
     @classmethod
     async def open(cls, source: Source) -> DuckdbEngine:
-        engine = cls(DuckUrl(source.url, resolve_options(source)))
+        return await cls._opened(DuckUrl(source.url, resolve_options(source)))
+
+    @classmethod
+    async def _opened(cls, url: DuckUrl) -> Self:
+        engine = cls(url)
         try:
             greeting = await engine._ask("greet", Version(engine._url.version()), Greeting)
         except BaseException:
@@ -231,11 +235,11 @@ class DuckdbEngine:
         verb: str,
         body: object,
         kind: type[Body],
-        timeout_s: float = WAIT_S,
+        timeout_s: float | None = None,
         cancellation: Cancellation = NEVER,
     ) -> Body:
         """Have a worker answer one question that only reads."""
-        running = await self._begin(timeout_s, cancellation, writes=False)
+        running = await self._begin(timeout_s or self.wait_s, cancellation, writes=False)
         async with running as worker:
             answer = await worker.ask(verb, body, kind)
             running.release()

@@ -59,6 +59,39 @@ def translate(error: Exception) -> TidegateError:
     raise error
 
 
+_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_CSV_FILE = re.compile(r"^  file = (.+)$", re.MULTILINE)
+_CSV_COLUMN = re.compile(r'^Error when converting column "(.*?)"\. ', re.MULTILINE)
+_CSV_TYPE = re.compile(r"^Column .* is being converted as type (.+)$", re.MULTILINE)
+_CSV_REASONS = (
+    ("Invalid unicode", "is not UTF-8 text; save the file as UTF-8"),
+    ("unterminated quote", "has a quote that does not end"),
+    ("Expected Number of Columns", "has another number of columns"),
+    ("Maximum line size", "is too long"),
+)
+_FILE_FAULT = re.compile(
+    r"(?:[A-Z][A-Za-z ]* Error: )*((?s:.+) cannot be read: .+|Malformed JSON in file .+)"
+)
+
+
+def file_fault(text: str) -> str | None:
+    """Why a file of a folder cannot be read, without any of its values, which may be hidden from
+    the caller; None if the error is of something else."""
+    line = _CSV_LINE.search(text)
+    if line is None:
+        found = _FILE_FAULT.match(text)
+        return found[1].strip().rstrip(".") if found else None
+    column, kind, file = (each.search(text) for each in (_CSV_COLUMN, _CSV_TYPE, _CSV_FILE))
+    if column and kind:
+        reason = f"has in the column {column[1]} what is not {kind[1]}"
+    else:
+        reason = next(
+            (said for word, said in _CSV_REASONS if word in text), "is not like the others"
+        )
+    name = file[1] if file else "the file"
+    return f"{_PATH.sub('<path>', name)} cannot be read: line {line[1]} {reason}"
+
+
 def writes(error: Exception) -> bool:
     """Whether DuckDB refused to write where it may only read."""
     text = shortened(str(error))
@@ -99,6 +132,10 @@ def _file_error(text: str) -> TidegateError:
 def _statement_error(error: duckdb.Error) -> TidegateError:
     text = shortened(str(error))
     details = {"duckdb": type(error).__name__}
+    fault = file_fault(text)
+    if fault is not None:
+        hint = "Correct the file. The other tables can be read."
+        return TidegateError(Code.SQL_FAILED, f"{fault}.", hint=hint, details=details)
     if writes(error):
         return TidegateError(
             Code.POLICY_READ_ONLY, "DuckDB refused the statement: it would write.", details=details

@@ -14,13 +14,32 @@ from tidegate.model.statements import Judgement
 Rows = list[Any]
 
 
+class Definition(msgspec.Struct, frozen=True, array_like=True):
+    """How a file is read: the query of its view, or the reason why there is none. `mark` is the
+    state of the file that this was found out from."""
+
+    mark: str
+    query: str | None
+    fault: str | None = None
+
+
+class Folder(msgspec.Struct, frozen=True, array_like=True):
+    """A folder whose files are the tables. `known` has what another worker found out of them."""
+
+    path: str
+    most_files: int
+    known: dict[str, Definition] = {}
+
+
 class Setup(msgspec.Struct, frozen=True, array_like=True):
-    """Which database a worker serves; None is one in memory. Memory in bytes, time in seconds."""
+    """Which database a worker serves: a file, a folder, or one in memory if both are None. Memory
+    in bytes, time in seconds."""
 
     path: str | None
     memory_bytes: int
     threads: int
     lock_wait_s: float
+    folder: Folder | None = None
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):

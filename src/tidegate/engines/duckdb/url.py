@@ -1,12 +1,17 @@
-"""Parses a source's URL: which file, how much memory, and the version of the file."""
+"""Parses a source's URL: which file or folder, how much memory, and the version of the file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from tidegate.engines.common.url import NONE_GIVEN, FileUrl, parse_file_url
-from tidegate.engines.duckdb.messages import Setup
+from tidegate.engines.common.url import (
+    NONE_GIVEN,
+    FileUrl,
+    parse_file_url,
+    parse_folder_url,
+)
+from tidegate.engines.duckdb.messages import Folder, Setup
 from tidegate.errors import Code, TidegateError
 
 OPTIONS = ("memory_limit", "threads", "timeout", "workers")
@@ -57,6 +62,34 @@ class DuckUrl:
         return f"{mark}.{log.st_mtime_ns:x}.{log.st_size:x}"
 
 
+FOLDER_OPTIONS = ("files", "memory_limit", "threads", "workers")
+"""`files`: how many files the folder may have; the others as for a database."""
+
+MOST_FILES = 10_000
+
+
+class FolderUrl(DuckUrl):
+    """A folder of files. Workers look at it themselves, before each statement."""
+
+    __slots__ = ()
+
+    def __init__(self, url: str, given: Mapping[str, str] = NONE_GIVEN) -> None:
+        """Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the path that was tried)."""
+        path, options = parse_folder_url(url, FOLDER_OPTIONS, given)
+        self.file = FileUrl(None, options)
+        self.workers = _count(options.get("workers", "4"), "workers")
+        self.setup = Setup(
+            None,
+            _bytes(options.get("memory_limit", "1GB")),
+            _count(options.get("threads", "2"), "threads"),
+            0.0,
+            Folder(path, _count(options.get("files", "1000"), "files", MOST_FILES)),
+        )
+
+    def version(self) -> str:
+        return "folder"
+
+
 _MAGIC = b"DUCK"
 _MAGIC_AT = 8
 _OTHER_KINDS = {
@@ -100,9 +133,9 @@ def _bytes(text: str) -> int:
     return int(digits) * unit
 
 
-def _count(text: str, name: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 64:
-        raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is a number from 1 to 64.")
+def _count(text: str, name: str, most: int = 64) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise TidegateError(Code.SOURCE_URL, f"The option `{name}` is a number from 1 to {most}.")
     return int(text)
 
 

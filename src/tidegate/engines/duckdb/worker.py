@@ -15,8 +15,10 @@ from tidegate.engines.duckdb import catalog
 from tidegate.engines.duckdb.connection import Session, bound_memory
 from tidegate.engines.duckdb.dry_run import run_dry
 from tidegate.engines.duckdb.errors import translate
+from tidegate.engines.duckdb.folder import FolderSession
 from tidegate.engines.duckdb.inspect import explained, read
 from tidegate.engines.duckdb.messages import (
+    Definition,
     Fill,
     Filled,
     Greeting,
@@ -34,6 +36,7 @@ from tidegate.engines.duckdb.transaction import Execution
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.worker_main import Answer, serve
 from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
 from tidegate.model.statements import DryRun, Effect, Judgement
 
 Body = TypeVar("Body")
@@ -57,6 +60,7 @@ class Worker:
             "look": lambda body: self.look(unpack(body, Look)),
             "dry_run": lambda body: self.dry_run(unpack(body, Run)),
             "stamp": lambda body: self.schema_version(unpack(body, Version)),
+            "known": lambda _: self.known(),
         }
 
     @property
@@ -77,7 +81,8 @@ class Worker:
 
     def setup(self, setup: Setup) -> None:
         bound_memory(setup)
-        self._session = Session(setup)
+        folder = setup.folder
+        self._session = Session(setup) if folder is None else FolderSession(setup, folder)
 
     def greet(self, version: Version) -> Greeting:
         cursor = self.session.cursor(version.version)
@@ -123,8 +128,11 @@ class Worker:
         return Opinion(msgspec.structs.replace(judgement, tables=self._tables(text)))
 
     def look(self, look: Look) -> Metadata:
-        cursor = self.session.cursor(look.version)
+        session = self.session
+        cursor = session.cursor(look.version)
         try:
+            if isinstance(session, FolderSession):
+                return _look_at_files(session, cursor, look.browse)
             if look.browse.aspect == "catalog":
                 return Metadata(catalog=catalog.catalog(cursor, look.browse))
             if look.browse.aspect == "ddl":
@@ -137,11 +145,21 @@ class Worker:
         return run_dry(self.session, run)
 
     def schema_version(self, version: Version) -> str:
-        cursor = self.session.cursor(version.version)
+        session = self.session
+        cursor = session.cursor(version.version)
         try:
-            return catalog.schema_version(cursor)
+            if not isinstance(session, FolderSession):
+                return catalog.schema_version(cursor)
+            if session.stamp is None:
+                session.stamp = catalog.schema_version(cursor)
+            return session.stamp
         finally:
-            self.session.drop(cursor)
+            session.drop(cursor)
+
+    def known(self) -> dict[str, Definition]:
+        """How the files of a folder are read; nothing for any other database."""
+        session = self.session
+        return session.known if isinstance(session, FolderSession) else {}
 
     def _running(self) -> Execution:
         if self._execution is None:
@@ -153,6 +171,17 @@ class Worker:
             return tuple(sorted(duckdb.get_table_names(text)))
         except duckdb.Error:
             return ()
+
+
+def _look_at_files(
+    session: FolderSession, cursor: duckdb.DuckDBPyConnection, browse: Browse
+) -> Metadata:
+    found = session.describe(catalog.catalog(cursor, browse))
+    if browse.aspect == "catalog":
+        return Metadata(catalog=found)
+    if browse.aspect == "ddl":
+        return Metadata(ddl=session.ddl(found))
+    return Metadata(counts=session.counts(cursor, browse, found))
 
 
 def main() -> None:
