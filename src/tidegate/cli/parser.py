@@ -29,7 +29,7 @@ from tidegate.cli.arguments.serving import (
     add_setup,
     add_status,
 )
-from tidegate.cli.arguments.sources import add_explain, add_judge, add_query, add_source
+from tidegate.cli.arguments.sources import add_explain, add_export, add_judge, add_query, add_source
 from tidegate.errors import Code, TidegateError
 
 
@@ -56,6 +56,15 @@ class Parser(argparse.ArgumentParser):
                 else f"There is no option {option}"
             )
         parsed, rest = super().parse_known_args(words, namespace)
+        into = self.get_default("rest_into")
+        plain = False
+        while rest and into is not None and (plain or _is_word(rest[0])):
+            # argparse gives no positional that may be left out what stands behind an option.
+            word = rest.pop(0)
+            if word == "--" and not plain:
+                plain = True
+            else:
+                setattr(parsed, into, [*getattr(parsed, into), word])
         if rest:
             option = rest[0].partition("=")[0]
             if not option.startswith("-"):
@@ -81,6 +90,10 @@ class Parser(argparse.ArgumentParser):
             _plain(message),
             hint=f"`{self.prog} --help` lists the arguments.",
         )
+
+
+def _is_word(text: str) -> bool:
+    return not text.startswith("-") or re.fullmatch(r"-(-|\d.*)?", text) is not None
 
 
 class _Help(argparse.HelpFormatter):
@@ -132,6 +145,7 @@ def build() -> Parser:
     add_status(commands)
     add_source(commands)
     add_query(commands)
+    add_export(commands)
     add_judge(commands)
     add_explain(commands)
     add_token(commands)

@@ -6,6 +6,7 @@ A writer is a `model.results.RowWriter` over `put`, which takes bytes. Pure but 
            is "". A text that a spreadsheet would take for a formula gets an apostrophe before
            it; a plain number, such as -12.50, is none.
     json   an array of objects, one line for each; a name that comes twice gets `_2`, `_3`
+    jsonl  the same objects, one on each line, without an array around them
     sql    one INSERT for each row, which a table like the one it came from takes back
 """
 
@@ -23,7 +24,7 @@ from tidegate.results.literals import literals
 from tidegate.sql.dialects.model import Write
 from tidegate.sql.quoting import identifier
 
-Format = Literal["csv", "json", "sql"]
+Format = Literal["csv", "json", "jsonl", "sql"]
 Put = Callable[[bytes], None]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -60,14 +61,28 @@ class JsonWriter:
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
         for row in rows:
-            # With the rendering of pages, which repairs invalid text.
-            values = msgspec.json.decode(encode_rows([row]), type=list[list[msgspec.Raw]])[0]
-            fields = dict(zip(self._names, values, strict=True))
-            self._put(self._before + msgspec.json.encode(fields))
+            self._put(self._before + _json_object(self._names, row))
             self._before = b",\n"
 
     def end(self) -> None:
         self._put(b"[]\n" if self._before == b"[\n" else b"\n]\n")
+
+
+class JsonLinesWriter:
+    """Writes a result as JSON objects, one on each line."""
+
+    def __init__(self, put: Put) -> None:
+        self._put = put
+        self._names: list[str] = []
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        self._names = unique([column.name for column in columns])
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._put(b"".join([_json_object(self._names, row) + b"\n" for row in rows]))
+
+    def end(self) -> None:
+        """Nothing follows the last row."""
 
 
 class SqlWriter:
@@ -103,7 +118,7 @@ class SqlWriter:
         """Nothing follows the last row."""
 
 
-Writer = CsvWriter | JsonWriter | SqlWriter
+Writer = CsvWriter | JsonWriter | JsonLinesWriter | SqlWriter
 
 
 def writer(
@@ -112,6 +127,8 @@ def writer(
     """The writer of a format; `table` (quoted) and what follows matter to SQL alone."""
     if format == "csv":
         return CsvWriter(put)
+    if format == "jsonl":
+        return JsonLinesWriter(put)
     return (
         JsonWriter(put)
         if format == "json"
@@ -131,6 +148,12 @@ def unique(names: Sequence[str]) -> list[str]:
         taken.add(candidate)
         made.append(candidate)
     return made
+
+
+def _json_object(names: Sequence[str], row: Sequence[Any]) -> bytes:
+    """The row as an object, with the rendering of pages, which repairs invalid text."""
+    values = msgspec.json.decode(encode_rows([row]), type=list[list[msgspec.Raw]])[0]
+    return msgspec.json.encode(dict(zip(names, values, strict=True)))
 
 
 def _csv_line(values: Sequence[Any]) -> bytes:

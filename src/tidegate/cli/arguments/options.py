@@ -8,6 +8,8 @@ from typing import Any
 Commands = Any  # argparse names the type of a set of subparsers with an underscore.
 
 SCOPES = ("readOnly", "readWrite", "fullAccess")
+FORMATS = ("csv", "json", "jsonl", "sql", "parquet")
+"""The forms in which rows are written to a file."""
 
 
 def filled(text: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from tidegate.app import App
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query
+from tidegate.cli.statement_arguments import source_and_text, statement_text
 from tidegate.cli.terminal import show, show_json, show_table
 from tidegate.engines.registry import language_of
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Actor
 from tidegate.model.requests import Call, Query
@@ -22,7 +23,13 @@ from tidegate.policy.explanation import Explanation
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the verdict and the result of every rule. Runs and records nothing."""
-    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    source, given = source_and_text(arguments, "explain")
+    if source is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "SOURCE is missing.", hint="Write `tidegate explain SOURCE SQL`."
+        )
+    arguments.source = source
+    text = statement_text(given, arguments.file)
     shown = with_app(
         App.open(load_for_query(arguments)), lambda app: _explain(app, arguments, text)
     )

@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query
+from tidegate.cli.statement_arguments import source_and_text, statement_text
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
@@ -50,6 +51,9 @@ class Opinion(msgspec.Struct):
 def run(arguments: argparse.Namespace) -> int:
     """Classify the statement, or every line of standard input."""
     scope = Scope(arguments.scope)
+    arguments.source, given = source_and_text(arguments, "judge")
+    lines = given in (None, "-") and arguments.file is None
+    arguments.sql = "-" if lines else statement_text(given, arguments.file)
     if arguments.source is not None:
         from tidegate.app import App
 

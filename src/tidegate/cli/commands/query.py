@@ -1,16 +1,18 @@
-"""`tidegate query SOURCE SQL`: one statement through the gate, shown as a table or as JSON."""
+"""`tidegate query SOURCE SQL`: one statement through the gate, as a table, as JSON or in a file."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 import msgspec
 
 from tidegate.app import App
 from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.output_file import ALL_ROWS, OutputFormat, format_of, open_output
+from tidegate.cli.parquet import ParquetWriter
 from tidegate.cli.settings import load_for_query
+from tidegate.cli.statement_arguments import statement_of, statement_text
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse, Query
@@ -18,36 +20,95 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 from tidegate.results.notes import masking_note
+from tidegate.results.row_stream import WriterSink
+
+SHOWN_ROWS = 500
+"""How many rows a table or a JSON object has by default."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the statement and show what came back."""
-    if arguments.rows < 1:
+    """Run the statement and show what came back, or write it to a file."""
+    if arguments.rows is not None and arguments.rows < 1:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--rows {arguments.rows} is not 1 or more.")
-    text = sys.stdin.read() if arguments.sql == "-" else arguments.sql
-    request = Query(Statement(text), limits=Limits(arguments.rows, timeout_s=arguments.timeout))
+    values: list[str] = arguments.values
+    text = arguments.sql
+    if arguments.file is not None and text is not None:
+        text, values = None, [text, *values]  # with a file, what follows the source are values
+    elif arguments.file is None and text is None and values:
+        text, *values = values
+    text = statement_text(text, arguments.file)
+    format: OutputFormat | None = arguments.format
+    if arguments.json and (format is not None or arguments.output is not None):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--json goes with neither --format nor --output.",
+            hint="Use --format json, which writes an array of objects.",
+        )
+    if format is None and arguments.output is not None:
+        format = format_of(arguments.output)
 
     async def work(app: App) -> Page:
-        try:
-            return await ask(app, "query", request, arguments.source, Page)
-        except TidegateError as error:
-            if error.code is Code.LIMIT_TIME:
-                hint = "Narrow the statement, or give it more time with --timeout."
-                raise TidegateError(error.code, error.message, hint=hint) from None
-            if error.hint.startswith("Search or list the tables"):
-                hint = await _tables_hint(app, arguments.source)
-                raise TidegateError(error.code, error.message, hint=hint) from None
-            if error.code is not Code.POLICY_SCOPE:
-                raise
-            hint = "Make the change with a client whose token may write."
-            raise TidegateError(error.code, "`tidegate query` only reads.", hint=hint) from None
+        dialect = _dialect_of(app, arguments.source)
+        statement = statement_of(text, values, arguments.param, dialect)
+        if format is not None:
+            return await write_rows(app, "query", arguments, statement, format, arguments.output)
+        limits = Limits(arguments.rows or SHOWN_ROWS, timeout_s=arguments.timeout)
+        return await _run(app, "query", arguments.source, Query(statement, limits=limits))
 
     page = with_app(App.open(load_for_query(arguments)), work)
-    if arguments.json:
+    if format is not None:
+        show_outcome(page, arguments.output)
+    elif arguments.json:
         show_json(_as_json(page))
     else:
         _show(page)
     return 0
+
+
+async def write_rows(
+    app: App,
+    tool: str,
+    arguments: argparse.Namespace,
+    statement: Statement,
+    format: OutputFormat,
+    path: str | None,
+) -> Page:
+    """Write the rows of a statement to a file, or to standard output. Raises: TidegateError,
+    OSError; there is no file then."""
+    source: str = arguments.source
+    limits = Limits(arguments.rows or ALL_ROWS, timeout_s=arguments.timeout)
+    with open_output(
+        path, format, _dialect_of(app, source), table="rows", overwrite=arguments.overwrite
+    ) as writer:
+        query = Query(statement, limits=limits, sink=WriterSink(writer))
+        page = await _run(app, tool, source, query)
+        writer.end()
+    if isinstance(writer, ParquetWriter):
+        for name in writer.as_text:
+            print_status(f"note: {name} is text: not all its values fit its type in Parquet")
+    return page
+
+
+async def _run(app: App, tool: str, source: str, request: Query) -> Page:
+    try:
+        return await ask(app, tool, request, source, Page)
+    except TidegateError as error:
+        if error.code is Code.LIMIT_TIME:
+            hint = "Narrow the statement, or give it more time with --timeout."
+            raise TidegateError(error.code, error.message, hint=hint) from None
+        if error.hint.startswith("Search or list the tables"):
+            hint = await _tables_hint(app, source)
+            raise TidegateError(error.code, error.message, hint=hint) from None
+        if error.code is not Code.POLICY_SCOPE:
+            raise
+        hint = "Make the change with a client whose token may write."
+        raise TidegateError(error.code, f"`tidegate {tool}` only reads.", hint=hint) from None
+
+
+def _dialect_of(app: App, name: str) -> str:
+    """The dialect of the source; of one that is not there the gate says so."""
+    found = [each.dialect for each in app.connections.sources() if each.name == name]
+    return found[0] if found else "default"
 
 
 async def _tables_hint(app: App, source: str) -> str:
@@ -81,8 +142,14 @@ def _show(page: Page) -> None:
     show_table(
         [column.name for column in page.columns], msgspec.json.decode(page.rows), fitted=True
     )
+    show_outcome(page)
+
+
+def show_outcome(page: Page, path: str | None = None) -> None:
+    """How many rows there were, and whether there are more."""
     rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
-    print_status(f"{rows} in {page.elapsed_ms:.1f} ms")
+    where = f" written to {path}" if path is not None else ""
+    print_status(f"{rows}{where} in {page.elapsed_ms:.1f} ms")
     for cut in page.truncations:
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")

@@ -10,6 +10,7 @@ import datetime
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import duckdb
@@ -46,7 +47,7 @@ class UnreadableWorkbook(Exception):
 def read_sheets(path: str) -> list[Sheet]:
     """The sheets that have rows, each with its name. Raises: UnreadableWorkbook, OSError."""
     try:
-        import python_calamine
+        calamine: Any = import_module("python_calamine")  # its types are not complete
     except ModuleNotFoundError:
         from tidegate.config.installation import add_command
 
@@ -55,11 +56,10 @@ def read_sheets(path: str) -> list[Sheet]:
         ) from None
     _check_size(path)
     try:
-        opening: Any = python_calamine.load_workbook  # its types are not complete
-        with opening(path) as workbook:
+        with calamine.load_workbook(path) as workbook:
             names: list[str] = workbook.sheet_names
             sheets = [(name, workbook.get_sheet_by_name(name).to_python()) for name in names]
-    except (python_calamine.CalamineError, ValueError) as error:
+    except (calamine.CalamineError, ValueError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "it is damaged"
         raise UnreadableWorkbook(reason) from error
     found = [(name, rows) for name, rows in sheets if rows]
