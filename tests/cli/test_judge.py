@@ -75,9 +75,9 @@ def test_a_source_is_judged_with_its_databases_own_opinion(tmp_path: Path) -> No
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.execute("CREATE TABLE t(id)")
     tidegate("source", "add", "a", f"sqlite:///{tmp_path}/a.db", state=tmp_path / "state")
-    (opinion,) = judged("--source", "a", "SELECT * FROM t", state=tmp_path / "state")
+    (opinion,) = judged("a", "SELECT * FROM t", state=tmp_path / "state")
     assert (opinion["verdict"], opinion["tables"]) == ("allow", ["t"])
-    (refused,) = judged("--source", "a", "DROP TABLE t", state=tmp_path / "state")
+    (refused,) = judged("a", "DROP TABLE t", state=tmp_path / "state")
     assert refused["verdict"] == "deny"
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)

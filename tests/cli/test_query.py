@@ -136,7 +136,7 @@ def test_on_a_source_that_may_be_written_it_still_only_reads_and_explain_knows_i
     ended = run("query", "towns", "DELETE FROM towns WHERE id = 1")
     assert (ended.status, ended.out) == (77, "")
     assert "`tidegate query` only reads. Make the change with a client" in ended.err
-    reported = run("explain", "--source", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
+    reported = run("explain", "towns", "--json", "DELETE FROM towns WHERE id = 1").json
     assert (reported["caller"]["scope"], reported["verdict"]) == ("readOnly", "deny")
     assert contents() == before
 

@@ -37,6 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.file is None and text is None and values:
         text, *values = values
     text = statement_text(text, arguments.file)
+    if values and text.strip().isalnum():
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The statement is {text.strip()[:40]!r} alone.",
+            hint="Quote the whole statement, then write its values.",
+        )
     format: OutputFormat | None = arguments.format
     if arguments.json and (format is not None or arguments.output is not None):
         raise TidegateError(
