@@ -218,6 +218,7 @@ def add_query(commands: Commands) -> None:
         "values",
         metavar="VALUE",
         nargs="*",
+        default=[],
         help="the values of the placeholders (? or $1) in order; a number, true, false, null or a "
         "quoted text as in JSON, anything else is text",
     )
@@ -274,6 +275,7 @@ def add_export(commands: Commands) -> None:
         "tables",
         metavar="TABLE",
         nargs="*",
+        default=[],
         help="a table, as table or schema.table (default: every table that is no view)",
     )
     export.add_argument(
