@@ -93,7 +93,7 @@ class ParquetWriter:
             for name, column, place in zip(names, self._columns, range(len(names)), strict=True)
             if column.kind in (*_TYPES, "decimal") and self._expression(place) == f"c{place}"
         ]
-        before = os.umask(0o077)  # DuckDB makes the file anew, for its owner alone
+        before = os.umask(0o077)  # DuckDB replaces the file; only its owner may read it
         try:
             self._database.execute("SET TimeZone = 'UTC'")
             self._database.execute(

@@ -232,7 +232,7 @@ class FolderSession(Session):
         return known[1], known[2]
 
     def _make(self, handle: duckdb.DuckDBPyConnection, table: NamedTable) -> _Made:
-        """Put the table into the database; one that cannot be read says so to whoever reads it."""
+        """Put the table into the database; one that cannot be read says so when it is read."""
         file = table.file
         place = _place((table.schema, table.name))
         fault = file.fault
