@@ -23,13 +23,21 @@ from tidegate.cli.arguments.access import (
 )
 from tidegate.cli.arguments.serving import (
     add_bridge,
+    add_config,
     add_demo,
     add_install,
     add_serve,
     add_setup,
     add_status,
 )
-from tidegate.cli.arguments.sources import add_explain, add_export, add_judge, add_query, add_source
+from tidegate.cli.arguments.sources import (
+    add_explain,
+    add_export,
+    add_judge,
+    add_query,
+    add_source,
+    add_tables,
+)
 from tidegate.errors import Code, TidegateError
 
 
@@ -143,9 +151,11 @@ def build() -> Parser:
     add_bridge(commands)
     add_install(commands)
     add_status(commands)
+    add_config(commands)
     add_source(commands)
     add_query(commands)
     add_export(commands)
+    add_tables(commands)
     add_judge(commands)
     add_explain(commands)
     add_token(commands)

@@ -161,7 +161,8 @@ def add_audit(commands: Commands) -> None:
         "--since",
         type=filled,
         metavar="TIME",
-        help="only records from this time on, such as 2h (ago), 1d or 2026-01-31",
+        help="only records from this time on, such as 2h (ago), yesterday or 2026-01-31 "
+        "(in this machine's time zone, which a note names)",
     )
     tail.add_argument("--until", type=filled, metavar="TIME", help="only records before this time")
     tail.add_argument("--all", action="store_true", help="include segment headers and checkpoints")

@@ -82,6 +82,19 @@ def add_serve(commands: Commands) -> None:
     state_option(serve)
 
 
+def add_config(commands: Commands) -> None:
+    config = commands.add_parser("config", help="check the settings file, or show what it says")
+    actions = config.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check", help="read the settings as a server would, and name what is wrong"
+    )
+    show = actions.add_parser("show", help="show the settings in force as one JSON object")
+    show.add_argument("--all", action="store_true", help="also those that are as by default")
+    for action in (check, show):
+        action.set_defaults(module="config")
+        home_options(action)
+
+
 def add_bridge(commands: Commands) -> None:
     bridge = commands.add_parser(
         "bridge",

@@ -198,12 +198,14 @@ def add_source(commands: Commands) -> None:
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="remove a saved source, but not its data")
     remove.add_argument("name", metavar="NAME", help="a saved source")
+    showing = actions.add_parser("show", help="show the settings of one source")
+    showing.add_argument("name", metavar="NAME", help="a source of the state or the settings")
     test = actions.add_parser("test", help="open a source and report what it is")
     test.add_argument("name", metavar="NAME", help="a saved source")
-    for action in (add, update, listing, remove, test):
+    for action in (add, update, listing, showing, remove, test):
         action.set_defaults(module="source")
         home_options(action)
-    for action in (listing, test):
+    for action in (listing, showing, test):
         json_option(action)
 
 
@@ -259,6 +261,21 @@ def add_query(commands: Commands) -> None:
     )
     json_option(query)
     home_options(query)
+
+
+def add_tables(commands: Commands) -> None:
+    """`tables` and `describe`."""
+    tables = commands.add_parser("tables", help="list the tables of a source")
+    describe = commands.add_parser("describe", help="show the columns and keys of tables")
+    for command in (tables, describe):
+        command.set_defaults(module="tables")
+        command.add_argument("source", metavar="SOURCE", help="a saved source")
+    describe.add_argument(
+        "tables", metavar="TABLE", nargs="+", help="a table, as table or schema.table"
+    )
+    for command in (tables, describe):
+        json_option(command)
+        home_options(command)
 
 
 def add_export(commands: Commands) -> None:

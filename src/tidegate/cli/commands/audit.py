@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +131,13 @@ def _moment_of(text: str) -> datetime:
     """Parse a time, or a duration before now. Raises: TidegateError ARGUMENT_INVALID."""
     from tidegate.identity.tokens import parse_expiry
 
+    days = {"today": 0, "yesterday": 1}.get(text.lower())
+    if days is not None:
+        day = datetime.now().date() - timedelta(days=days)
+        return _local(datetime(day.year, day.month, day.day))
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
+        given = datetime.fromisoformat(text)
+        return _local(given) if given.tzinfo is None else given.astimezone(UTC)
     except (ValueError, OverflowError):  # a duration, or a year out of range
         pass
     try:
@@ -146,6 +151,13 @@ def _moment_of(text: str) -> datetime:
             hint="Use a form such as 2h, 1d, 2026-01-31 or 2026-01-31T08:00Z.",
         )
     return datetime.fromtimestamp(time.time() - ahead, UTC)
+
+
+def _local(moment: datetime) -> datetime:
+    """A time without a zone, which is meant in this machine's; a note says so."""
+    here = moment.astimezone()
+    print_status(f"note: {here.isoformat()} ({here.tzname()}) is meant; times shown are UTC")
+    return here.astimezone(UTC)
 
 
 def _show_json(record: Record) -> None:

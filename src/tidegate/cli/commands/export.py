@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from tidegate.app import App
+from tidegate.cli.catalog_lookup import find_table
 from tidegate.cli.commands.query import show_outcome, write_rows
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import load_for_query
@@ -63,26 +64,6 @@ def _wanted(catalog: Catalog, names: list[str]) -> list[Table]:
             print_status("there is no table in the source")
         return everything
     return [find_table(catalog, name) for name in names]
-
-
-def find_table(catalog: Catalog, name: str) -> Table:
-    """The table called `name` or `schema.name`, the one in the default schema first.
-
-    Raises: TidegateError TABLE_UNKNOWN.
-    """
-    wanted = name.casefold()
-    found = [
-        table
-        for table in catalog.tables
-        if wanted in (table.name.casefold(), f"{table.schema}.{table.name}".casefold())
-    ]
-    found.sort(key=lambda table: (table.schema != catalog.default_schema, table.name != name))
-    if not found:
-        shown = ", ".join(sorted(table.name for table in catalog.tables)[:20]) or "none"
-        raise TidegateError(
-            Code.TABLE_UNKNOWN, f"There is no table {name!r}.", hint=f"Tables there: {shown}."
-        )
-    return found[0]
 
 
 def _file_name(table: Table, catalog: Catalog) -> str:

@@ -34,6 +34,7 @@ from tidegate.config.installation import client_command
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
 from tidegate.engines.common.url import FOLDER_SCHEME
+from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
@@ -63,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     _describe(tried)
     name = arguments.name or _ask_name(tried.settings.name, taken)
     tried = tried._replace(settings=msgspec.structs.replace(tried.settings, name=name))
+    if tried.state is not None and not find(tried.settings.url).reads_only:
+        change = f"`tidegate source update {name} --access write` admits changes"
+        print_status(f"it is for reading; {change}")
     client = _client(arguments)
     if client is None:
         _save(config, tried, add)
@@ -191,7 +195,6 @@ def _describe(tried: Tried) -> None:
     print_status(f"connected: {status.server_version}, database {status.database}")
     for warning in status.warnings:
         print_status(f"note: without the gate this account could do more: {warning}")
-    print_status("it is for reading; `tidegate source update NAME --access write` admits changes")
 
 
 def _client(arguments: argparse.Namespace) -> Client | None:

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "update":
         _update(arguments)
         return 0
-    actions = {"list": _list, "remove": _remove, "test": _test}
+    actions = {"list": _list, "show": _show, "remove": _remove, "test": _test}
     config = load_for_query(arguments) if arguments.action == "test" else load_for_state(arguments)
     with_app(App.open(config), partial(actions[arguments.action], arguments=arguments))
     return 0
@@ -284,6 +284,35 @@ def absolute_file_url(url: str) -> str:
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
+    entries, has_settings = _entries(app, arguments)
+    if arguments.json:
+        show_json({"sources": entries})
+        return
+    if not entries:
+        print_status("there is no source; `tidegate source add NAME URL` saves one")
+        return
+    columns = ("name", "engine", "access", "url", *(("from",) if has_settings else ()))
+    show_table(columns, [[entry[name] for name in columns] for entry in entries])
+
+
+async def _show(app: App, arguments: argparse.Namespace) -> None:
+    """Everything that is set for one source. Its URL holds references to secrets, and no secret."""
+    entries, _ = _entries(app, arguments)
+    found = [entry for entry in entries if entry["name"] == arguments.name]
+    if not found:
+        raise _unknown(app, arguments.name)
+    (entry,) = msgspec.to_builtins(found)
+    if arguments.json:
+        show_json(entry)
+        return
+    for name, value in entry.items():
+        if value not in (None, [], {}):
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            print(f"{name:<18} {text}")
+
+
+def _entries(app: App, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
+    """The sources with their settings, and whether the settings file names some."""
     named = {source.name: source for source in load_for_query(arguments).sources}
     # One that the settings name stands for a saved one of its name, as in a server.
     entries = [
@@ -296,14 +325,7 @@ async def _list(app: App, arguments: argparse.Namespace) -> None:
         fields = msgspec.to_builtins(settings) | {"engine": engine, "dialect": dialect}
         entries.append({**fields, "from": "settings"})
     entries.sort(key=itemgetter("name"))
-    if arguments.json:
-        show_json({"sources": entries})
-        return
-    if not entries:
-        print_status("there is no source; `tidegate source add NAME URL` saves one")
-        return
-    columns = ("name", "engine", "access", "url", *(("from",) if named else ()))
-    show_table(columns, [[entry[name] for name in columns] for entry in entries])
+    return entries, bool(named)
 
 
 def _described(source: msgspec.Struct) -> dict[str, Any]:
