@@ -128,6 +128,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("workbench", "open_table_tab"): _names(table_name="orders"),
     ("workbench", "focus_query_tab"): Row(TAB, {}, {"read": TABS}),
     ("workbench", "search_query_history"): _state(query=""),
+    ("workbench", "find_tables"): _names(words="ord"),
     ("workbench", "search_schema"): _names(term="ord"),
     ("workbench", "list_indexes"): _names(table="orders"),
     ("workbench", "list_foreign_keys"): _names(table="orders"),

@@ -15,7 +15,7 @@ from typing import Any
 from tidegate.errors import TidegateError
 from tidegate.model.data_rules import DataRules
 from tidegate.model.profiles import Place, TableProfile
-from tidegate.model.schema import Table
+from tidegate.model.schema import ColumnInfo, Table
 
 FRESH_S = 900.0
 """How long a profile is used. Rows change; what they look like seldom does."""
@@ -24,6 +24,9 @@ MOST_TABLES = 1_000
 MOST_VIEWS = 32
 """Views of one source that are kept."""
 
+Columns = tuple[ColumnInfo, ...]
+"""What a profile is of: another table of the same name has another profile."""
+
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
 
 
@@ -31,7 +34,7 @@ class ProfileView:
     """What callers know who see the same: one queue of tables, sampled one after another."""
 
     def __init__(self) -> None:
-        self._known: dict[Place, tuple[tuple[str, ...], float, TableProfile]] = {}
+        self._known: dict[Place, tuple[Columns, float, TableProfile]] = {}
         self._waiting: OrderedDict[Place, tuple[Table, asyncio.Future[None]]] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._refused_until = 0.0
@@ -42,7 +45,7 @@ class ProfileView:
         for table in tables:
             place = table.schema, table.name
             entry = self._known.get(place)
-            if entry is not None and entry[0] == _shape(table):
+            if entry is not None and entry[0] == table.columns:
                 found[place] = entry[2]
         return found
 
@@ -63,7 +66,7 @@ class ProfileView:
         for number, table in enumerate(tables):
             place = table.schema, table.name
             entry = self._known.get(place)
-            fresh = entry is not None and now - entry[1] < FRESH_S and entry[0] == _shape(table)
+            fresh = entry is not None and now - entry[1] < FRESH_S and entry[0] == table.columns
             if fresh or table.kind not in ("table", "materialized view"):
                 continue
             if place not in self._waiting:
@@ -94,7 +97,7 @@ class ProfileView:
                 if len(self._known) >= MOST_TABLES:
                     del self._known[next(iter(self._known))]
                 self._known.pop(place, None)
-                self._known[place] = _shape(table), time.monotonic(), profile
+                self._known[place] = table.columns, time.monotonic(), profile
                 self._waiting.pop(place, None)
                 if not future.done():
                     future.set_result(None)
@@ -145,8 +148,3 @@ class ProfileViews:
         for view in self._views.values():
             view.stop()
         self._views.clear()
-
-
-def _shape(table: Table) -> tuple[str, ...]:
-    """What a profile is of: another table of the same name has another profile."""
-    return tuple([f"{column.name} {column.type}" for column in table.columns])

@@ -36,7 +36,9 @@ WAIT_S = 0.25
 """How long a caller waits for the tables that it asked about."""
 MOST_COLUMNS = 40
 
-_UNSAMPLED = frozenset({"bytes", "json", "uuid", "array", "struct", "boolean", "interval"})
+_UNSAMPLED = frozenset(
+    {"bytes", "json", "uuid", "array", "struct", "boolean", "interval", "decimal", "float"}
+)
 """Kinds of columns of which a sample says nothing that helps."""
 
 Handle = Callable[[Call], Awaitable[Reply]]

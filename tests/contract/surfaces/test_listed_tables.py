@@ -40,6 +40,7 @@ METADATA: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_indexes", {"table": "orders"}),
     ("list_foreign_keys", {}),
     ("list_foreign_keys", {"table": "orders"}),
+    ("find_tables", {"words": "customers orders void"}),
     ("search_schema", {"term": "cust"}),
     ("search_schema", {"term": "o"}),
     ("get_server_dashboard", {}),

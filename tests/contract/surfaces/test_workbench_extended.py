@@ -14,8 +14,8 @@ from tidegate.config.model import Config
 from tidegate.model.actors import Actor
 
 EXTENDED = Config(surface={"workbench": {"extended": True}})
-NAMES = ["search_schema", "list_indexes", "list_foreign_keys", "browse_table", "count_rows",
-         "explain_query", "get_server_dashboard", "insert_rows"]  # fmt: skip
+NAMES = ["find_tables", "search_schema", "list_indexes", "list_foreign_keys", "browse_table",
+         "count_rows", "explain_query", "get_server_dashboard", "insert_rows"]  # fmt: skip
 
 
 def reply(
@@ -46,6 +46,7 @@ def test_they_are_offered_only_where_the_settings_say_so(engine_shop: EngineShop
 def test_their_outputs_fit_their_schemas_and_their_texts(engine_shop: EngineShop) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     arguments: dict[str, dict[str, Any]] = {
+        "find_tables": {"words": "orders"},
         "search_schema": {"term": "id"},
         "browse_table": {"table": "orders"},
         "count_rows": {"table": "orders"},
@@ -237,3 +238,29 @@ def test_the_dashboard_shows_no_statement_of_anybody(engine_shop: EngineShop) ->
             "duckdb": {"sessions", "metrics", "slow_queries", "errors"},
         }[engine_shop.dialect]
     ), reported["unavailable"]
+
+
+def test_tables_are_found_by_words_with_keys_and_values(engine_shop: EngineShop) -> None:
+    found = shown(engine_shop, "find_tables", words="orders placed")["tables"].splitlines()
+    assert found[0].startswith("orders(id int")
+    assert "customer_id int>customers.id" in found[0]
+    assert "[2026-01-02..2026-01-04]" in found[0]
+
+
+def test_an_error_names_the_nearest_column(engine_shop: EngineShop) -> None:
+    answer = reply(engine_shop, "execute_query", READER, query="SELECT emial FROM customers")
+    assert "Nearest: customers.email" in answer["error"]["data"]["hint"]
+
+
+def test_an_empty_result_says_which_values_are_like_the_one_asked_for(
+    engine_shop: EngineShop,
+) -> None:
+    engine_shop.script(
+        "CREATE TABLE tickets (id INTEGER PRIMARY KEY, state VARCHAR(9));"
+        "INSERT INTO tickets VALUES (1, 'open'), (2, 'open'), (3, 'done'), (4, 'done');"
+    )
+    sql = "SELECT id FROM tickets WHERE state = 'opened'"
+    assert (
+        "has no 'opened', but 'open'"
+        in (shown(engine_shop, "execute_query", query=sql)["status_message"])
+    )

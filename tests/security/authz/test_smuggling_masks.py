@@ -37,6 +37,7 @@ TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("describe_table", {"table": "customers"}),
     ("describe_table", {"table": "orders"}),
     ("get_table_ddl", {"table": "big_orders"}),
+    ("find_tables", {"words": "ada"}),
     ("search_schema", {"term": "ada"}),
     ("browse_table", {"table": "customers", "sort": [{"column": "email"}]}),
     ("browse_table", {"table": "orders"}),

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
 from tidegate.sql.quoting import shortest
-from tidegate.surfaces.core.shorthand import short_type, with_keys
+from tidegate.surfaces.shorthand import short_type, with_keys
 
 CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")
 
@@ -93,6 +93,7 @@ def test_names_are_quoted_only_if_they_must_be(name: str, shown: str) -> None:
     ("name", "short"),
     [
         ("INTEGER", "int"),
+        ("int(11) unsigned", "int unsigned"),
         ("character varying(255)", "varchar(255)"),
         ("timestamp without time zone", "timestamp"),
         ("timestamp(3) with time zone", "timestamptz(3)"),

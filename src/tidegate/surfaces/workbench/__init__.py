@@ -64,7 +64,7 @@ def surface(
         tools=(
             *connections.TOOLS,
             *metadata.TOOLS,
-            execute_query(config.limits),
+            execute_query(config.limits, advises=settings.extended),
             confirm_destructive_operation(config.limits),
             export_data(config.limits, settings.export_directory),
             *switching.TOOLS,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from tidegate.config.model import LimitSettings
+from tidegate.errors import TidegateError
 from tidegate.model.actors import Scope
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Query, Switch
@@ -95,8 +96,9 @@ async def _may_switch(context: ToolContext, source: str) -> bool:
     return found is not None and found.access == "write"
 
 
-def execute_query(settings: LimitSettings) -> SurfaceTool:
-    """The tool, within `limits_of` the operator's settings."""
+def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceTool:
+    """The tool, within `limits_of` the operator's settings. `advises`: errors say which name or
+    cast may have been meant, and an empty result which values are like those asked for."""
 
     async def execute(context: ToolContext, args: Execution) -> ToolResult:
         source, limits = args.source, limits_of(settings, args.max_rows, args.timeout_seconds)
@@ -111,7 +113,20 @@ def execute_query(settings: LimitSettings) -> SurfaceTool:
             database=args.database,
             schema=args.schema,
         )
-        page = await context.handle(request, source, Page)
+        try:
+            page = await context.handle(request, source, Page)
+        except TidegateError as error:
+            if not advises:
+                raise
+            from tidegate.surfaces.suggestions import advise
+
+            raise await advise(error, context, source, args.query) from None
+        if advises and not page.row_count and page.columns and not page.affected:
+            from tidegate.surfaces.suggestions import note_near_values
+
+            note = await note_near_values(args.query, context, source)
+            if note:
+                page = structs.replace(page, status="; ".join(filter(None, (page.status, note))))
         if (args.database or args.schema) and await _may_switch(context, source):
             # Only now that the statement was let through.
             await context.handle(Switch(args.database, args.schema), source, ConnectionState)

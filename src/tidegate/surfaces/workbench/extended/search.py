@@ -1,4 +1,5 @@
-"""`search_schema`: tables and columns by part of their name."""
+"""`search_schema`: tables and columns by part of their name; `find_tables`: tables by words, with
+what a caller needs to know who writes a statement."""
 
 from __future__ import annotations
 
@@ -75,7 +76,41 @@ def _matches(tables: list[Table], term: str) -> Iterator[Match]:
                 yield Match("column", column.name, table.schema, table.name, data_type=column.type)
 
 
+class Find(OnConnection, frozen=True, kw_only=True):
+    words: Annotated[str, Meta(description="What the tables are about, in a few words")]
+    max_bytes: Annotated[int, Meta(description="Bytes of the answer, at least 200")] = 2_500
+    database: DatabaseName | None = None
+    schema: SchemaName | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The best tables in shorthand, one a line, and the names of others."""
+
+    tables: str
+
+
+async def _find(context: ToolContext, args: Find) -> ToolResult:
+    from tidegate.surfaces.table_search import search_tables  # only who searches pays for it
+
+    catalog, schema = await catalog_of(context, args.source, args.database, args.schema)
+    if args.schema is not None:
+        tables = tuple([table for table in catalog.tables if table.schema == schema])
+        catalog = msgspec.structs.replace(catalog, tables=tables)
+    most = max(200, args.max_bytes)
+    return answer(Found(await search_tables(context, args.source, catalog, args.words, most)))
+
+
 TOOLS = (
+    SurfaceTool(
+        name="find_tables",
+        title="Find Tables",
+        description="Find tables by words. Shows columns with types, keys (pk), foreign keys (>),"
+        " likely joins (~>), common values {…} and ranges [a..b].",
+        args=Find,
+        run=_find,
+        output=Found,
+        annotations=hints(reads=True),
+    ),
     SurfaceTool(
         name="search_schema",
         title="Search Schema",

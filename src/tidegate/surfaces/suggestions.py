@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
-from tidegate.surfaces.core.shorthand import short_type, table_name
+from tidegate.surfaces.shorthand import short_type, table_name
 from tidegate.surfaces.tool_context import ToolContext
 
 _NO_TABLE = re.compile(

@@ -30,6 +30,8 @@ _SHORT_TYPES = (
 _WORDS = re.compile(r"[^\W\d]\w*(?:[ -]\w+)*")
 _NO_PROFILE: TableProfile = {}
 _NO_JOINS: Mapping[str, Join] = {}
+_DISPLAY_WIDTH = re.compile(r"^((?:tiny|small|medium|big)?int(?:eger)?)\(\d+\)")
+"""What MySQL and MariaDB write behind an integer type limits nothing."""
 _ZONED, _UNZONED = " with time zone", " without time zone"
 
 
@@ -150,7 +152,7 @@ def _target(key: ForeignKey, table: Table, dialect: str) -> str:
 
 def short_type(name: str) -> str:
     """A database's type name in lower case, long standard names made short."""
-    short = name.lower()
+    short = _DISPLAY_WIDTH.sub(r"\1", name.lower())
     if short.startswith("timestamp") and short.endswith(_ZONED):
         return "timestamptz" + short[len("timestamp") : -len(_ZONED)]
     if short.endswith(_UNZONED):

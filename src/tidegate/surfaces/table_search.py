@@ -1,0 +1,217 @@
+"""Finds tables by words and shows them in shorthand, with likely joins and what columns hold.
+
+The text is the same for every surface that offers this help. What is derived from a catalogue (its
+index and its likely joins) is kept per caller and source, and rebuilt when the catalogue changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.profiles import Place, Profiles, TableProfile
+from tidegate.model.requests import ReadProfiles
+from tidegate.model.schema import Catalog, Table
+from tidegate.surfaces.shorthand import table_name, with_keys
+from tidegate.surfaces.tool_context import ToolContext
+
+if TYPE_CHECKING:
+    from tidegate.search.joins import Join
+    from tidegate.search.words import Match
+
+_BUDGET = 2_500
+"""Bytes of an answer of `search`, unless the caller says how many."""
+_MOST_MATCHES = 40
+_MOST_WHOLE = 8
+"""Tables of which columns are shown."""
+_NEAR_BEST = 0.75
+"""Share of the best table's score from which on a table's columns are shown, if it is not the best
+for one of the words."""
+_ALSO_BYTES = 300
+_COUNTED = 18
+"""Bytes in which the number of further tables is said."""
+_MOST_PROFILED = 500
+_MOST_NAMES = 200
+_MOST_ASKED = 300
+"""Characters of the words to search for: what comes after them finds nothing more."""
+
+
+class Schemas:
+    """What is derived from the catalogs of the sources that were searched: indexes and joins."""
+
+    def __init__(self) -> None:
+        from tidegate.search.joins import Joins  # only who searches pays for them
+        from tidegate.search.words import Indexes
+
+        self.indexes = Indexes()
+        self._derive = Joins
+        self._joins: dict[str, Joins] = {}
+
+    def joins(self, name: str, catalog: Catalog, table: Table) -> dict[str, Join]:
+        """The likely joins of `table`, which is of the source `name`."""
+        kept = self._joins.get(name)
+        if kept is None or (kept.catalog is not catalog and kept.catalog != catalog):
+            if len(self._joins) >= 64:
+                self._joins.clear()
+            kept = self._joins[name] = self._derive(catalog)
+        return kept.of(table)
+
+
+@cache
+def _schemas() -> Schemas:
+    return Schemas()
+
+
+async def search_tables(
+    context: ToolContext,
+    source: str | None,
+    catalog: Catalog,
+    words: str,
+    max_bytes: int | None = None,
+) -> str:
+    """The tables of `catalog` that fit `words`, one a line: the best with columns, keys, joins and
+    values. Then the names of others. All within `max_bytes`, if the first name fits."""
+    if not words.strip():
+        return _all_names(catalog)
+    name = f"{context.actor.id}/{source}/{catalog.database}"
+    matches, total = _schemas().indexes.of(name, catalog).search(words[:_MOST_ASKED], _MOST_MATCHES)
+    if not matches:
+        return f"No match. Tables: {_all_names(catalog, 30)}"
+    enough = max(match.score for match in matches) * _NEAR_BEST
+    strong = [match for match in matches if match.leads or match.score >= enough][:_MOST_WHOLE]
+    profiles = await _profiles(context, source, [match.table for match in strong], catalog)
+    budget = max_bytes or _BUDGET
+    also = min(_ALSO_BYTES, budget // 4)
+    left = budget - also
+    lines: list[str] = []
+    named: list[str] = []
+    for match in matches:
+        line = ""
+        if match in strong:
+            joins = _schemas().joins(name, catalog, match.table)
+            line = _line(match, catalog, profiles, joins, left)
+        if line:
+            lines.append(line)
+            left -= len(line.encode()) + 1
+        else:
+            named.append(table_name(match.table, catalog))
+    if named or total > len(matches):
+        lines.append(_also(named, total - len(matches), also))
+    return "\n".join(lines)
+
+
+async def _profiles(
+    context: ToolContext, source: str | None, tables: Sequence[Table], catalog: Catalog
+) -> dict[Place, TableProfile]:
+    """What is known of the tables' values. Of the others in the catalog it is found out meanwhile.
+
+    A caller who may not read rows learns nothing of them, and still sees the schema.
+    """
+    wanted = {(table.schema, table.name): table for table in tables}
+    for table in catalog.tables[:_MOST_PROFILED]:
+        wanted.setdefault((table.schema, table.name), table)
+    request = ReadProfiles(tuple(wanted.values()), len(tables))
+    try:
+        return (await context.handle(request, source, Profiles)).tables
+    except TidegateError:
+        return {}
+
+
+def _line(
+    match: Match,
+    catalog: Catalog,
+    profiles: Mapping[Place, TableProfile],
+    joins: Mapping[str, Join],
+    room: int,
+) -> str:
+    """The table as far as there is room: whole, or with the columns that matched; else nothing."""
+    table = match.table
+    profile = profiles.get((table.schema, table.name), {})
+    whole = with_keys(table, catalog, profile, joins)
+    if len(whole.encode()) <= room:
+        return whole
+    matched = with_keys(table, catalog, profile, joins, only=match.columns)
+    return matched if len(matched.encode()) <= room else ""
+
+
+def _also(names: Sequence[str], more: int, room: int) -> str:
+    """The names of further tables, as many as there is room for; the others are counted."""
+    text = "Also: "
+    shown = 0
+    for name in names:
+        if shown and len(text.encode()) + len(name.encode()) + _COUNTED > room:
+            break
+        text += f"{',' if shown else ''}{name}"
+        shown += 1
+    more += len(names) - shown
+    return text + (f" +{more}: add words" if more else "")
+
+
+def _all_names(catalog: Catalog, most: int = _MOST_NAMES) -> str:
+    tables = [table for table in catalog.tables if table.kind != "system table"]
+    names = ",".join(table_name(table, catalog) for table in tables[:most])
+    more = len(tables) - most
+    return names + (f" +{more} more: search by words" if more > 0 else "") or "none"
+
+
+async def describe_tables(
+    context: ToolContext, source: str | None, catalog: Catalog, names: Sequence[str]
+) -> str:
+    """The tables called so, one a line. Raises: TidegateError TABLE_UNKNOWN if none is known."""
+    found = {name: _named(name, catalog) for name in names}
+    tables = [table for named in found.values() for table in named]
+    profiles = await _profiles(context, source, tables, catalog) if tables else {}
+    where = f"{context.actor.id}/{source}/{catalog.database}"
+    lines: list[str] = []
+    unknown: list[str] = []
+    for name, named in found.items():
+        lines += [
+            with_keys(
+                table,
+                catalog,
+                profiles.get((table.schema, table.name), {}),
+                _schemas().joins(where, catalog, table),
+            )
+            for table in named
+        ]
+        if not named:
+            unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
+    if not lines:
+        raise TidegateError(
+            Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}", hint="Find it with search."
+        )
+    if unknown:
+        lines.append(f"No table {', '.join(unknown)}")
+    return "\n".join(lines)
+
+
+def _with_nearest(name: str, catalog: Catalog) -> str:
+    from tidegate.surfaces.suggestions import nearest_tables
+
+    near = nearest_tables(name, catalog)
+    return f"{name} (nearest: {', '.join(near)})" if near else name
+
+
+def _named(name: str, catalog: Catalog) -> list[Table]:
+    """The tables called `name`, as written or with another case, in the default schema first."""
+    wanted = name.replace('"', "").replace("`", "").strip()
+    for same in (_equal, _alike):
+        found = [
+            table
+            for table in catalog.tables
+            if same(table.name, wanted) or same(f"{table.schema}.{table.name}", wanted)
+        ]
+        own = [table for table in found if table.schema == catalog.default_schema]
+        if found:
+            return own or found
+    return []
+
+
+def _equal(name: str, wanted: str) -> bool:
+    return name == wanted
+
+
+def _alike(name: str, wanted: str) -> bool:
+    return name.casefold() == wanted.casefold()
