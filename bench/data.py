@@ -41,7 +41,10 @@ def _item(number: int) -> tuple[object, ...]:
     word = _WORDS[number % 9]
     other = _WORDS[number // 9 % 9]
     note = (
-        None if number % 5 == 0 else f"{other} on {word}, shelf {number % 97}, box {number % 1009}"
+        None
+        if number % 5 == 0
+        else f"{other} on {word}, "
+        f"shelf {number % 97}, box {number % 1009}"  # codespell:ignore shelf
     )
     return (
         number,

@@ -225,7 +225,7 @@ async def _cases(app: App) -> dict[str, Case]:
     async def spoken() -> None:
         known = app.authenticator.authenticate(token, "127.0.0.1")
         assert isinstance(known, Actor)
-        answer = await kernel.serve(frame, TransportContext(known, _Nobody()))
+        answer = await kernel.serve(frame, TransportContext(known, _NoNotices()))
         assert answer is not None and marker in answer.frame
 
     async def posted() -> None:
@@ -319,9 +319,9 @@ def _over_http(app: App, token: str) -> tuple[bytes, Callable[[], Any]]:
     async def post() -> bytes:
         wire.written = asyncio.get_running_loop().create_future()
         connection.data_received(request)
-        heard = await wire.written
-        assert heard.startswith(b"HTTP/1.1 200 "), heard
-        return heard.partition(b"\r\n\r\n")[2]
+        written = await wire.written
+        assert written.startswith(b"HTTP/1.1 200 "), written
+        return written.partition(b"\r\n\r\n")[2]
 
     return request.partition(b"\r\n\r\n")[2], post
 
@@ -335,8 +335,8 @@ class _Wire(asyncio.Transport):
         self.written.set_result(data)
 
 
-class _Nobody:
-    """Hears nothing of what a server would say by itself."""
+class _NoNotices:
+    """Discards the notifications of a server."""
 
     def send(self, message: bytes) -> None:
         pass

@@ -147,17 +147,17 @@ class _Wire(asyncio.Transport):
         super().__init__({"peername": ("127.0.0.1", 50_000)})
         self.reply: asyncio.Future[bytes] | None = None
         self._written = written
-        self._heard = b""
+        self._received = b""
 
     def write(self, data: Any) -> None:
-        self._heard += data
-        head, _, body = self._heard.partition(b"\r\n\r\n")
+        self._received += data
+        head, _, body = self._received.partition(b"\r\n\r\n")
         _, found, length = head.lower().partition(b"content-length:")
         if found and len(body) >= int(length.split(b"\r\n", 1)[0]):
             self._written()
             assert self.reply is not None
-            self.reply.set_result(self._heard)
-            self._heard = b""
+            self.reply.set_result(self._received)
+            self._received = b""
 
     def writelines(self, list_of_data: Any) -> None:
         self.write(b"".join(list_of_data))

@@ -41,7 +41,7 @@ _SHORT = {FLOOR: "floor", TOOLBOX: "Toolbox", BEFORE: "before"}
 
 
 class Aim(NamedTuple):
-    """A figure the house holds itself to: how it is found, and what it may be at most."""
+    """A figure that a measurement must not exceed: what it is and its limit."""
 
     what: str
     limit: float

@@ -72,7 +72,7 @@ def _lines(question: PendingApproval) -> list[str]:
     if subject.params is not None:
         lines.append(f"Parameters: {visible(subject.params)}")
     if subject.withheld:
-        lines.append("*** stands for what may be a secret; the statement runs with it.")
+        lines.append("*** replaces what may be a secret; the statement runs with the real value.")
     if subject.unqualified:
         lines.append("It has no WHERE: it is about every row.")
     return lines

@@ -50,7 +50,7 @@ class ServerEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server event as a line holds it; `count` is the number of events that it stands for."""
+    """A server event as a line holds it; `count` is the number of events that it counts."""
 
     seq: int
     time: datetime

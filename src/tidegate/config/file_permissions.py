@@ -70,7 +70,9 @@ def _check(
             raise _refused(place, f"The agents' account `{name}` owns `{place}`", "Give it away.")
         if mode & 0o020 and status.st_gid in groups and not sticky:
             raise _writable(place, f"The agents' account `{name}`")
-    if status.st_uid not in (0, os.geteuid()) and (is_end or not _is_nobodys(status.st_uid)):
+    if status.st_uid not in (0, os.geteuid()) and (
+        is_end or not _is_overflow_account(status.st_uid)
+    ):
         raise _refused(
             place,
             f"`{place}` belongs to another account",
@@ -84,9 +86,9 @@ def _check(
         raise _writable(place, "Its group")
 
 
-def _is_nobodys(user: int) -> bool:
-    """Whether the account stands for all that a container does not know, as of the directories
-    that were put into it: none of those can be one of its agents."""
+def _is_overflow_account(user: int) -> bool:
+    """Whether the account is the overflow account. In a container it owns what belongs to accounts
+    of the host, such as mounted directories: none of those can be one of its agents."""
     try:
         unmapped = int(Path("/proc/sys/fs/overflowuid").read_text())
         all_mapped = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]

@@ -76,7 +76,7 @@ class PendingRestart:
 
     def __init__(self, running: Config) -> None:
         self._running = dict(_settled(running))
-        self._told: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
 
     def news(self, config: Config) -> tuple[str, ...]:
         """The names of those that have changed since the last time this was asked."""
@@ -84,9 +84,9 @@ class PendingRestart:
         news = tuple(
             name
             for name, value in waiting.items()
-            if name not in self._told or self._told[name] != value
+            if name not in self._reported or self._reported[name] != value
         )
-        self._told = waiting
+        self._reported = waiting
         return news
 
 

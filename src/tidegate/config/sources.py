@@ -14,7 +14,7 @@ from tidegate.model.sources import Mask, RowFilter, RunAs
 from tidegate.secrets import check_references, refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
-"""What stands for the caller in `run_as` and in the `where` of a filter."""
+"""Placeholders for the caller in `run_as` and in the `where` of a filter."""
 _BLANK = re.compile(r"\{actor\b[^{}]*\}")
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -137,7 +137,7 @@ def check_blanks(text: str, setting: str) -> None:
 
 
 def check_source_name(name: str) -> None:
-    """Raises: TidegateError CONFIG_INVALID unless the name can stand for a source."""
+    """Raises: TidegateError CONFIG_INVALID unless a source can have the name."""
     if not SOURCE_NAME.fullmatch(name):
         raise invalid(
             f"`{name[:80]}` cannot name a source.",

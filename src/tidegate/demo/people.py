@@ -49,7 +49,7 @@ COUNTRIES: tuple[Country, ...] = (
         _words("Oliver, Amelia, Harry, Isla, Siân, George, Priya, Callum, Freya, Rhys"),
         _words("Jones, Taylor, Davies, Evans, Khan, Wright, Walker, Hughes, Green, Hall"),
         _words("Leeds, Bristol, Cardiff, Dundee, Norwich"),
-        _words("High Street, Church Lane, Station Road, King's Walk"),
+        _words("High Street, Church Lane, Station Road, King's Walk"),  # codespell:ignore lane
     ),
     Country(
         "DE", "Germany", "Deutschland", "de", "EUR", 19.0, 11, "49",

@@ -162,7 +162,7 @@ class Connections:
         self._follow = changed
 
     def sources(self) -> tuple[Source, ...]:
-        """Every source by name; one given for this run stands for a saved one of its name."""
+        """Every source by name; one given for this run replaces a saved one of its name."""
         self._refresh()
         return self._ordered
 
@@ -187,7 +187,7 @@ class Connections:
         return tuple([source for source in self._ordered if is_visible(actor, source)])
 
     def find(self, key: str | None, actor: Actor, session: str = "") -> Connection:
-        """The connection of a source by name or id; None stands for the actor's only source.
+        """The connection of a source by name or id; None means the actor's only source.
 
         Raises: TidegateError SOURCE_UNKNOWN that names what there is.
         """
@@ -226,7 +226,7 @@ class Connections:
             raise _unknown(connection.source.name, ())
         if connection.opening is None:
             connection.opening = asyncio.ensure_future(self._open(connection))
-        # Shielded: one caller's end must not close the door on the others who wait.
+        # Shielded: when one caller is cancelled, the others still wait for the connection.
         return await asyncio.shield(connection.opening)
 
     def add_temporary(

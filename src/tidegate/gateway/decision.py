@@ -34,7 +34,7 @@ MAX_KEPT_CHARS = 4_096
 class Decision(NamedTuple):
     """What was found out about a statement that was allowed, kept by its connection.
 
-    The key holds all that the judge and the rules look at. The connection stands for the source:
+    The key holds all that the judge and the rules look at. The connection identifies the source:
     a source whose settings change gets another connection. The rest is the text, the actor, what
     the tool demands, and the two flags of the call. Actors and scopes are frozen and compared by
     identity; the entry keeps the actor, so that no other can take its place in memory.

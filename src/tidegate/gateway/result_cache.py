@@ -1,6 +1,6 @@
 """Rows that were read but not yet shown, for a caller who asks for more of the same result.
 
-A shelved result is a snapshot: nothing runs again. It belongs to the actor who got it, is bounded
+A cached result is a snapshot: nothing runs again. It belongs to the actor who got it, is bounded
 in number and size, and is forgotten after ten minutes or when room is needed. Rows are kept as
 the JSON that they will be shown as: it is small, and its size is known.
 """
@@ -140,7 +140,7 @@ class CachedResult:
 
 
 class ResultCache:
-    """Shelved results by handle."""
+    """Cached results by handle."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -149,7 +149,7 @@ class ResultCache:
         self._size = 0
 
     def put(self, cached: CachedResult) -> str:
-        """Shelve what is left and return its handle."""
+        """Cache what is left and return its handle."""
         now = self._clock()
         for handle, result in list(self._results.items()):
             room = self._size + cached.size <= MAX_CACHE_BYTES
@@ -165,7 +165,7 @@ class ResultCache:
     def take(
         self, handle: str, actor_id: str, source: Source, rights: Rights = NO_RULES
     ) -> CachedResult:
-        """Take a result of this actor and source off the shelf.
+        """Take a result of this actor and source out of the cache.
 
         Raises: TidegateError RESULT_GONE, also if the source's settings or the actor's rights have
         changed since: then the rows are dropped.

@@ -1,6 +1,6 @@
-"""The door: who a caller over HTTP is, and what happens to those who are turned away.
+"""Authentication over HTTP: who a caller is, and how failed attempts are counted and refused.
 
-Decides between the kinds of credential and counts failures by address. What a caller may do is
+Tells the kinds of credential apart and counts failures by address. What a caller may do is
 the policy's business.
 """
 

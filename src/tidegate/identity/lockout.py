@@ -1,4 +1,4 @@
-"""Lockout: an address that keeps failing to authenticate is turned away for a while.
+"""Lockout: an address that keeps failing to authenticate is refused for a while.
 
 Counts by address, never by token, because a guesser sends another token each time. A success
 forgives nothing: failures only age, otherwise the holder of one token could go on guessing others.

@@ -235,7 +235,7 @@ class Tokens:
 
 
 def check_token_name(name: str) -> None:
-    """Raises: TidegateError ARGUMENT_INVALID unless the name can stand for a token."""
+    """Raises: TidegateError ARGUMENT_INVALID unless a token can have the name."""
     if name.lower() in _TAKEN or name.lower().startswith(OAUTH):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -251,7 +251,7 @@ def check_token_name(name: str) -> None:
 
 
 def check_tables(tables: Collection[str]) -> None:
-    """Raises: TidegateError ARGUMENT_INVALID unless each can stand for a table."""
+    """Raises: TidegateError ARGUMENT_INVALID unless each can name a table."""
     for table in tables:
         if not re.fullmatch(_TABLE, table):
             raise TidegateError(

@@ -245,7 +245,7 @@ class Call(msgspec.Struct, frozen=True):
     """One request as the gate sees it, whatever edge and tool it came through.
 
     `scope` is what the tool itself demands, beside what the statement turns out to need.
-    `source` is the name or id of the source; None stands for the actor's only one, and for all
+    `source` is the name or id of the source; None means the actor's only one, or all
     that it may see where the request is about several. `confirmed` tells that the caller
     typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
     caller may do elsewhere; `can_ask` that its client can show a person a question.

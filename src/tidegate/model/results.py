@@ -75,8 +75,8 @@ class Truncation(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """Rows of a result, already encoded: `rows` is a JSON array of arrays, UTF-8.
 
-    `affected` counts rows changed by a writing statement; `more` is the handle under which the
-    rest is shelved, if it is. `masked` are the masked columns, as (table, column), that the
+    `affected` counts rows changed by a writing statement; `more` is the handle of the cached
+    rest, if there is one. `masked` are the masked columns, as (table, column), that the
     statement touched: its rows, conditions and counts are of the masks and not of the values.
     """
 

@@ -25,7 +25,7 @@ class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hides the rows of a table for which `where` is not true. Binds whom a `Mask` binds.
 
-    `{actor.name}` and `{actor.id}` in `where` stand for literals.
+    `{actor.name}` and `{actor.id}` in `where` are replaced by literals.
     """
 
     table: str
@@ -41,7 +41,7 @@ class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `roles` names the database's role by the name of the caller's token; `role` is that of every
     other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
-    `{actor.id}` stand for the caller's.
+    `{actor.id}` are replaced by the caller's.
     """
 
     role: str | None = None

@@ -76,7 +76,7 @@ def may_use_table(
     actor: Actor, source: Source, table: str, schema: str | None, database: str | None
 ) -> bool:
     """Whether the actor's list, if it has one, has a table that was looked up before. Without a
-    catalogue: a name without a schema stands for the usual default schemas alone."""
+    catalogue: a name without a schema means the usual default schemas alone."""
     if actor.tables is None:
         return True
     listed = frozenset(_there(actor.tables, source))
@@ -85,7 +85,7 @@ def may_use_table(
 
 
 def verdict_of(refusal: TidegateError) -> Verdict:
-    """The verdict that stands for a refusal by data rules."""
+    """The verdict of a refusal by data rules."""
     rule = str(refusal.details.get("rule", "source.masking"))
     return Verdict("deny", rule, refusal.message, refusal.code.value, refusal.hint)
 

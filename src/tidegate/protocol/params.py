@@ -81,7 +81,7 @@ class Initialize(Params, kw_only=True):
 
 
 class Filter(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Which changes a listener wants to hear of."""
+    """Which changes a listener wants to be notified of."""
 
     tools_list_changed: bool = False
     prompts_list_changed: bool = False

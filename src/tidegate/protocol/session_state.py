@@ -34,7 +34,7 @@ class SessionState(dict[str, Any]):
         self.id = id or urlsafe_b64encode(os.urandom(18)).decode()
         self.closed = False
         self.watched = False
-        """Whether the gate hears of the end."""
+        """Whether the gate is notified of the end."""
         self._hooks: list[CloseHook] = []
 
     def on_close(self, hook: CloseHook) -> None:

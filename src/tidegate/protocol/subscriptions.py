@@ -62,7 +62,7 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
 
 
 def follow(served: ServedServer, session: Session) -> None:
-    """Send a session of the handshake era what it may hear of, until it is closed."""
+    """Send a session of the handshake era the notifications that it may get, until it is closed."""
     capabilities = served.server.capabilities
 
     def changed(kind: str, uri: str | None) -> None:

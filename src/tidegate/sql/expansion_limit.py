@@ -47,7 +47,7 @@ _UNKNOWN = _Shape({}, 1)
 
 
 class _Scope:
-    """What a name may stand for in one SELECT."""
+    """What a name may mean in one SELECT."""
 
     def __init__(self, queries: dict[str, _Shape], outer: _Scope | None) -> None:
         self.queries = queries
@@ -91,7 +91,7 @@ def stays_small(tokens: list[Token]) -> bool:
 
 def exceeds_limit(tree: Any, names: dict[str, str]) -> list[Finding]:
     """The opinion on a tree with too many terms, none on any other. `names` maps placeholders
-    back to the names that they stand for."""
+    back to the names that they replace."""
     terms = _Walk(names).terms(tree, _Scope({}, None))
     if terms <= MOST_TERMS:
         return []

@@ -165,7 +165,7 @@ def _string(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
                 "Double the quote, and put no backslash before it.",
             )
         if lexical_rules.backslashes == "escape" or kind == "escape":
-            # What the escapes stand for does not matter, only that it is no plain text.
+            # What the escapes mean does not matter, only that it is no plain text.
             return Token(STRING, "", content.replace("\\", "\\\\"), at)
     return Token(STRING, "", content.replace("''", "'"), at)
 

@@ -22,7 +22,7 @@ MAX_POSTFIXES = 128
 MAX_STRUCTS = 6
 LIST_SHOWN = 48
 TEXT = "text__"
-"""Stands for every string that is not plain."""
+"""Replaces every string that is not plain."""
 
 _PLAIN_TEXT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ :.,+-")
 _OPENING = frozenset("([{")
@@ -32,7 +32,7 @@ _STRUCTS = frozenset({"STRUCT", "OBJECT", "UNION"})
 
 
 class Normalized(NamedTuple):
-    """The text for the parser, and what its placeholder names stand for."""
+    """The text for the parser, and what its placeholder names replace."""
 
     text: str
     names: dict[str, str]

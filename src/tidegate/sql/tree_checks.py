@@ -37,7 +37,7 @@ class Grammar(NamedTuple):
 
 
 def check_tree(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
-    """Walk the tree once. `names` maps placeholders back to the names that they stand for."""
+    """Walk the tree once. `names` maps placeholders back to the names that they replace."""
     grammar = Grammar([], {}, {}, False)
     unqualified = False
     ctes: set[str] = set()

@@ -16,7 +16,7 @@ from tidegate.surfaces.tool_context import ToolContext
 class SurfaceResource(msgspec.Struct, frozen=True):
     """A resource, or a family of them if `uri` has `{variables}`; `read` returns JSON.
 
-    `read` gets the tool context and the values of the variables. A variable stands for one path
+    `read` gets the tool context and the values of the variables. A variable matches one path
     segment. `completers` complete variables of a template, by name.
     """
 
@@ -57,7 +57,7 @@ class SurfaceResource(msgspec.Struct, frozen=True):
     def variables(self, uri: str) -> dict[str, str]:
         """The values of the variables in a URI that matches.
 
-        `{?a,b}` at the end of a template stands for a query (RFC 6570); of its parameters those
+        `{?a,b}` at the end of a template matches a query (RFC 6570); of its parameters those
         that the URI has are among the values. Raises: TidegateError ARGUMENT_INVALID for others.
         """
         match = self._match(uri)

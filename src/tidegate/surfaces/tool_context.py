@@ -26,7 +26,7 @@ PayloadT = TypeVar("PayloadT")
 
 
 class Gate(Protocol):
-    """The one door to every source; `gateway.Gateway` in a running server."""
+    """The only way to every source; `gateway.Gateway` in a running server."""
 
     async def handle(self, call: Call) -> Reply:
         """Judge, decide, record, run. Raises: TidegateError."""
@@ -102,7 +102,7 @@ class ToolContext(msgspec.Struct, eq=False):
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
-        `source` is a source's name or id; None stands for the one source that the actor may see.
+        `source` is a source's name or id; None means the one source that the actor may see.
         Only a `Query` reports progress: a tool may read metadata several times, and progress
         must not go back. Nor does a `quiet` one, of a tool that sends several. `confirmed`: the
         caller typed the phrase of confirmation; `reads_only`: the tool is for statements that

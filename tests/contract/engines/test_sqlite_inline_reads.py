@@ -27,7 +27,7 @@ POINT = "SELECT * FROM items WHERE id = 3"
 @pytest.fixture
 def unhurried(monkeypatch):
     """What is quick is so on a slow machine too: here it is about what may be tried at all."""
-    monkeypatch.setattr("tidegate.engines.sqlite.connection.LANE_SECONDS", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.connection.INLINE_SECONDS", 60.0)
     for name in ("QUICK_S", "SLOW_S"):
         monkeypatch.setattr(f"tidegate.engines.sqlite.engine.{name}", 60.0)
 
@@ -62,8 +62,8 @@ async def test_what_one_opcode_could_make_long_starts_on_a_worker(shop, text):
 async def test_what_a_worker_measured_as_quick_comes_to_the_event_loop(shop):
     async with shop.opened() as engine:
         text = "SELECT count(*) FROM items"
-        lanes = [await inline_of(shop, engine, text) for _ in range(2)]
-    assert lanes == [StreamCursor, ReadyCursor]
+        cursors = [await inline_of(shop, engine, text) for _ in range(2)]
+    assert cursors == [StreamCursor, ReadyCursor]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ async def test_what_a_worker_measured_as_quick_comes_to_the_event_loop(shop):
 )
 async def test_what_may_cost_more_next_time_stays_on_workers(shop, text, params):
     async with shop.opened() as engine:
-        lanes = {await inline_of(shop, engine, text, params) for _ in range(20)}
-    assert lanes == {StreamCursor}
+        cursors = {await inline_of(shop, engine, text, params) for _ in range(20)}
+    assert cursors == {StreamCursor}
 
 
 async def test_a_long_scan_leaves_the_event_loop_and_is_remembered(shop, change):

@@ -31,7 +31,7 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # To read from it is quick enough on a slow machine, too.
-    monkeypatch.setattr("tidegate.engines.sqlite.connection.LANE_SECONDS", 60.0)
+    monkeypatch.setattr("tidegate.engines.sqlite.connection.INLINE_SECONDS", 60.0)
     monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", 60.0)
     monkeypatch.setattr("tidegate.engines.sqlite.engine.QUICK_S", 60.0)
     made = _large(tmp_path / "large.db")
@@ -43,7 +43,7 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
         engine = await SqliteEngine.open(source)
 
         async def read() -> bool:
-            """Read the row; whether the event loop's own lane did it."""
+            """Read the row; whether the event loop's own connection did it."""
             cursor = await engine.run(permit, NEVER)
             assert [tuple(row) for row in await cursor.fetch(2)] == [("here",)]
             await cursor.close()

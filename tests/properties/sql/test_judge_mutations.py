@@ -65,8 +65,10 @@ def test_any_text_gets_a_judgement(text: str, dialect: str) -> None:
 def test_a_statement_cut_off_anywhere_gets_a_judgement() -> None:
     for case in CASES:
         words = case.sql.split()
-        for end in range(len(words)):
-            judge_uncached(" ".join(words[:end]), case.dialect)
-            judge_uncached(" ".join(words[end:]), case.dialect)
-        for end in range(0, len(case.sql), 5):
-            judge_uncached(case.sql[:end], case.dialect)
+        cut = [" ".join(words[:end]) for end in range(len(words))]
+        cut += [" ".join(words[end:]) for end in range(len(words))]
+        cut += [case.sql[:end] for end in range(0, len(case.sql), 5)]
+        for text in cut:
+            judgement = judge_uncached(text, case.dialect)
+            assert judgement.effect is Effect.READ or judgement.reason, text
+            assert judgement.effect is not Effect.UNKNOWN or Code(judgement.code), text

@@ -114,7 +114,17 @@ def test_a_link_in_the_place_of_a_torn_line_reaches_no_file_outside(state):
     assert b"torn" not in b"".join(path.read_bytes() for path in (state / "keys").iterdir())
 
 
-def test_a_head_with_a_name_that_is_none_stops_nobody_from_starting(state):
+def test_a_head_with_an_invalid_segment_name_is_reported_and_the_log_goes_on(state):
     head = state / "keys" / "head.json"
     head.write_text(head.read_text().replace('"segment":"0', '"segment":"x', 1))
-    AuditLog(state / "audit", keys=state / "keys").close()
+    report = verify(state / "audit", state / "keys")
+    assert not report.intact
+    assert [fault.reason for fault in report.faults] == [
+        f"the newest checkpoint, `{head}`, cannot be read"
+    ]
+    log = AuditLog(state / "audit", keys=state / "keys")
+    log.append(event(99))
+    log.close()
+    newest = max((state / "audit").glob("*.jsonl"))
+    assert '"call_id":"c99"' in newest.read_text()
+    assert verify(state / "audit", state / "keys").intact

@@ -26,7 +26,7 @@ from tidegate.model.statements import Statement
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_shop(tmp_path_factory.mktemp("lane") / "shop.db")
+    return make_shop(tmp_path_factory.mktemp("inline") / "shop.db")
 
 
 def stays(shop: Path, text: str) -> bool:
@@ -58,7 +58,7 @@ def stays(shop: Path, text: str) -> bool:
     ],
 )
 def test_a_quick_statement_stays(shop: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(connection, "LANE_SECONDS", 60.0)  # quick enough on a slow machine, too
+    monkeypatch.setattr(connection, "INLINE_SECONDS", 60.0)  # quick enough on a slow machine, too
     assert stays(shop, text)
 
 
@@ -124,7 +124,7 @@ def test_a_text_that_searches_values_is_looked_at_more_often(
     """One search takes much longer than another step: fewer may lie between two looks, and on
     smaller values. The loop runs such a text only when a worker was quick with one like it."""
     monkeypatch.setattr("tidegate.engines.sqlite.engine.QUICK_S", 60.0)
-    monkeypatch.setattr(connection, "LANE_SECONDS", 60.0)
+    monkeypatch.setattr(connection, "INLINE_SECONDS", 60.0)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
 
     async def kinds(text: str) -> list[type]:
@@ -149,5 +149,5 @@ def test_a_text_that_searches_values_is_looked_at_more_often(
 
 
 def test_little_can_be_touched_between_two_looks_at_the_clock() -> None:
-    assert connection.LANE_TICK_OPCODES * connection.LANE_VALUE_BYTES <= 2_000_000
-    assert inspect.SLOW_PACE * connection.LANE_SEARCH_BYTES <= 20_480
+    assert connection.INLINE_TICK_OPCODES * connection.INLINE_VALUE_BYTES <= 2_000_000
+    assert inspect.SLOW_PACE * connection.INLINE_SEARCH_BYTES <= 20_480

@@ -314,7 +314,7 @@ async def _show(app: App, arguments: argparse.Namespace) -> None:
 def _entries(app: App, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:
     """The sources with their settings, and whether the settings file names some."""
     named = {source.name: source for source in load_for_query(arguments).sources}
-    # One that the settings name stands for a saved one of its name, as in a server.
+    # One in the settings replaces a saved one of its name, as in a server.
     entries = [
         _described(source) | {"from": "state"}
         for source in app.state.sources.list()

@@ -17,7 +17,7 @@ def role_of(identity: Identity) -> str | None:
     """
     role = identity.role
     if role is not None and role.strip().lower() in _NO_ROLES:
-        raise role_refused("The caller's role has a name that stands for no role.")
+        raise role_refused('The caller\'s role has a name that means "no role".')
     return role
 
 

@@ -93,7 +93,7 @@ def check_exact(kinds: Sequence[DuckDBPyType]) -> None:
 
 
 def coerced(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """The rows with what DuckDB wrote as text in the house's way."""
+    """The rows with the values that DuckDB gives as text in the form that all engines use."""
     if not rows or not columns:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
@@ -128,7 +128,7 @@ def _written(kind: DuckDBPyType, floats: str) -> str:
 
 
 def coercion_of(kind: DuckDBPyType) -> Coercion | None:
-    """What makes the house's text of DuckDB's; None if they are the same."""
+    """Turns DuckDB's text into the form that all engines use; None if it is the same."""
     name = kind.id
     if is_json(kind):
         return json_raw

@@ -92,7 +92,7 @@ class CommandProtocol:
         return self._packets.open
 
     def check(self) -> bool:
-        """The same: the event loop has seen at once if the server hung up."""
+        """The same: the event loop sees at once that the server has closed the connection."""
         return self.open
 
     def send(self, *commands: tuple[int, bytes]) -> None:
@@ -293,6 +293,6 @@ class CommandProtocol:
         return data
 
     def _broken(self) -> TidegateError:
-        """What arrives makes no sense: hang up."""
+        """What arrives makes no sense: close the connection."""
         self._packets.abort()
         return lost()

@@ -48,7 +48,7 @@ async def log_in(target: Conninfo) -> Any:
     try:
         await connection.connect()
     except MySQLError as error:
-        raise unreachable(*_told(error)) from error
+        raise unreachable(*_described(error)) from error
     except TimeoutError:
         raise
     except (OSError, ValueError, IndexError, RuntimeError, struct.error) as error:
@@ -59,7 +59,7 @@ async def log_in(target: Conninfo) -> Any:
     return connection
 
 
-def _told(error: MySQLError) -> tuple[str, int]:
+def _described(error: MySQLError) -> tuple[str, int]:
     """What the server said and its error number; 0 if it did not come to that."""
     number, *rest = (*error.args, 0)
     if isinstance(number, int) and (1000 <= number < 2000 or number >= 3000):
@@ -182,7 +182,7 @@ class Packets:
         self._ended()
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close the connection at once."""
         self._transport.abort()
         self._ended()
 

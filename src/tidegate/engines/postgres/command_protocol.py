@@ -295,12 +295,12 @@ class CommandProtocol(SocketIO):
         """Collect the details of the trees that the server prints meanwhile."""
         trees: list[bytes] = []
 
-        def hear(notice: PGresult) -> None:
+        def on_notice(notice: PGresult) -> None:
             title = notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
             if title.startswith(b"rewritten parse tree"):
                 trees.append(notice.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b"")
 
-        self._connection.notice_handler = hear
+        self._connection.notice_handler = on_notice
         try:
             yield trees
         finally:

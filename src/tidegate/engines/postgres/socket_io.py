@@ -52,7 +52,7 @@ class ReadLimit:
         except OSError:
             data = b""
         if not data:
-            self._hand.shutdown(socket.SHUT_WR)  # libpq sees that the server has hung up
+            self._hand.shutdown(socket.SHUT_WR)  # libpq sees that the server has disconnected
             self._connection.consume_input()
         self.taken += len(data)
         while data:

@@ -87,19 +87,20 @@ class ProgressHandler:
         return self.cause is not None
 
 
-LANE_VALUE_BYTES = 16 * 1024
+INLINE_VALUE_BYTES = 16 * 1024
 """The largest value on the event loop, so that one opcode there costs microseconds."""
 
-LANE_SEARCH_BYTES = 2 * 1024
+INLINE_SEARCH_BYTES = 2 * 1024
 """The same where steps search values: a pattern of 64 bytes takes ten milliseconds on 16 kB."""
 
-LANE_PATTERN_BYTES = 64
-LANE_PROGRAM_OPCODES = 4_000
-LANE_TICK_OPCODES = PACE
-LANE_OPCODES = 12_000
-LANE_SECONDS = 0.001
-"""The clock is looked at every `LANE_TICK_OPCODES`: a hundred opcodes on values of the largest size
-take a few milliseconds, a thousand would take fifty. Where a step searches a value, every tenth."""
+INLINE_PATTERN_BYTES = 64
+INLINE_PROGRAM_OPCODES = 4_000
+INLINE_TICK_OPCODES = PACE
+INLINE_OPCODES = 12_000
+INLINE_SECONDS = 0.001
+"""The clock is looked at every `INLINE_TICK_OPCODES`: a hundred opcodes on values of the largest
+size take a few milliseconds, a thousand would take fifty. Where a step searches a value, every
+tenth."""
 
 WORKER_TICK_OPCODES = 50_000
 """How often a worker looks at the clock; an interrupt is felt at once, without this."""
@@ -149,7 +150,7 @@ class Session:
         self._progress_handler: ProgressHandler | None = None
         self._busy_s = float(file.options.get("timeout", "5")) if in_thread else 0.0
         self._opcodes = 0
-        self._pace = LANE_TICK_OPCODES
+        self._pace = INLINE_TICK_OPCODES
         self._until = 0.0
         self.open_statement: OpenStatement | None = None
         """What runs on this connection and has not come to its end."""
@@ -186,10 +187,10 @@ class Session:
     def _set_limits(self, inline: bool) -> None:
         connection = self.connection
         if inline:
-            self.max_value_bytes = LANE_VALUE_BYTES
-            connection.limit(apsw.SQLITE_LIMIT_VDBE_OP, LANE_PROGRAM_OPCODES)
+            self.max_value_bytes = INLINE_VALUE_BYTES
+            connection.limit(apsw.SQLITE_LIMIT_VDBE_OP, INLINE_PROGRAM_OPCODES)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, self.max_value_bytes)
-        pattern = LANE_PATTERN_BYTES if inline else MAX_PATTERN_BYTES
+        pattern = INLINE_PATTERN_BYTES if inline else MAX_PATTERN_BYTES
         connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)
 
     def _limit_values(self, max_value_bytes: int) -> None:
@@ -207,7 +208,7 @@ class Session:
     def _set_brakes(self, inline: bool) -> None:
         connection = self.connection
         if inline:
-            self._set_pace(LANE_TICK_OPCODES)
+            self._set_pace(INLINE_TICK_OPCODES)
             connection.set_busy_timeout(0)  # in place of the handler
         else:
             connection.set_progress_handler(self._worker_tick, WORKER_TICK_OPCODES)
@@ -215,8 +216,8 @@ class Session:
     def _set_pace(self, pace: int) -> None:
         """Bound what can run on the event loop between two looks at the clock."""
         self._pace = pace
-        self.connection.set_progress_handler(self._lane_tick, pace)
-        largest = LANE_VALUE_BYTES if pace == LANE_TICK_OPCODES else LANE_SEARCH_BYTES
+        self.connection.set_progress_handler(self._inline_tick, pace)
+        largest = INLINE_VALUE_BYTES if pace == INLINE_TICK_OPCODES else INLINE_SEARCH_BYTES
         self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, largest)
 
     def is_current(self) -> bool:
@@ -230,9 +231,9 @@ class Session:
     def _read_schema_version(self) -> object:
         return self.connection.execute("PRAGMA schema_version").fetchall()[0][0]
 
-    def _lane_tick(self) -> bool:
+    def _inline_tick(self) -> bool:
         self._opcodes += self._pace
-        return self._opcodes > LANE_OPCODES or perf_counter() > self._until
+        return self._opcodes > INLINE_OPCODES or perf_counter() > self._until
 
     def _worker_tick(self) -> bool:
         return self._progress_handler is not None and self._progress_handler.felt()
@@ -248,7 +249,7 @@ class Session:
     def attempt(
         self, plan: CachedStatement, statement: Statement
     ) -> tuple[tuple[Column, ...], Rows, float] | None:
-        """Run a read to its end within the lane's budget: (columns, rows, seconds).
+        """Run a read to its end within the inline budget: (columns, rows, seconds).
 
         None if it did not end well in that: then nothing is known but that a worker must run it.
         """
@@ -272,10 +273,10 @@ class Session:
             return None
 
     def allow_inline(self) -> float:
-        """Give the next statement on the lane a new budget. Returns the time."""
+        """Give the next inline statement a new budget. Returns the time."""
         self._opcodes = 0
         now = perf_counter()
-        self._until = now + LANE_SECONDS
+        self._until = now + INLINE_SECONDS
         return now
 
     def describe(self, cursor: Cursor, statement: Statement) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
 A hop to a thread costs ten times what a point query costs. So a statement with a simple program is
 first tried inline, within a budget of about a millisecond; what does not end well in it runs in a
-thread and is remembered. `docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
+thread and is remembered. `docs/explanation/decisions/0003-sqlite-inline-reads.md` has the figures.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class SqliteEngine:
         """The plan of a query, from one that differs in plain values only; None if it is unknown.
 
         A read of cheap or bounded steps is what all texts like it are: SQLite checks the text
-        itself when it runs, and the lane's budget holds whatever its values make of it.
+        itself when it runs, and the inline budget holds whatever its values are.
         """
         # What does not begin like a query is no read as a rule: SQLite need not prepare it twice.
         if not _QUERY.match(text) or _holds_long_string(text):

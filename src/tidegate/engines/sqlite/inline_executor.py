@@ -1,8 +1,8 @@
-"""Runs cheap reads on the event loop itself, on a connection of their own: the lane.
+"""Runs cheap reads on the event loop itself, on a connection of their own.
 
-A hop to a thread costs ten times what a point query costs. The lane tries a statement within a
-budget of about a millisecond, and gives no answer to a statement that does not succeed in it.
-`docs/explanation/decisions/0003-sqlite-fast-lane.md` has the figures.
+A hop to a thread costs ten times what a point query costs. The executor tries a statement within
+a budget of about a millisecond, and gives no answer to a statement that does not succeed in it.
+`docs/explanation/decisions/0003-sqlite-inline-reads.md` has the figures.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 
-LANE_TEXT = 2_048
-LANE_TERMS = 10_000
+INLINE_TEXT = 2_048
+INLINE_TERMS = 10_000
 RENEW_S = 10.0
 """How long reopening the connection may wait for a worker, in seconds."""
 
 
 class InlineExecutor:
-    """The connection of the lane, used on the event loop only. `session` is None while it is
+    """The connection for inline reads, used on the event loop only. `session` is None while it is
     reopened (`renewing`), and if it could not be opened."""
 
     def __init__(self, file: FileUrl, session: Session, plans: StatementCache) -> None:
@@ -71,7 +71,7 @@ class InlineExecutor:
     async def renew(self, readers: Pool[WorkerThread]) -> None:
         """Reopen the connection, off the event loop, if its schema is out of date.
 
-        To load a large schema takes longer than the lane's budget: there it would never succeed.
+        To load a large schema takes longer than the inline budget: inline it would never succeed.
         """
         session = self.session
         if session is None or session.is_current():
@@ -111,7 +111,7 @@ class InlineExecutor:
 def _is_short(text: str) -> bool:
     """Whether preparing a text takes little time, whatever it says. SQLite writes out what nested
     queries repeat of each other, so its work can grow with the power of their number."""
-    if len(text) > LANE_TEXT:
+    if len(text) > INLINE_TEXT:
         return False
     queries = text.lower().count("select") or 1
-    return (len(text) / (2 * queries)) ** queries <= LANE_TERMS
+    return (len(text) / (2 * queries)) ** queries <= INLINE_TERMS

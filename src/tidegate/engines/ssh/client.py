@@ -1,4 +1,4 @@
-"""The command line of the operator's `ssh` for a tunnel, and the errors its messages stand for.
+"""The command line of the operator's `ssh` for a tunnel, and the errors that its messages mean.
 
 `ssh` runs without prompts and accepts no unknown host key. Its messages name hosts, users and
 paths, so they are never repeated.

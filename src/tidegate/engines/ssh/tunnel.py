@@ -102,7 +102,7 @@ class Tunnel:
                 return
             await self._end()
             await self._relay.drop()
-            self._heard()  # what the last one said is no reason for anything now
+            self._stderr_text()  # what the last one said is no reason for anything now
             with suppress(FileNotFoundError):
                 self._socket.unlink()
             try:
@@ -125,7 +125,7 @@ class Tunnel:
         """The reason that `ssh` gives for the failure of a connection, else the error itself."""
         if error.code is not Code.SOURCE_UNREACHABLE:
             return error
-        return forwarding_failure(self._heard()) or error
+        return forwarding_failure(self._stderr_text()) or error
 
     async def close(self) -> None:
         """End `ssh` and leave no file. Safe to call twice."""
@@ -164,7 +164,7 @@ class Tunnel:
         out = process.stdout
         if out is None or await out.readline() != _READY:
             await process.wait()
-            raise login_failure(self._heard(), self._route.server)
+            raise login_failure(self._stderr_text(), self._route.server)
 
     async def _end(self) -> None:
         process, self._process = self._process, None
@@ -177,7 +177,7 @@ class Tunnel:
                 await asyncio.wait_for(process.wait(), END_S)
                 return
 
-    def _heard(self) -> str:
+    def _stderr_text(self) -> str:
         """What `ssh` has said since this was last asked."""
         try:
             with self._said.open("r+b") as said:

@@ -49,7 +49,7 @@ AFTER: dict[str, frozenset[str]] = {
     "VALUE": frozenset({""}),
 }
 """Words that may be names as well: they are keywords before a bracket only after one of these
-("" stands for anything that is quoted or a literal)."""
+("" means anything that is quoted or a literal)."""
 
 INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
 """Words that may be names as well: they are keywords before a bracket only after an operand."""

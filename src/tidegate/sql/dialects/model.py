@@ -137,7 +137,7 @@ class Dialect(msgspec.Struct, frozen=True):
     database_as_schema: bool = False
     """`database.table` means a table of the default schema."""
     dummy_tables: frozenset[str] = frozenset()
-    """Names that stand for one row without columns."""
+    """Names of a table of one row without columns."""
 
     # Parameters.
     variable_sigil: str = ""

@@ -20,7 +20,7 @@ from tidegate.sql.masking.touched_columns import Touched, stars, wants_all_colum
 
 _CHANGES = frozenset({"Insert", "Update", "Delete", "Merge"})
 _ROWS = frozenset({"excluded", "old", "new"})
-"""Names that stand for a row of the changed table."""
+"""Names of the row of the changed table."""
 
 
 def change_refused(name: str) -> TidegateError:
@@ -129,7 +129,7 @@ def _is_numbered(tokens: Sequence[Token]) -> bool:
 
 
 def _check_rows(parsed: ParsedStatement, hidden: Sequence[NamedTable]) -> None:
-    """Raises: TidegateError POLICY_MASKED if a table's name stands for its row, or stands before
+    """Raises: TidegateError POLICY_MASKED if a table's name means its row, or is written before
     what is no column of it: PostgreSQL calls a function on the row by `row.function`."""
     tokens = parsed.tokens
     declared: set[int] = set()

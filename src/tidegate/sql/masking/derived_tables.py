@@ -57,7 +57,7 @@ class DerivedTables:
     rule does not fit it."""
 
     def __init__(self, data_rules: DataRules, names: Names, key: str) -> None:
-        """`key` is the term that stands for the key of hashes."""
+        """`key` is the term for the key of hashes."""
         self._names = names
         self._dialect = names.dialect
         self._key = key
@@ -128,7 +128,7 @@ class DerivedTables:
         return tuple(sorted({*touched_columns(parsed, masked), *behind}))
 
     def stand_in(self, table: Table, depth: int = 0) -> str | None:
-        """The query that stands for a table; None for one that may be read as it is.
+        """The query that replaces a table; None for one that may be read as it is.
 
         Raises: TidegateError POLICY_MASKED for what holds copies of hidden rows, or a view that
         cannot be rewritten.
@@ -336,7 +336,7 @@ class DerivedTables:
         return edits, named, masked_tables
 
     def _system_calls(self, parsed: ParsedStatement) -> Iterator[tuple[int, int, Table]]:
-        """Calls such as DuckDB's `duckdb_tables()`, which stand for a system table, with their
+        """Calls such as DuckDB's `duckdb_tables()`, which read a system table, with their
         places in the text. Raises: TidegateError POLICY_MASKED where one cannot be replaced."""
         if not self.tables_with_rules:
             return

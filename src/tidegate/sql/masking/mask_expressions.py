@@ -26,7 +26,7 @@ def derived_table(
     dialect: Dialect,
     key: str,
 ) -> str:
-    """The query that stands for `table`, whose rows come from `origin`, a FROM item that is called
+    """The query that replaces `table`, whose rows come from `origin`, a FROM item that is called
     like the table. `key` is the term for the key of hashes."""
     name = dialect.quote(table.name)
     columns: list[str] = []

@@ -246,7 +246,7 @@ class MaskedStatement:
 
 
 def _blanked(start: int, end: int, piece: str) -> str:
-    """What stands for a piece of ours in the text that is checked."""
+    """What replaces a piece of ours in the text that is checked."""
     if piece.startswith("("):
         body, _, alias = piece.rpartition(")")
         return f"{BLANK}{start}{alias if body else ''}"

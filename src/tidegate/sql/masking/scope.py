@@ -12,7 +12,7 @@ Answer = Literal["yes", "no", "doubtful"]
 
 
 def means_cte(parsed: ParsedStatement, node: Any, part: Part) -> Answer:
-    """Whether `part`, a name without a schema, stands for a CTE where `node` is."""
+    """Whether `part`, a name without a schema, names a CTE where `node` is."""
     dialect = parsed.dialect
     wanted = folded(part, dialect)
     child, owner = node, node.parent

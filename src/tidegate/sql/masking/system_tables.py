@@ -1,4 +1,4 @@
-"""Queries that stand for system tables while something is hidden: with the columns that are known
+"""Queries that replace system tables while something is hidden: with the columns that are known
 to tell no values and no counts.
 
 A system table that no dialect lists is refused. Of one that has more than harmless columns, the
@@ -20,7 +20,7 @@ Column = tuple[str, str, str]
 
 
 def system_table(place: Place, dialect: Dialect) -> Table | None:
-    """The table that stands for a system table of which something is hidden; None for one that is
+    """The table that replaces a system table of which something is hidden; None for one that is
     harmless as it is."""
     return Table(*place, KIND) if place in dialect.partial_tables else None
 

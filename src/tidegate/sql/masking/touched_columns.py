@@ -52,7 +52,7 @@ def wants_all_columns(parsed: ParsedStatement) -> bool:
 
 
 def stars(tokens: list[Token]) -> Iterator[int]:
-    """The numbers of the tokens `*` that stand for columns, but for that of `count(*)`."""
+    """The numbers of the tokens `*` that mean columns, but for that of `count(*)`."""
     for number, token in enumerate(tokens):
         if token.key != "*" or not number:
             continue

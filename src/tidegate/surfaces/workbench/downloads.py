@@ -100,14 +100,14 @@ class NewFile:
             if self._ended:  # the call was given up, and its last rows still came
                 raise TidegateError(Code.CALL_CANCELLED, "The export was ended")
             file = self._file or self._made()
-            with _told():
+            with _failures_reported():
                 file.write(chunk)
 
     def finish(self) -> Path:
         """The path of the whole file. Raises: TidegateError as `put`."""
         with self._guard:
             file = self._file or self._made()
-            with _told():
+            with _failures_reported():
                 file.close()
             self._let_go()
             assert self.path is not None  # noqa: S101 - made above
@@ -172,7 +172,7 @@ def _create(directory: int, name: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _told() -> Generator[None]:
+def _failures_reported() -> Generator[None]:
     try:
         yield
     except OSError as error:
