@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 from msgspec import structs
 
 from tidegate.engines.api import Engine
+from tidegate.engines.common.account import AccountGuide
 from tidegate.engines.common.url import (
     FOLDER_SCHEME,
     UNREADABLE,
@@ -118,6 +119,17 @@ def language_of(source: Source) -> Language:
         language = cast("Language", import_module(entry.language).LANGUAGE)
         _languages[source.engine] = language
     return language
+
+
+def account_guide(source: Source) -> AccountGuide | None:
+    """What the source's engine says of accounts; None if it has no module for that."""
+    package = find(source.url).module
+    try:
+        return cast("AccountGuide", import_module(f"{package}.account"))
+    except ModuleNotFoundError as error:
+        if error.name != f"{package}.account":
+            raise
+        return None
 
 
 def find(url: str) -> Entry:

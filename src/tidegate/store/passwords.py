@@ -39,6 +39,21 @@ class Passwords:
             ) from None
         return f"${{FILE:{path}}}"
 
+    def find(self, source: str) -> tuple[str, str] | None:
+        """The reference to a password that was saved for a source, and the password. Raises:
+        TidegateError STATE_FAILED."""
+        try:
+            for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
+                if path.name.rpartition(".")[0] == source:
+                    return f"${{FILE:{path}}}", path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise TidegateError(
+                Code.STATE_FAILED,
+                f"The passwords in `{self.directory}` cannot be read: {error}.",
+                details={"path": str(self.directory)},
+            ) from None
+        return None
+
     def remove(self, *urls: str, named: Iterable[str] = ()) -> None:
         """Remove the passwords that these URLs refer to, as far as they are kept here and the URLs
         in `named` refer to none of them."""

@@ -200,9 +200,32 @@ def add_source(commands: Commands) -> None:
     remove.add_argument("name", metavar="NAME", help="a saved source")
     showing = actions.add_parser("show", help="show the settings of one source")
     showing.add_argument("name", metavar="NAME", help="a source of the state or the settings")
-    test = actions.add_parser("test", help="open a source and report what it is")
+    test = actions.add_parser(
+        "test",
+        help="open a source, report what it is and what its account could do",
+        description="Open a source, count its tables and time it. A line that begins with risk "
+        "says what the source's account could do if Tidegate were not there, and what to do.",
+    )
     test.add_argument("name", metavar="NAME", help="a saved source")
-    for action in (add, update, listing, showing, remove, test):
+    harden = actions.add_parser(
+        "harden",
+        help="print the SQL of an account that can read and do nothing else",
+        description="Print the SQL that makes an account for the source that can read and do "
+        "nothing else, and how to give it to the source. For a file, print the commands of a "
+        "shell. Nothing is changed. It can be run again.",
+    )
+    harden.add_argument("name", metavar="NAME", help="a source")
+    harden.add_argument(
+        "--role", metavar="ROLE", help="the name of the account (default: NAME_reader)"
+    )
+    harden.add_argument(
+        "--schema",
+        action="append",
+        default=[],
+        metavar="SCHEMA",
+        help="a schema that it may read (default: those with tables); may be repeated",
+    )
+    for action in (add, update, listing, showing, remove, test, harden):
         action.set_defaults(module="source")
         home_options(action)
     for action in (listing, showing, test):

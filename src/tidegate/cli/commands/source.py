@@ -1,4 +1,4 @@
-"""`tidegate source add | list | remove | test`."""
+"""`tidegate source add | update | list | remove | test | harden`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
+from tidegate.cli.source_account import account_risks, harden
 from tidegate.cli.source_check import (
     Tried,
     given_password,
@@ -59,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "update":
         _update(arguments)
         return 0
-    actions = {"list": _list, "show": _show, "remove": _remove, "test": _test}
-    config = load_for_query(arguments) if arguments.action == "test" else load_for_state(arguments)
+    actions = {"list": _list, "show": _show, "remove": _remove, "test": _test, "harden": harden}
+    opens = arguments.action in ("test", "harden")
+    config = load_for_query(arguments) if opens else load_for_state(arguments)
     with_app(App.open(config), partial(actions[arguments.action], arguments=arguments))
     return 0
 
@@ -376,7 +378,9 @@ async def _test(app: App, arguments: argparse.Namespace) -> None:
     catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
     latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
     warnings = [*_warnings(app, name, catalog, latency_ms), *_warned(state)]
-    report = {
+    tested = next(each for each in app.connections.sources() if each.name == name)
+    risks = await account_risks(app, tested, state)
+    report: dict[str, Any] = {
         "source": name,
         "database": catalog.database,
         "server_version": state.current.server_version if state.current else "",
@@ -385,15 +389,20 @@ async def _test(app: App, arguments: argparse.Namespace) -> None:
         "opened_ms": round(opened_ms, 1),
         "latency_ms": round(latency_ms, 2),
         "warnings": warnings,
+        "risks": [risk._asdict() for risk in risks],
     }
     if arguments.json:
         show_json(report)
         return
     for key, value in report.items():
-        if key != "warnings":
+        if key not in ("warnings", "risks"):
             print(f"{key:<15} {value}")
+    said = {risk.could for risk in risks}
     for warning in warnings:
-        print(f"{'warning':<15} {warning}")
+        if warning not in said:
+            print(f"{'warning':<15} {warning}")
+    for risk in risks:
+        print(f"{'risk':<15} {risk.could}; to do: {risk.remedy}")
 
 
 def _warned(state: ConnectionState) -> tuple[str, ...]:

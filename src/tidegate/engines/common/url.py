@@ -258,6 +258,13 @@ def parse_folder_url(
     )
 
 
+def file_of(url: str) -> str | None:
+    """The absolute path of a database file; None for a database in memory. Raises: TidegateError
+    SOURCE_UNREACHABLE, SOURCE_URL."""
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    return None if path in ("", ":memory:") else _existing(path)
+
+
 def require_file(url: str) -> None:
     """See that the file or folder of a URL is there. Raises: TidegateError SOURCE_UNREACHABLE,
     SOURCE_URL."""

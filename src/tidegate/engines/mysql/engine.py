@@ -25,11 +25,12 @@ from tidegate.engines.common.permit_checks import (
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
+from tidegate.engines.mysql.account import privilege_warnings
 from tidegate.engines.mysql.connection import Session
 from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.dry_run import run_dry
 from tidegate.engines.mysql.errors import ServerError
-from tidegate.engines.mysql.inspect import Inspector, check_change, privilege_warnings
+from tidegate.engines.mysql.inspect import Inspector, check_change
 from tidegate.engines.mysql.transaction import check_run_as
 from tidegate.engines.mysql.types import check_count, pack
 from tidegate.engines.mysql.url import Conninfo, parse_conninfo
