@@ -99,9 +99,8 @@ def test_the_role_of_postgresql_can_read_and_do_nothing_else(run: Run, offered) 
         assert server.ask(text, name, role) == rows
     for text in REFUSED_ON_POSTGRES:
         with psycopg.connect(server.conninfo(name, role), autocommit=True) as connection:
-            connection.execute(
-                "SET default_transaction_read_only = off"
-            )  # it may: that is no fence
+            # It may, so that setting is no fence.
+            connection.execute("SET default_transaction_read_only = off")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(text.format(role=role))
     assert server.ask("SELECT count(*) FROM log", name) == [(0,)]

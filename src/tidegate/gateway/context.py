@@ -36,8 +36,8 @@ UNDECIDED = Verdict("deny", "gate.undecided", "The call has not been decided on"
 class Services(NamedTuple):
     """What the steps use, the same for every call of one gateway.
 
-    `masking_key` gives the secret of hashed masks; `clock` gives Unix seconds; `judging` limits
-    the long texts of one actor that are judged at once.
+    `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
+    seconds; `judging` limits the long texts of one actor that are judged at once.
     """
 
     connections: Connections
@@ -45,7 +45,7 @@ class Services(NamedTuple):
     history: History
     approvals: Approvals | None
     results: ResultCache
-    masking_key: Callable[[], str]
+    masking_key: Callable[[str], str]
     clock: Callable[[], float]
     judging: ConcurrencyLimiter
 

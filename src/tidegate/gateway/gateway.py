@@ -24,7 +24,7 @@ from tidegate.gateway.decision import decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
 from tidegate.gateway.judging import judging_limiter
-from tidegate.gateway.masking import mask
+from tidegate.gateway.masking import mask, source_key
 from tidegate.gateway.preview import explain_call
 from tidegate.gateway.recorder import (
     add_to_history,
@@ -44,8 +44,8 @@ from tidegate.policy.explanation import Explanation
 
 class Gateway:
     """The gate. `handlers` answer, by class of request, what needs no engine. `masking_key` gives
-    the key of masks that hash, which should outlive the process; without it the hashes change
-    when the process starts again."""
+    the secret behind the keys of masks that hash, which should outlive the process; without it the
+    hashes change when the process starts again."""
 
     def __init__(
         self,
@@ -58,7 +58,12 @@ class Gateway:
         masking_key: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        key = lru_cache(maxsize=1)(masking_key or _random_key)
+        secret = lru_cache(maxsize=1)(masking_key or _random_key)
+
+        @lru_cache(maxsize=1024)
+        def key(source: str) -> str:
+            return source_key(secret(), source)
+
         self._services = Services(
             connections, audit, history, approvals, ResultCache(), key, clock, judging_limiter()
         )

@@ -6,6 +6,8 @@ filtered rows out. Rows are never masked afterwards.
 
 from __future__ import annotations
 
+import hmac
+
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
@@ -16,6 +18,12 @@ from tidegate.model.requests import Browse, EngineRequest, Explain, Query
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Effect
 from tidegate.policy.data_rules import verdict_of
+
+
+def source_key(secret: str, source: str) -> str:
+    """The key of the hashes of one source, by its name. A server that logs bound values learns this
+    key and nothing of the secret or of other sources."""
+    return hmac.digest(secret.encode(), f"mask:{source}".encode(), "sha256").hex()
 
 
 async def mask(ctx: CallContext) -> None:
@@ -60,7 +68,7 @@ async def mask(ctx: CallContext) -> None:
 
 async def _rewritten(ctx: CallContext, rules: DataRules, catalog: Catalog) -> EngineRequest:
     """The request under the rules. Raises: TidegateError POLICY_MASKED, POLICY_TABLE."""
-    request, source, key = ctx.request, ctx.source, ctx.services.masking_key()
+    request, source, key = ctx.request, ctx.source, ctx.services.masking_key(ctx.source.name)
     rewritten = await judge_text(
         ctx, SHORT_TO_REWRITE, language_of(source).rewrite, request, source, rules, catalog, key
     )

@@ -29,7 +29,7 @@ Put = Callable[[bytes], None]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-_NEEDS_QUOTES = frozenset(',"\r\n')
+_NEEDS_QUOTES = frozenset(',;"\r\n')
 
 
 class CsvWriter:

@@ -58,7 +58,7 @@ def file_script(request: ReadingRequest, note: str) -> list[str]:
         f"# {request.name} is an account of the operating system for the gate alone. Run as root.",
         f"id {request.name} >/dev/null 2>&1 || useradd --system --create-home {request.name}",
         f"chown root:{request.name} {file} && chmod 640 {file}",
-        "# Without the right to write the folder nobody of that account replaces the file.",
+        "# Without the right to write the folder that account cannot replace the file.",
         f"chown root {folder} && chmod go-w,o-rwx {folder} && chgrp {request.name} {folder}"
         f" && chmod g+rx {folder}",
         f"# {note}",

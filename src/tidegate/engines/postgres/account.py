@@ -153,7 +153,7 @@ def reading_script(request: ReadingRequest) -> list[str]:
         " EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I REVOKE EXECUTE ON FUNCTIONS FROM"
         " PUBLIC', owner); EXCEPTION WHEN insufficient_privilege THEN RAISE NOTICE"
         " 'later tables of % stay hidden from the role', owner; END; END LOOP; END $do$;",
-        "-- Functions that users wrote: everybody may execute them unless somebody said otherwise."
+        "-- Functions that users wrote: every role may execute them unless PUBLIC lost the right."
         " From",
         "-- now on only the roles that exist may, and not the new one.",
         "DO $do$ DECLARE f regprocedure; kind text; r name; BEGIN FOR f, kind IN SELECT p.oid,"
