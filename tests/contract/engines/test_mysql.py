@@ -9,8 +9,9 @@ import pytest
 import support.mysql_server as mysql_server
 from support.engine_cases import CASES
 from support.eventually import HANG_S, until
+from tidegate.engines.mysql.account import privilege_warnings
 from tidegate.engines.mysql.command_protocol import CommandProtocol
-from tidegate.engines.mysql.inspect import first_word, privilege_warnings
+from tidegate.engines.mysql.inspect import first_word
 from tidegate.engines.mysql.types import well_known_text
 from tidegate.engines.mysql.url import parse_conninfo
 from tidegate.errors import Code, TidegateError
