@@ -156,6 +156,13 @@ class App:
             failing["state"] = error.discreet().message
         return failing
 
+    def degraded(self) -> Mapping[str, str]:
+        """What does not work now although this server can do its work, with the reason."""
+        problems = dict(self.audit.problems)
+        for name, error in self.connections.unopened().items():
+            problems[f"source {name}"] = error
+        return problems
+
     def follow_settings(
         self, following: ConfigWatcher, load: Callable[[], Config], tell: Callable[[str], None]
     ) -> Callable[[], None]:

@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,9 @@ logger = logging.getLogger("tidegate.serve")
 
 CHECK_S = 1.0
 """How often the server checks whether it can do its work, for its log."""
+LOG_S = 60.0
+"""How long after a line about what fails comes the line that it works again, so that what comes and
+goes does not fill the log."""
 
 
 class Shutdown:
@@ -74,7 +77,7 @@ async def serve(
         recorded = True
         for edge in edges:
             await edge.start()
-        tasks += [_task(watcher.run()), _task(_log_readiness(app.readiness))]
+        tasks += [_task(watcher.run()), _task(_log_readiness(app))]
         if ready is not None:
             ready()
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
@@ -97,18 +100,20 @@ async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:
     await edge.stop(app.config.stop_grace_s, shutdown.hurry)
 
 
-async def _log_readiness(readiness: Callable[[], Mapping[str, str]]) -> None:
-    """Log what begins to fail and what works again."""
-    before: Mapping[str, str] = {}
+async def _log_readiness(app: App) -> None:
+    """Log what begins to fail and what works again: for each part one line a minute at most."""
+    said: dict[str, float] = {}
     while True:
-        failing = readiness()
+        now = asyncio.get_running_loop().time()
+        failing = {**app.degraded(), **app.readiness()}
         for part, reason in failing.items():
-            if before.get(part) != reason:
-                logger.error("%s is failing: %s", part, reason)
-        for part in before:
-            if part not in failing:
-                logger.warning("%s works again", part)
-        before = failing
+            if part not in said:
+                logger.error("%s: fails: %s", part, reason)
+                said[part] = now
+        for part, at in list(said.items()):
+            if part not in failing and now >= at + LOG_S:
+                logger.warning("%s: works again", part)
+                del said[part]
         await asyncio.sleep(CHECK_S)
 
 
@@ -226,6 +231,7 @@ def open_http(
         ),
         body_limit=config.body_limit_bytes,
         readiness=app.readiness,
+        degraded=partial(without_names, app),
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     if on_opened is None or shutdown is None:
@@ -305,6 +311,15 @@ def _variables_of(app: App) -> Callable[[], tuple[str, ...]]:
     return read
 
 
+def without_names(app: App) -> dict[str, str]:
+    """What does not work, for callers without a token: sources are counted and errors left out."""
+    problems = app.degraded()
+    sources = sum(part.startswith("source ") for part in problems)
+    others = [part for part in problems if not part.startswith("source ")]
+    shown = dict.fromkeys(others, "see the log of the server")
+    return shown | ({"sources": f"{sources} cannot be opened"} if sources else {})
+
+
 def _status(app: App) -> dict[str, Any]:
     """What `tidegate status` shows of this server: its sources, and what fails."""
     sources = [
@@ -316,7 +331,7 @@ def _status(app: App) -> dict[str, Any]:
         }
         for entry in app.connections.list_for(cli())
     ]
-    return {"sources": sources, "failing": dict(app.readiness())}
+    return {"sources": sources, "failing": {**app.audit.problems, **app.readiness()}}
 
 
 class LogFormatter(logging.Formatter):
@@ -329,9 +344,16 @@ class LogFormatter(logging.Formatter):
         self.converter = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
-        call = getattr(record, "call", None)
+        call = getattr(record, "call", None) or _noted_call(record)
         record.which = "" if call is None else f" call={call}"
         return super().format(record)
+
+
+def _noted_call(record: logging.LogRecord) -> str | None:
+    """The call that the exception of a record belongs to; the gateway notes it there."""
+    error = record.exc_info[1] if record.exc_info else None
+    notes: list[str] = getattr(error, "__notes__", [])
+    return next((note[5:] for note in notes if note.startswith("call=")), None)
 
 
 def log_to_stderr() -> None:

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.eventually import wait_until
 from support.http_application import Answer, ask
 from tidegate.app import App
-from tidegate.config.model import Config
+from tidegate.config.model import AuditSettings, Config
+from tidegate.config.sources import SourceSettings
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.origin_checks import OriginChecks
-from tidegate.serve import LogFormatter, http_endpoints
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.statements import Statement
+from tidegate.serve import LogFormatter, http_endpoints, without_names
 
 
 def play(
-    directory: Path, scenario: Callable[[App, Callable[..., Awaitable[Answer]]], Awaitable[None]]
+    directory: Path,
+    scenario: Callable[[App, Callable[..., Awaitable[Answer]]], Awaitable[None]],
+    **settings: Any,
 ) -> None:
     """Run a scenario with an application that is bound to port 7878."""
 
     async def whole() -> None:
-        app = App.open(Config(state=str(directory)))
+        app = App.open(Config(state=str(directory), **settings))
         checks = OriginChecks(["gate.example", "proxy.example:8443"], port=7878)
         application = HttpApplication(
-            http_endpoints(app), app.authenticate, origin_checks=checks, readiness=app.readiness
+            http_endpoints(app),
+            app.authenticate,
+            origin_checks=checks,
+            readiness=app.readiness,
+            degraded=partial(without_names, app),
         )
 
         async def send(path: str, host: str = "localhost:7878", method: str = "GET") -> Answer:
@@ -106,3 +121,89 @@ def test_b9_a_log_line_has_time_level_and_call_id() -> None:
     )
     record.call = "c-17"
     assert LogFormatter().format(record).endswith("Z WARNING tidegate.x call=c-17 it failed")
+
+
+def test_b9_ready_is_refused_while_the_audit_log_cannot_be_written(tmp_path: Path) -> None:
+    async def scenario(app: App, send: Callable[..., Awaitable[Answer]]) -> None:
+        assert (await send("/ready")).status == 200
+        descriptor = app.audit._writer.descriptor
+        kept, full = os.dup(descriptor), os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, descriptor)
+        os.close(full)
+        with pytest.raises(TidegateError) as caught:
+            app.note("settings.read", {})
+        assert caught.value.code is Code.AUDIT_UNAVAILABLE
+        answer = await send("/ready")
+        assert (answer.status, list(answer.json["failing"])) == (503, ["audit"])
+        assert (await send("/health")).status == 200
+        os.dup2(kept, descriptor)
+        os.close(kept)
+        app.note("settings.read", {})
+        assert (await send("/ready")).status == 200
+
+    play(tmp_path, scenario)
+
+
+def test_b9_b16_an_anchor_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    async def scenario(app: App, send: Callable[..., Awaitable[Answer]]) -> None:
+        app.note("settings.read", {})
+        wait_until(lambda: app.audit.problems, "the checkpoint")
+        assert "missing" in app.audit.problems["checkpoints"]
+        answer = await send("/ready")
+        assert (answer.status, answer.json["status"]) == (200, "ready")
+        assert list(answer.json["degraded"]) == ["checkpoints"]
+        (tmp_path / "missing").mkdir()
+        app.note("settings.read", {})
+        wait_until(lambda: not app.audit.problems, "the next checkpoint")
+        assert "degraded" not in (await send("/ready")).json
+
+    anchor = str(tmp_path / "missing" / "anchor.jsonl")
+    play(tmp_path, scenario, audit=AuditSettings(anchor=anchor, checkpoint_lines=1))
+
+
+async def query(app: App, source: str) -> None:
+    actor = Actor("reader", "reader", Scope.READ_ONLY)
+    await app.gateway.handle(Call(actor, "core", "query", Query(Statement("SELECT 1")), source))
+
+
+def test_b9_b12_a_missing_file_fails_its_source_alone_until_it_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    there, missing = tmp_path / "there.db", tmp_path / "missing.db"
+    there.touch()
+
+    async def scenario(app: App, send: Callable[..., Awaitable[Answer]]) -> None:
+        (warning,) = caplog.records
+        assert "source later" in warning.message
+        caplog.clear()
+        await query(app, "now")
+        for _ in range(3):
+            with pytest.raises(TidegateError) as caught:
+                await query(app, "later")
+            assert caught.value.code is Code.SOURCE_UNREACHABLE
+        (line,) = caplog.records  # one for the cause
+        assert "source later: source.unreachable" in line.message
+        assert re.search(r" call=\w+-\w+ source later", LogFormatter().format(line))
+        answer = await send("/ready")
+        assert answer.status == 200
+        assert answer.json["degraded"] == {"sources": "1 cannot be opened"}
+        missing.touch()
+        await query(app, "later")
+        assert "degraded" not in (await send("/ready")).json
+
+    sources = [
+        SourceSettings(name, f"sqlite:///{path}")
+        for name, path in (("now", there), ("later", missing))
+    ]
+    play(tmp_path / "state", scenario, sources=tuple(sources))
+
+
+def test_b9_the_line_of_a_fault_has_its_calls_id() -> None:
+    try:
+        raise ValueError("of ours")
+    except ValueError as fault:
+        fault.add_note("call=c-18")
+        record = logging.LogRecord(
+            "tidegate.x", logging.ERROR, "", 0, "fault", None, (type(fault), fault, None)
+        )
+    assert " ERROR tidegate.x call=c-18 fault" in LogFormatter().format(record)

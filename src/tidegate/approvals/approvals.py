@@ -120,6 +120,10 @@ class Approvals:
         """As `request`, but asks nothing: None if there is no answer."""
         return await asyncio.to_thread(self._answered, approval_request)
 
+    async def give_back(self, id: str) -> None:
+        """Let a grant that was used up count again, for a call that did not run."""
+        await asyncio.to_thread(self._give_back, id)
+
     async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:
         """The question with what a dry run showed, also kept so."""
         await asyncio.to_thread(self._book.attach_dry_run, question.id, dry_run)
@@ -250,8 +254,18 @@ class Approvals:
                 retry_after_s=max(0.0, decided_at + COOL_OFF_S - now),
             )
         if question.state == "used":
-            self._record("used", question, question.actor)
+            try:
+                self._record("used", question, question.actor)
+            except TidegateError:
+                self._book.give_back(question.id)  # nothing runs that is not on record
+                raise
         return question
+
+    def _give_back(self, id: str) -> None:
+        self._book.give_back(id)
+        question = self._book.find(id)
+        if question is not None:
+            self._record("returned", question, question.actor, done=True)
 
     def _bounds(self, now: float) -> ApprovalBounds:
         return ApprovalBounds(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,6 +71,7 @@ class AuditLog:
         self._closed = False
         self._repeats = RepeatCounter()
         self._missed = 0
+        self._problems: dict[str, str] = {}
         self._deferred: list[tuple[Event, float]] = []
         self._missed_since = 0.0
         self._header: SegmentHeader | None = None
@@ -109,6 +110,12 @@ class AuditLog:
     def path(self) -> Path:
         """The current segment."""
         return self._writer.path
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """What failed at the last attempt, though the log can be written, with the reason:
+        `checkpoints` (the anchor included) and `retirement`."""
+        return dict(self._problems)
 
     @property
     def failing(self) -> bool:
@@ -346,7 +353,9 @@ class AuditLog:
         if due is not None and (within_s is None or due <= within_s):
             try:
                 self._sign(checkpointer)
+                self._problems.pop("checkpoints", None)
             except (OSError, TidegateError) as error:
+                self._problems["checkpoints"] = str(error)
                 self._record_failure("checkpoint.failed", error)
 
     def _sign(self, checkpointer: Checkpointer) -> None:
@@ -363,7 +372,9 @@ class AuditLog:
                     details = {"first": old[0].name, "last": old[-1].name}
                     self.record_event(ServerEvent(name="audit.retired", details=details))
                     self._sign(checkpointer)
+            self._problems.pop("retirement", None)
         except (OSError, TidegateError) as error:
+            self._problems["retirement"] = str(error)
             self._record_failure("retirement.failed", error)
 
     def _record_failure(self, name: str, error: OSError | TidegateError) -> None:

@@ -37,6 +37,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     opened for a source that maps callers (`registry.check_run_as`).
     `checks_schema`: a read under a permit with a `schema_version` gives no row, and no error of the
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
+    `places`: how many statements it runs at a time; the gate shares them among the callers.
     `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
     """
 
@@ -57,6 +58,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     checks_schema: bool = False
     prepares: bool = False
     sessions: bool = False
+    places: int = 8
 
 
 class SchemaChangedError(TidegateError):

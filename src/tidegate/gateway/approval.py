@@ -5,6 +5,7 @@ this call, or by a question that shows what a dry run would change.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from msgspec import structs
 
@@ -41,7 +42,7 @@ async def approve(ctx: CallContext) -> None:
         return await try_change(ctx)
 
     try:
-        ctx.approval = await approvals.approve(approval_request, call, dry_run)
+        ctx.grant = ctx.approval = await approvals.approve(approval_request, call, dry_run)
     except TidegateError as error:
         ctx.approval = error.details.get("approval", "")
         raise
@@ -52,6 +53,17 @@ async def approve(ctx: CallContext) -> None:
             hint="Send the call again.",
         )
     ctx.approved = True
+
+
+async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
+    """Let the person's approval count again if the call failed before the engine could run it, as
+    when its intent could not be recorded or no connection was free. Raises nothing."""
+    approvals = ctx.services.approvals
+    if not ctx.grant or approvals is None or (ctx.sent and error.code is not Code.SOURCE_BUSY):
+        return
+    grant, ctx.grant = ctx.grant, ""
+    with suppress(TidegateError):  # the state cannot be written: the person is asked again
+        await approvals.give_back(grant)
 
 
 async def try_change(ctx: CallContext) -> DryRun:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from math import inf
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -18,27 +19,43 @@ MOST_AT_ONCE = 6
 
 
 class ConcurrencyLimiter:
-    """The statements under way on one source, by actor. Used on the event loop only."""
+    """The statements under way on one source, by actor. Used on the event loop only.
 
-    __slots__ = ("_most", "_place", "_running", "_waiting")
+    An actor without a statement under way may always begin one. It may begin further ones while a
+    quarter of the places, or two, is free: that is kept for actors who come later.
+    """
+
+    __slots__ = ("_all", "_most", "_most_of_all", "_place", "_running", "_waiting")
 
     def __init__(self, most: int = MOST_AT_ONCE, place: str = "running on this source") -> None:
         """`place` completes the error of who waits too long: statements are still ..."""
         self._most = most
+        self._most_of_all: float = inf
         self._place = place
+        self._all = 0
         self._running: dict[str, int] = {}
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
+    @property
+    def running(self) -> int:
+        """How many statements are under way."""
+        return self._all
+
+    def share(self, places: int) -> None:
+        """Keep a quarter of so many places free for actors who come later, two at least."""
+        self._most_of_all = places if places <= 2 else max(1, places - max(2, places // 4))
+
     def try_acquire(self, actor_id: str) -> bool:
-        """Begin a statement if the actor's share allows it; then `leave` must follow."""
+        """Begin a statement if the actor's share allows it; then `release` must follow."""
         running = self._running.get(actor_id, 0)
-        if running >= self._most:
+        if running and (running >= self._most or self._all >= self._most_of_all):
             return False
         self._running[actor_id] = running + 1
+        self._all += 1
         return True
 
     async def acquire(self, actor_id: str, timeout_s: float, cancellation: Cancellation) -> None:
-        """Wait for the actor's turn; then `leave` must follow.
+        """Wait for the actor's turn; then `release` must follow.
 
         Raises: TidegateError SOURCE_BUSY after `timeout_s`, CALL_CANCELLED.
         """
@@ -71,22 +88,38 @@ class ConcurrencyLimiter:
             turn.set_exception(
                 TidegateError(
                     Code.SOURCE_BUSY,
-                    f"{self._most} statements of yours are still {self._place}",
+                    f"Other statements of yours are still {self._place}",
                     hint="Wait for them, or cancel some.",
                 )
             )
 
     def release(self, actor_id: str) -> None:
-        """End a statement: the actor's next one has its turn."""
-        waiting = self._waiting.get(actor_id)
-        while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._waiting.pop(actor_id, None)
+        """End a statement. The waiting actor with the fewest under way has the next turn."""
+        self._all -= 1
         left = self._running[actor_id] - 1
         if left:
             self._running[actor_id] = left
         else:
             del self._running[actor_id]
+        while self._waiting and self._begin_next():
+            pass
+
+    def _begin_next(self) -> bool:
+        """Give a turn to one who waits. Returns whether there may be another."""
+        actor_id = min(self._waiting, key=self._running_of)
+        waiting = self._waiting[actor_id]
+        while waiting and waiting[0].done():
+            waiting.popleft()
+        if not waiting:
+            del self._waiting[actor_id]
+            return True
+        if not self.try_acquire(actor_id):
+            # The others have as many under way, or more.
+            return False
+        waiting.popleft().set_result(None)
+        if not waiting:
+            del self._waiting[actor_id]
+        return True
+
+    def _running_of(self, actor_id: str) -> int:
+        return self._running.get(actor_id, 0)

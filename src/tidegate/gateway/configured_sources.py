@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from functools import partial
 
@@ -9,16 +10,28 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
 from tidegate.engines.registry import check_access, check_options, check_run_as, engine_of
+from tidegate.errors import Code, TidegateError
 from tidegate.gateway.connections import ConfiguredSources
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
 from tidegate.sql.dialects import find
 
+logger = logging.getLogger("tidegate.sources")
+
 
 def load_sources(config: Config) -> ConfiguredSources:
-    """What the settings say of sources. Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE."""
+    """What the settings say of sources. One whose file is not there is named in the log: it alone
+    fails, until the file is there. Raises: TidegateError SOURCE_URL, CONFIG_INVALID."""
     apply_global_rules = partial(with_global_rules, masks=config.masks, filters=config.filters)
-    return tuple(source_from_settings(settings) for settings in config.sources), apply_global_rules
+    sources = tuple(_source(settings) for settings in config.sources)
+    for source in sources:
+        try:
+            _require_file(source)
+        except TidegateError as error:
+            if error.code is not Code.SOURCE_UNREACHABLE:
+                raise
+            logger.warning("source %s: %s The other sources work.", source.name, error.message)
+    return sources, apply_global_rules
 
 
 def source_from_settings(settings: SourceSettings) -> Source:
@@ -27,13 +40,23 @@ def source_from_settings(settings: SourceSettings) -> Source:
     Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE if a database file is not there: better now
     than at the first question.
     """
+    source = _source(settings)
+    _require_file(source)
+    return source
+
+
+def _require_file(source: Source) -> None:
+    """Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL."""
+    if find(source.dialect).in_files:
+        require_file(source.url)
+
+
+def _source(settings: SourceSettings) -> Source:
     engine, dialect = engine_of(settings.url)
     run_as = settings.run_as.run_as if settings.run_as else None
     check_run_as(settings.url, run_as)
     check_options(settings.url, settings.options)
     check_access(settings.url, settings.access)
-    if find(dialect).in_files:
-        require_file(settings.url)
     return Source(
         id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.name}={settings.url}")),
         name=settings.name,

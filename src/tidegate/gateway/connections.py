@@ -34,6 +34,8 @@ _MOST_SHOWN = 80
 _MOST_COMPARED = 500
 _MOST_PLACES = 10_000
 _MOST_ACTORS = 1_024
+_MOST_VIEWS = 64
+"""Actors for whom the sources that they may see are kept: there may be 10,000."""
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
 ApplyGlobalRules = Callable[[Source], Source]
@@ -156,6 +158,8 @@ class Connections:
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._ordered: tuple[Source, ...] = ()
         self._only: dict[int, tuple[Actor, Connection]] = {}
+        self._unopened: set[Connection] = set()
+        self._visible: dict[int, tuple[Actor, tuple[Source, ...]]] = {}
 
     def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
         """Ask `changed`, before anything else, what the settings say now, if it is new."""
@@ -172,8 +176,7 @@ class Connections:
         self._refresh()
         entries = [
             SourceEntry(source, self._connections[source.name].state(actor))
-            for source in self._ordered
-            if is_visible(actor, source)
+            for source in self.visible_to(actor)
         ]
         for (owner, name), connection in self._temporary.items():
             own = owner in (session, actor.id) and name not in self._connections
@@ -181,10 +184,21 @@ class Connections:
                 entries.append(SourceEntry(connection.source, connection.state(actor)))
         return tuple(entries)
 
+    def unopened(self) -> dict[str, str]:
+        """Why sources could not be opened at the last attempt, by name."""
+        return {each.source.name: each.error for each in self._unopened if each.error is not None}
+
     def visible_to(self, actor: Actor) -> tuple[Source, ...]:
         """The sources that the actor may see, by name."""
         self._refresh()
-        return tuple([source for source in self._ordered if is_visible(actor, source)])
+        # By the actor's identity, which the entry keeps from being taken by another.
+        kept = self._visible.get(id(actor))
+        if kept is None:
+            if len(self._visible) >= _MOST_VIEWS:
+                self._visible.clear()
+            visible = tuple([source for source in self._ordered if is_visible(actor, source)])
+            kept = self._visible[id(actor)] = actor, visible
+        return kept[1]
 
     def find(self, key: str | None, actor: Actor, session: str = "") -> Connection:
         """The connection of a source by name or id; None means the actor's only source.
@@ -206,7 +220,7 @@ class Connections:
             only = self._only.get(id(actor))
             if only is not None:
                 return only[1]
-        visible = [source.name for source in self._ordered if is_visible(actor, source)]
+        visible = [source.name for source in self.visible_to(actor)]
         if key is None and len(visible) == 1:
             connection = self._connections[visible[0]]
             if len(self._only) >= _MOST_ACTORS:
@@ -308,11 +322,14 @@ class Connections:
             engine = await self._open_engine(connection.source)
         except TidegateError as error:
             connection.error = error.discreet().message
+            self._unopened.add(connection)
             raise
         finally:
             connection.opening = None
         connection.engine = engine
+        connection.limiter.share(engine.capabilities.places)
         connection.error = None
+        self._unopened.discard(connection)
         connection.connected_at = connection.last_active_at = time.time()
         return engine
 
@@ -344,10 +361,12 @@ class Connections:
         self._ordered = tuple(named[name] for name in sorted(named))
         self._generation = generation
         self._only.clear()
+        self._visible.clear()
         self._drop(set(old.values()) - set(fresh.values()))
 
     def _drop(self, gone: set[Connection]) -> None:
         """Close what was removed or changed, without making the caller wait."""
+        self._unopened -= gone
         for connection in gone:
             connection.forget_profiles()
             if connection.engine is not None:

@@ -58,9 +58,9 @@ class CallContext:
     `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
     says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
     `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
-    text. `approval` (approve) names the approval in
-    the records. `intent_recorded` (record_intent). `kind` is the word for the request in the
-    records.
+    text. `grant` (approve) is the approval that this call has used up, and `approval` names it in
+    the records. `intent_recorded` (record_intent). `sent` (run) says that the engine may have run
+    the request. `kind` is the word for the request in the records.
     """
 
     __slots__ = (
@@ -74,6 +74,7 @@ class CallContext:
         "database",
         "dry_run",
         "engine",
+        "grant",
         "identity",
         "intent_recorded",
         "judged_text",
@@ -83,6 +84,7 @@ class CallContext:
         "request",
         "rewritten",
         "schema_version",
+        "sent",
         "services",
         "source",
         "sources",
@@ -117,6 +119,8 @@ class CallContext:
         self.database = ""
         self.approval = ""
         self.approved = False
+        self.grant = ""
+        self.sent = False
         self.intent_recorded = False
 
     def for_dry_run(self, request: EngineRequest) -> CallContext:

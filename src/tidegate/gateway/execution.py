@@ -76,6 +76,7 @@ async def _run_permitted(
     ctx: CallContext, request: EngineRequest, permit: Permit
 ) -> Page | Document:
     began = time.perf_counter()
+    ctx.sent = True
     try:
         cursor = await ctx.engine.run(permit, ctx.call.cancellation)
     except TidegateError as error:

@@ -17,11 +17,12 @@ from typing import Any
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.approval import answer_approval, approve
+from tidegate.gateway.approval import answer_approval, approve, give_back_grant
 from tidegate.gateway.connections import Connections, connect, find
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import decide, inspect
 from tidegate.gateway.execution import run
+from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import mask, source_key
@@ -72,6 +73,7 @@ class Gateway:
             | {ReadProfiles: self._read_profiles}
             | {request: from_records(answer) for request, answer in (handlers or {}).items()}
         )
+        self._fault_log = FaultLog()
         self._calls = 0
         self._run_id = f"{int(clock()):x}{os.urandom(4).hex()}"
 
@@ -82,14 +84,19 @@ class Gateway:
         try:
             return Reply(await self._answer(ctx), ctx.call_id)
         except TidegateError as error:
+            self._fault_log.note(error, ctx.source.name, ctx.call_id)
+            await give_back_grant(ctx, error)
             record_failure(ctx, error)
             if call.actor.kind == "agent":
                 raise error.discreet() from None
             raise
         except asyncio.CancelledError:
-            record_failure(ctx, TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
+            cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+            record_failure(ctx, cancelled)
+            await give_back_grant(ctx, cancelled)
             raise
         except BaseException as fault:
+            fault.add_note(f"call={ctx.call_id}")  # for the line in the log
             record_failure(ctx, TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
             raise
 

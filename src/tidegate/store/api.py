@@ -162,6 +162,10 @@ class ApprovalStore(Protocol):
         """A grant, used up now, or a denial that still counts; None if there is neither."""
         ...
 
+    def give_back(self, id: str) -> None:
+        """Let a grant that was used up count again, with the time at which it was given."""
+        ...
+
     def decide(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:

@@ -107,3 +107,16 @@ def test_old_grants_and_requests_expire_and_what_ended_is_removed(state, other):
     assert [one.id for one in state.approvals.list(["pending"])] == ["new"]
     other.approvals.expire_old(300.0, grants=60.0, questions=10.0, ended=250.0)
     assert [one.id for one in state.approvals.list()] == ["new"]
+
+
+def test_a_grant_that_is_given_back_counts_once_more(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.give_back("a1")  # a pending one is no grant
+    assert other.approvals.find("a1").state == "pending"
+    assert state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    assert state.approvals.answer("d", BOUNDS, 120.0).state == "used"
+    other.approvals.give_back("a1")
+    assert state.approvals.find("a1").state == "allowed"
+    assert state.approvals.find("a1").ended_at is None
+    assert state.approvals.answer("d", BOUNDS, 121.0).state == "used"
+    assert other.approvals.answer("d", BOUNDS, 122.0) is None

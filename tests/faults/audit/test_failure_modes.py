@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import apsw
 import pytest
+from msgspec import structs
 
 from support.eventually import wait_until
 from tidegate.app import App
@@ -23,6 +24,7 @@ from tidegate.config.model import AuditSettings, Config
 from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
 from tidegate.store.records import ApprovalBounds, PendingApproval, Subject
@@ -35,14 +37,16 @@ SELECT = "SELECT count(*) FROM t"
 class Harness:
     """A gate over one SQLite file, whose audit disk can be filled."""
 
-    def __init__(self, directory, mode):
+    def __init__(self, directory, mode, **rules):
         self.file = directory / "shop.db"
         with apsw.Connection(str(self.file)) as made:
             made.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, n)")
         self.app = App.open(
             Config(
                 state=str(directory / "state"),
-                sources=(SourceSettings("shop", f"sqlite:///{self.file}", access="write"),),
+                sources=(
+                    SourceSettings("shop", f"sqlite:///{self.file}", access="write", **rules),
+                ),
                 allow_writes=True,
                 audit=AuditSettings(failure_mode=mode),
             )
@@ -50,13 +54,13 @@ class Harness:
         self.audit = directory / "state" / "audit"
         self.keys = directory / "state" / "audit-key"
 
-    def ask(self, text, scope=Scope.READ_ONLY):
-        call = Call(WRITER, "test", "tool", Query(Statement(text)), "shop", scope=scope)
+    def ask(self, text, scope=Scope.READ_ONLY, **fields):
+        call = Call(WRITER, "test", "tool", Query(Statement(text)), "shop", scope=scope, **fields)
         return self.app.gateway.handle(call)
 
-    async def refusal(self, text, scope=Scope.READ_ONLY):
+    async def refusal(self, text, scope=Scope.READ_ONLY, **fields):
         with pytest.raises(TidegateError) as caught:
-            await self.ask(text, scope)
+            await self.ask(text, scope, **fields)
         return caught.value.code
 
     def rows(self):
@@ -308,3 +312,36 @@ def test_b13_calls_of_two_servers_on_one_state_never_share_an_id(tmp_path):
 
     ids = asyncio.run(both())
     assert len(set(ids)) == 6
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full disk", "cancelled"])
+def test_a_grant_counts_again_if_the_call_did_not_run(tmp_path, full):
+    """Noticed beside B2: the intent could not be recorded, and the person had to be asked again."""
+
+    async def play():
+        harness = Harness(tmp_path, "strict", approval_for="writes")
+        app = harness.app
+        app.approvals.settings = structs.replace(app.approvals.settings, wait_s=0, dry_run=False)
+        try:
+            assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.APPROVAL_NEEDED
+            (asked,) = app.approvals.list()
+            app.approvals.decide(asked.id, "allowed", "cli:ann")
+            if full:
+                with full_disk(app.audit):
+                    code = await harness.refusal(INSERT, Scope.FULL_ACCESS)
+                assert code is Code.AUDIT_UNAVAILABLE
+            else:
+                cancellation = Cancellation()
+                cancellation.cancel()
+                code = await harness.refusal(INSERT, Scope.FULL_ACCESS, cancellation=cancellation)
+                assert code is Code.CALL_CANCELLED
+            assert harness.rows() == 0
+            assert app.approvals.find(asked.id).state == "allowed"
+            await harness.ask(INSERT, Scope.FULL_ACCESS)
+            assert app.approvals.find(asked.id).state == "used"
+            assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.APPROVAL_NEEDED
+        finally:
+            await app.close()
+        assert harness.rows() == 1
+
+    asyncio.run(play())

@@ -52,6 +52,7 @@ class HttpApplication:
         origin_checks: OriginChecks | None = None,
         body_limit: int = BODY_LIMIT,
         readiness: Readiness = dict,
+        degraded: Readiness = dict,
     ) -> None:
         self._kernels: dict[str, Endpoint] = {}
         self._routes: list[Endpoint] = []
@@ -64,6 +65,7 @@ class HttpApplication:
         self._origin_checks = origin_checks or OriginChecks()
         self._body_limit = body_limit
         self._readiness = readiness
+        self._degraded = degraded
         self._active: set[ActiveRequest] = set()
         self._mcp = McpHandler(authenticate, self._active, body_limit)
 
@@ -195,6 +197,8 @@ class HttpApplication:
         body: dict[str, object] = {"status": "ready" if ready else "ok"}
         if failing:
             body = {"status": "not_ready", "failing": failing}
+        elif ready and (degraded := self._degraded()):
+            body["degraded"] = degraded
         request.respond(503 if failing else 200, _JSON, msgspec.json.encode(body))
 
     def _cors(self, headers: Mapping[bytes, bytes]) -> HeaderList:

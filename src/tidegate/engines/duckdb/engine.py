@@ -120,14 +120,17 @@ OPINION_TEXT = 32_768
 class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
+    abilities: ClassVar[Capabilities] = Capabilities(
         inspects=True, explains_changes=False, dry_runs=True
     )
+    """The capabilities, but for the places, which the URL says."""
+    capabilities: Capabilities
 
     wait_s: ClassVar[float] = 10.0
     """How long our own questions, which no permit limits, may take."""
 
     def __init__(self, url: DuckUrl) -> None:
+        self.capabilities = msgspec.structs.replace(self.abilities, places=url.workers)
         self._url = url
         self._pool = Pool(self._start, url.workers, open_s=START_S)
         self._turns = ReaderWriterLock()

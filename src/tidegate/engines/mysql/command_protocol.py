@@ -83,7 +83,11 @@ class CommandProtocol:
             async with asyncio.timeout(target.connect_s):
                 connection = await log_in(target)
         except TimeoutError:
-            raise unreachable(f"There was no answer within {target.connect_s:g} s.") from None
+            where = target.socket or f"{target.host} port {target.port}"
+            raise unreachable(
+                f"There was no answer from {where} within {target.connect_s:g} s"
+                " (`connect_timeout` in the URL)."
+            ) from None
         return cls(connection)
 
     @property

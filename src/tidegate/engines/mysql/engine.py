@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import ClassVar
 
 from msgspec import structs
 
@@ -55,11 +54,17 @@ _MAY_LEAVE = re.compile(r"(?i)@|\b(?:set|lock|into|use|prepare|call|temporary)\b
 class MysqlEngine:
     """One MySQL or MariaDB server. A schema is a database."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, schemas=False, several_databases=True, dry_runs=True, identities=True
-    )
+    capabilities: Capabilities
 
     def __init__(self, target: Conninfo, first: Session, warnings: tuple[str, ...]) -> None:
+        self.capabilities = Capabilities(
+            inspects=True,
+            schemas=False,
+            several_databases=True,
+            dry_runs=True,
+            identities=True,
+            places=target.pool,
+        )
         self._setting = first.setting
         self._server = ServerPool(
             lambda _: Session.open(target), target.pool, first, first.setting.database

@@ -58,6 +58,12 @@ async def ask_to_cancel(connection: PGconn) -> None:
             request.finish()
 
 
+def _no_answer(target: Conninfo) -> str:
+    host, port = (target.parameters.get(name, "") for name in ("host", "port"))
+    where = f" from {host} port {port or 5432}" if host else ""
+    return f"no answer{where} within {target.connect_s:g} s (`connect_timeout` in the URL)"
+
+
 async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> None:
     """Drive one of libpq's state machines to its end. Raises: TidegateError SOURCE_UNREACHABLE."""
     loop = asyncio.get_running_loop()
@@ -142,7 +148,7 @@ class CommandProtocol(SocketIO):
             async with asyncio.timeout(target.connect_s):
                 return cls(await log_in(target, others))
         except TimeoutError:
-            raise unreachable(f"no answer within {target.connect_s:g} s") from None
+            raise unreachable(_no_answer(target)) from None
 
     @property
     def server_version(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable
 from time import monotonic
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
@@ -70,15 +70,17 @@ class _Database(NamedTuple):
 class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True,
-        several_databases=True,
-        dry_runs=True,
-        identities=True,
-        checks_schema=True,
-    )
+    capabilities: Capabilities
 
     def __init__(self, target: Conninfo, first: Session) -> None:
+        self.capabilities = Capabilities(
+            inspects=True,
+            several_databases=True,
+            dry_runs=True,
+            identities=True,
+            checks_schema=True,
+            places=target.pool,
+        )
         self._setting = first.setting
 
         def open_session(database: str | None) -> Awaitable[Session]:

@@ -93,6 +93,14 @@ class SqliteApprovalStore:
             (digest, bounds.denials_since),
         )
 
+    def give_back(self, id: str) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE approvals SET state = 'allowed', ended_at = NULL"
+                " WHERE id = ? AND state = 'used'",
+                (id,),
+            )
+
     def decide(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:
