@@ -37,9 +37,10 @@ class _Exhausted(Exception):
 
 
 class _Fuel(local):
-    """What the parser of one thread may still look up."""
+    """What the parser of one thread may still look up; without a bound outside of `parse`: sqlglot
+    parses texts of its own, some of them while it imports a dialect."""
 
-    left = 0
+    left = sys.maxsize
 
     def use(self) -> None:
         self.left -= 1
@@ -71,6 +72,8 @@ def parse(text: str, dialect: str, tokens: int) -> Expression:
         ) from None
     except Exception as error:  # noqa: BLE001 - whatever ails the parser, the text was not read
         raise _unreadable(error) from None
+    finally:
+        _fuel.left = sys.maxsize
     if len(trees) > 1:
         raise Refusal(
             Code.SQL_MULTIPLE,
@@ -105,7 +108,6 @@ def _load(name: str) -> _Read:
 
         for table in COUNTED:
             _count_lookups(plain.parser_class, table)
-        _fuel.left = FUEL
         _parsers[name] = read = Bounded().parse
         return read
 

@@ -1,0 +1,33 @@
+"""Dialects of the parser are loaded when they are first needed, in any order and on any thread."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+DIALECTS = ("", "sqlite", "postgres", "mysql", "duckdb")
+SCRIPT = """
+import sys, threading
+from tidegate.sql.parse import parse
+
+for dialect in sys.argv[1:]:
+    found = []
+    thread = threading.Thread(target=lambda: found.append(parse("SELECT 1 AS a", dialect, 4)))
+    thread.start()
+    thread.join()
+    assert found, dialect
+    assert found[0].sql(dialect or None) == "SELECT 1 AS a"
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(DIALECTS, 2)))
+def test_a_dialect_can_be_loaded_after_any_other_and_on_a_new_thread(
+    first: str, second: str
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, first, second], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
