@@ -30,6 +30,7 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "query": Verb("gated", ("query", "{name}", "{sql}")),
     "source test": Verb("gated", ("source", "test", "{name}")),
+    "source harden": Verb("gated", ("source", "harden", "{name}")),
     "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),
     "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
     "source list": Verb("keeps", ("source", "list")),
