@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -677,6 +677,35 @@ def test_the_next_request_waits_for_a_client_that_does_not_read() -> None:
         writer.close()
 
     run(test)
+
+
+def test_clients_that_read_nothing_are_disconnected_when_all_together_leave_too_much() -> None:
+    async def test(harness: Harness) -> None:
+        clients = [await harness.connect() for _ in range(4)]
+        for count, (_, writer) in enumerate(clients, 1):
+            writer.write(sized(b"x", b"/large"))  # 30 MB, of which the system holds a few
+            async with asyncio.timeout(PATIENCE_S):
+                while len(harness.reached) < count:
+                    await asyncio.sleep(0)
+        assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
+        answered = 0
+        for reader, writer in clients:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                answered += len(await answer_of(reader)) == 30_000_000
+            writer.close()
+        assert answered == 2
+
+    run(test, server=partial(Server, most_unread=70_000_000))
+
+
+def test_one_answer_may_be_larger_than_all_clients_may_leave_unread() -> None:
+    async def test(harness: Harness) -> None:
+        reader, writer = await harness.connect()
+        writer.write(sized(b"x", b"/large"))
+        assert len(await answer_of(reader)) == 30_000_000
+        writer.close()
+
+    run(test, server=partial(Server, most_unread=1_000_000))
 
 
 def test_connections_beyond_the_bound_are_refused() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Generator
+from contextlib import ExitStack
 
 import apsw
 import pytest
 
-from support.attack_target import Target, target
+from support.attack_target import Target, headers_of, target, tool_call
+from support.eventually import PATIENCE_S
+from tidegate.edges.http1.server import MOST_UNREAD
 from tidegate.engines.sqlite.cost_estimate import CostEstimate
 from tidegate.errors import TidegateError
 from tidegate.gateway.result_cache import (
@@ -24,6 +28,8 @@ from tidegate.model.statements import Statement
 
 MOST_MB = 700
 """One row's 64 MB, in several forms at once, and what the server takes anyway."""
+
+MANY_CLIENTS = 90
 
 
 @pytest.fixture
@@ -67,6 +73,38 @@ def test_shelved_results_are_bounded_together(server: Target) -> None:
     for _ in range(12):
         assert server.query(text, max_rows=1).status == 200
     assert server.memory_mb() < MOST_MB
+
+
+def test_clients_that_read_no_replies_take_bounded_memory(server: Target) -> None:
+    """Each reply is the largest that the limits permit: 4 MiB of rows, which the text of a tool's
+    result writes with two bytes for each quote."""
+    text = rows(2_000, """replace(hex(zeroblob(2000)), '00', '"')""")
+    request = json.dumps(tool_call("query", sql=text, max_rows=10_000)).encode()
+    names = {"Content-Type": "application/json", "Accept": "*/*", **headers_of("query")}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in names.items())
+    head = f"POST /mcp/core HTTP/1.1\r\nHost: 127.0.0.1\r\n{lines}"
+    clients: list[socket.socket] = []
+    with ExitStack() as stack:
+        for _ in range(MANY_CLIENTS):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.settimeout(PATIENCE_S)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(f"{head}Content-Length: {len(request)}\r\n\r\n".encode() + request)
+            start = client.recv(400)  # its reply has begun; the rest stays in the server
+            assert start.startswith(b"HTTP/1.1 200 OK\r\n")
+            clients.append(client)
+        size = int(start.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        assert size > 7_000_000
+        assert size * MANY_CLIENTS > 2 * MOST_UNREAD
+        assert server.memory_mb() < MOST_MB
+        assert server.query("SELECT 1").text == '{"columns":["1"],"rows":[[1]]}'
+        left = len(start.partition(b"\r\n\r\n")[2])
+        while part := client.recv(1_000_000):  # the last one reads on, and gets all
+            left += len(part)
+            if left == size:
+                break
+        assert left == size
 
 
 def test_more_shows_the_same_rows_as_one_large_page(server: Target) -> None:

@@ -79,11 +79,13 @@ class Connection(Reader):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
+        self._server.hold_unread(self)
         # Who does not take answers shall not go on to ask: what it asks would wait in our memory.
         self.hold()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
+        self._server.release_unread(self)
         if drained is not None and not drained.done():
             drained.set_result(None)
         self._go_on_if_wanted()
@@ -282,9 +284,13 @@ class Connection(Reader):
 
     def write(self, data: bytes) -> None:
         self._transport.write(data)
+        if self._drained is not None:
+            self._server.hold_unread(self)
 
     def write_two(self, first: bytes, second: bytes) -> None:
         self._transport.writelines((first, second))
+        if self._drained is not None:
+            self._server.hold_unread(self)
 
     def hold(self) -> None:
         if not self._held:

@@ -5,6 +5,7 @@ waiting, and how they end.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from contextlib import suppress
 from typing import NamedTuple
@@ -12,7 +13,12 @@ from typing import NamedTuple
 from tidegate.edges.http1.connection import Connection
 from tidegate.edges.http1.request import Application
 
+logger = logging.getLogger("tidegate.http")
+
 MOST_CONNECTIONS = 10_000
+MOST_UNREAD = 256 * 1024 * 1024
+"""Bytes of answers that all clients together may leave unread. A reply of MCP is one message, so
+it waits here as a whole until its client has read it."""
 SWEEP_S = 5.0
 BACKLOG = 2_048
 
@@ -36,6 +42,7 @@ class Server:
         *,
         deadlines: Deadlines | None = None,
         most_connections: int = MOST_CONNECTIONS,
+        most_unread: int = MOST_UNREAD,
         sweep_s: float = SWEEP_S,
     ) -> None:
         self.application = application
@@ -44,6 +51,9 @@ class Server:
         self.workers: set[asyncio.Task[None]] = set()
         self._connections: set[Connection] = set()
         self._most = most_connections
+        self._most_unread = most_unread
+        self._unread: set[Connection] = set()
+        self._checking_unread = False
         self._sweep_s = sweep_s
         self._accepting: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
@@ -74,6 +84,38 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         self._connections.discard(connection)
+
+    def hold_unread(self, connection: Connection) -> None:
+        """Count what waits for this client, until `release_unread`. Call it again for more."""
+        self._unread.add(connection)
+        if not self._checking_unread:
+            self._checking_unread = True
+            # Not within the write that led here: aborting may end the very connection.
+            asyncio.get_running_loop().call_soon(self._limit_unread)
+
+    def release_unread(self, connection: Connection) -> None:
+        """Count this client's answers no more: it has read them, or has gone."""
+        self._unread.discard(connection)
+
+    def _limit_unread(self) -> None:
+        """Abort the clients that have read nothing for longest, and of those the ones that leave
+        most, until the rest leave no more than `most_unread`. One answer may always be larger."""
+        self._checking_unread = False
+        unread = {connection: connection.backlog for connection in self._unread}
+        total = sum(unread.values())
+        if total <= self._most_unread:
+            return
+        for late in sorted(unread, key=lambda each: (each.since, -unread[each]))[:-1]:
+            logger.warning(
+                "closed the connection of %s, which left %d bytes unread: all clients together "
+                "left over %d",
+                late.address, unread[late], self._most_unread,
+            )  # fmt: skip
+            self._unread.discard(late)
+            late.abort()
+            total -= unread[late]
+            if total <= self._most_unread:
+                return
 
     async def sweep(self) -> None:
         """Close what keeps us waiting for too long, until cancelled."""
