@@ -14,6 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tidegate.errors import Code, TidegateError
 
@@ -91,33 +92,75 @@ def typed(password: str) -> Generator[str]:
         del _typed[name]
 
 
-_PASSWORDLESS = r"([A-Za-z][\w+.-]*://[^/?#@:]+):?@"
+PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"
+"""The pattern of one character that is none of `%s`, or of a reference, whatever that holds."""
+
+_AUTHORITY = PIECE % "/?" + "*"
+_LOGIN = f"(?:({PIECE % ':@'}*)(?::({PIECE % '@'}*))?@)?({PIECE % '@'}*)"
+
+
+class Authority(NamedTuple):
+    """A server's URL up to its path. All but `rest` is as it is written."""
+
+    before_places: str
+    user: str
+    password: str
+    places: str
+    rest: str
+
+    def with_login(self, login: str) -> str:
+        """The URL with another login, which is written into it as it is."""
+        return f"{self.before_places.partition('://')[0]}://{login}@{self.places}{self.rest}"
+
+
+def split_authority(url: str) -> Authority | None:
+    """Take `SCHEME://user:password@places` apart; None if it cannot be read.
+
+    Both the check for literal passwords and the engines read a login here, so that the check sees
+    every password that would be sent.
+    """
+    scheme, separator, behind = url.partition("://")
+    found = re.match(_AUTHORITY, behind)
+    authority = found[0] if found else ""
+    login = re.fullmatch(_LOGIN, authority)
+    if not separator or login is None:
+        return None
+    user, password, places = login.groups(default="")
+    before = f"{scheme}://{authority[: len(authority) - len(places)]}"
+    return Authority(before, user, password, places, behind[len(authority) :])
 
 
 def asks_for_password(url: str) -> bool:
     """Whether the URL names a user and no password."""
-    return re.match(_PASSWORDLESS, url) is not None
+    parts = split_authority(url)
+    return parts is not None and bool(parts.user) and not parts.password
 
 
 def split_password(url: str) -> tuple[str, str | None]:
     """The URL without the password that stands in it, and that password; None if there is none,
     or a reference in its place."""
-    found = re.fullmatch(r"(?s)([A-Za-z][\w+.-]*://[^/?#@:]+):([^/?#]+)(@[^@]*)", url)
-    if found is None or found[2].startswith("${"):
+    parts = split_authority(url)
+    if parts is None or not parts.user or not parts.password or parts.password.startswith("${"):
         return url, None
     from urllib.parse import unquote
 
-    return f"{found[1]}{found[3]}", unquote(found[2])
+    return parts.with_login(parts.user), unquote(parts.password)
 
 
 def without_password(url: str) -> str:
     """The URL without the reference to the password of the user that it names."""
-    return re.sub(r"^([A-Za-z][\w+.-]*://[^/?#@:]+):\$\{[^}]*\}@", r"\1@", url)
+    parts = split_authority(url)
+    if parts is None or not parts.user or not re.fullmatch(r"\$\{[^}]*\}", parts.password):
+        return url
+    return parts.with_login(parts.user)
 
 
 def with_password(url: str, reference: str) -> str:
     """The URL with a reference to the password of the user that it names, which has none yet."""
-    return re.sub(_PASSWORDLESS, lambda found: f"{found[1]}:{reference}@", url, count=1)
+    parts = split_authority(url)
+    if parts is None or not parts.user or parts.password:
+        return url
+    return parts.with_login(f"{parts.user}:{reference}")
 
 
 def refuse_literal(url: str) -> None:
@@ -126,8 +169,12 @@ def refuse_literal(url: str) -> None:
     Raises: TidegateError SOURCE_URL, which names the place and never the secret.
     """
     plain = re.sub(_REFERENCE, "\0", url)
-    authority = re.match(_USERINFO, plain) or re.match(_SLASHED_USERINFO, plain)
-    if authority and authority[1].strip("\0"):
+    login = split_authority(url)
+    # What no engine could read may hold a password all the same.
+    unreadable = re.match(_USERINFO, plain) or re.match(_SLASHED_USERINFO, plain)
+    if (login and re.sub(_REFERENCE, "", login.password)) or (
+        unreadable and unreadable[1].strip("\0")
+    ):
         raise TidegateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
     for name, value in re.findall(_PARAMETER, plain):
         if value.strip("\0'"):

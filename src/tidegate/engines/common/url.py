@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets import PIECE, split_authority
 
 
 class FileUrl(msgspec.Struct, frozen=True):
@@ -38,11 +39,8 @@ class FileUrl(msgspec.Struct, frozen=True):
 
 NONE_GIVEN: Mapping[str, str] = {}
 
-_PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"
-_AUTHORITY = re.compile(_PIECE % "/?" + "*")
-_PATH = re.compile(_PIECE % "?" + "*")
-_LOGIN = re.compile(f"(?:({_PIECE % ':@'}*)(?::({_PIECE % '@'}*))?@)?({_PIECE % '@'}*)")
-_HOST = r"\[[^\]]*\]|" + _PIECE % r":\[\]" + "*"
+_PATH = re.compile(PIECE % "?" + "*")
+_HOST = r"\[[^\]]*\]|" + PIECE % r":\[\]" + "*"
 _PLACE = re.compile(f"({_HOST})" + r"(?::(\d{0,5}|\$\{[^}]*\}))?")
 _COMMA = re.compile(r",(?![^{]*\})")
 
@@ -80,23 +78,20 @@ def parse_server_url(url: str) -> ServerUrl:
 
     Raises: TidegateError SOURCE_URL; the message holds no part of the URL.
     """
-    scheme, separator, rest = url.partition("://")
-    authority = _match(_AUTHORITY, rest)
-    path = _match(_PATH, rest[len(authority) :])
-    query = rest[len(authority) + len(path) :]
-    login = _LOGIN.fullmatch(authority)
-    if not separator or login is None or path[:1] not in ("", "/") or query[:1] not in ("", "?"):
+    parts = split_authority(url)
+    path = "" if parts is None else _match(_PATH, parts.rest)
+    query = "" if parts is None else parts.rest[len(path) :]
+    if parts is None or path[:1] not in ("", "/") or query[:1] not in ("", "?"):
         raise TidegateError(
             Code.SOURCE_URL,
             "The URL cannot be read before its path.",
             hint="Write SCHEME://user@host:port/database; percent-encode `@` in a name.",
         )
-    user, password, places = login.groups(default="")
     return ServerUrl(
-        login=f"{scheme}://{authority[: len(authority) - len(places)]}",
-        user=unquote(user),
-        password=unquote(password),
-        places=tuple([_place(each) for each in _COMMA.split(places)]),
+        login=parts.before_places,
+        user=unquote(parts.user),
+        password=unquote(parts.password),
+        places=tuple([_place(each) for each in _COMMA.split(parts.places)]),
         path=path,
         query=query[1:],
     )
