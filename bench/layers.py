@@ -84,12 +84,12 @@ async def _no_opinion(ctx: CallContext) -> None:
     pass
 
 
-def _judged_alone(ctx: CallContext) -> None:
-    classify(ctx)
+async def _judged_alone(ctx: CallContext) -> None:
+    await classify(ctx)
     ctx.verdict = _ALLOW
 
 
-def _not_judged(ctx: CallContext) -> None:
+async def _not_judged(ctx: CallContext) -> None:
     ctx.judgement = ctx.text_judgement = _READ
     request = ctx.call.request
     ctx.judged_text = request.statement.text if isinstance(request, Query) else None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import time
@@ -96,6 +97,13 @@ def move_database(connection: apsw.Connection, url: str) -> None:
     connection.execute("UPDATE sources SET url = ?", (url,))
 
 
+def _without_hashes(rows: list[list[Any]]) -> list[list[Any]]:
+    return [
+        ["HASH" if re.fullmatch(r"[0-9a-f]{64}", str(cell)) else cell for cell in row]
+        for row in rows
+    ]
+
+
 def test_sources_and_what_is_hidden_in_them_are_as_they_were(run: Run, take: Take) -> None:
     database = take(WEEK)
     listed = run("source", "list", "--json").json["sources"]
@@ -108,7 +116,8 @@ def test_sources_and_what_is_hidden_in_them_are_as_they_were(run: Run, take: Tak
     for sql, shown in EXPECTED["reads"].items():
         ended = run("query", "shop", sql, "--json")
         assert ended.status == 0, ended.err
-        assert ended.json["rows"] == shown["rows"]
+        # The version before hashed with the installation's key, which a database could log.
+        assert _without_hashes(ended.json["rows"]) == _without_hashes(shown["rows"])
 
 
 def test_tokens_are_as_they_were_and_a_revoked_one_stays_revoked(

@@ -102,8 +102,8 @@ def test_the_state_is_where_the_settings_say(
     "words",
     [
         ("query", "towns", NAMES),
-        ("explain", "--source", "towns", NAMES),
-        ("judge", "--source", "towns", NAMES),
+        ("explain", "towns", NAMES),
+        ("judge", "towns", NAMES),
         ("source", "test", "towns"),
         ("token", "create", "x", "--scope", "readOnly"),
     ],

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["gated", "considers", "connects", "keeps", "serves"]
+Kind = Literal["gated", "reads", "considers", "connects", "keeps", "serves"]
 """How a verb comes near a source.
 
 `gated`: it passes the gate as the person, who only reads and whom every setting of the source
-binds. `considers`: it asks what the gate would say and runs nothing. `keeps`: it works on the state
-directory, or on settings of a client, and opens no source. `connects`: as `keeps`, but it opens the
-new source, through the gate, to see whether it works, and runs nothing there. `serves`: it lets
-others in, who pass the gate each for themselves.
+binds. `reads`: the same, and it takes no statement. `considers`: it asks what the gate would say
+and runs nothing. `keeps`: it works on the state directory, or on settings of a client, and opens no
+source. `connects`: as `keeps`, but it opens the new source, through the gate, to see whether it
+works, and runs nothing there. `serves`: it lets others in, who pass the gate each for themselves.
 """
 
 
@@ -31,9 +31,15 @@ VERBS: dict[str, Verb] = {
     "query": Verb("gated", ("query", "{name}", "{sql}")),
     "source test": Verb("gated", ("source", "test", "{name}")),
     "source harden": Verb("gated", ("source", "harden", "{name}")),
+    "tables": Verb("reads", ("tables", "{name}")),
+    "describe": Verb("reads", ("describe", "{name}", "orders")),
+    "export": Verb("reads", ("export", "{name}", "orders", "--directory", "{directory}")),
     "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),
     "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
+    "config show": Verb("keeps", ("config", "show")),
+    "config check": Verb("keeps", ("config", "check"), 2),
     "source list": Verb("keeps", ("source", "list")),
+    "source show": Verb("keeps", ("source", "show", "{name}")),
     "source add": Verb("connects", ("source", "add", "other", "{url}")),
     "source update": Verb("keeps", ("source", "update", "{name}", "--approval-for", "writes")),
     "source remove": Verb("keeps", ("source", "remove", "{name}")),
@@ -81,7 +87,6 @@ SERVE_FLAGS = {
 REFUSED_TO_SERVE = (
     ("serve", "--no-auth", "--http", "0.0.0.0:0"),
     ("serve", "--surface", "none"),
-    ("serve", "--source", "x=sqlite:////there/is/none.db"),
     ("serve", "--config", '{"auth": false, "http": "0.0.0.0:0"}'),
     ("serve", "--config", '{"audit": {"failure_mod": "best_effort"}}'),
 )

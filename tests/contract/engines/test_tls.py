@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,6 +11,7 @@ import support.postgres_server as postgres_server
 import support.ssh_server as ssh_server
 from support.certificates import Authority
 from support.engine_cases import CASES
+from support.eventually import until
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
@@ -109,6 +111,22 @@ def line_of(server):
     return found
 
 
+@asynccontextmanager
+async def connected(server, url):
+    """An engine that is open within; then its sessions at the server have ended, too."""
+    engine = await opened(url)
+    try:
+        yield
+    finally:
+        await engine.close()
+        await until(
+            lambda: (
+                not server.ask("SELECT 1 FROM pg_stat_activity WHERE application_name = 'tidegate'")
+            ),
+            "the server's sessions to end",
+        )
+
+
 def postgres_url(server, host, options, user="postgres:${ENV:PGTEST_PASSWORD}"):
     return f"postgresql://{user}@{host}:{server.port}/postgres?{options}"
 
@@ -125,9 +143,8 @@ def postgres_url(server, host, options, user="postgres:${ENV:PGTEST_PASSWORD}"):
     ],
 )
 async def test_postgres_is_encrypted_as_the_url_says(postgres, authority, host, options, encrypted):
-    engine = await opened(postgres_url(postgres, host, options.format(ca=authority.file)))
-    assert line_of(postgres) == (encrypted, None)
-    await engine.close()
+    async with connected(postgres, postgres_url(postgres, host, options.format(ca=authority.file))):
+        assert line_of(postgres) == (encrypted, None)
 
 
 @needs_postgres
@@ -163,9 +180,8 @@ async def test_postgres_lets_in_who_has_a_certificate(postgres, authority, stran
     certificate, key = authority.sign("certified")
     ca = f"sslmode=verify-full&sslrootcert={authority.file}"
     own = f"{ca}&sslcert={certificate}&sslkey={key}"
-    engine = await opened(postgres_url(postgres, "localhost", own, "certified"))
-    assert line_of(postgres) == (True, "/CN=certified")
-    await engine.close()
+    async with connected(postgres, postgres_url(postgres, "localhost", own, "certified")):
+        assert line_of(postgres) == (True, "/CN=certified")
     await refused(postgres_url(postgres, "localhost", ca, "certified"))
     await refused(postgres_url(postgres, "localhost", own, "other"))
     certificate, key = stranger.sign("impostor")
@@ -177,9 +193,8 @@ async def test_postgres_lets_in_who_has_a_certificate(postgres, authority, stran
 @needs_ssh
 async def test_postgres_behind_a_tunnel_must_still_have_its_own_name(postgres, authority, sshd):
     verified = f"sslmode=verify-full&sslrootcert={authority.file}&{sshd.options()}"
-    engine = await opened(postgres_url(postgres, "localhost", verified))
-    assert line_of(postgres) == (True, None)
-    await engine.close()
+    async with connected(postgres, postgres_url(postgres, "localhost", verified)):
+        assert line_of(postgres) == (True, None)
     error = await refused(postgres_url(postgres, "127.0.0.1", verified))
     assert "sslmode" in error.hint
 

@@ -183,4 +183,4 @@ def test_a_parameter_of_the_resource_that_does_not_fit_is_named(
 
 def test_the_resource_of_no_connection_is_refused(shop: EngineShop) -> None:
     assert shop.converse(lambda peer: resource(peer, "nope"))["error"]["code"] == -32602
-    assert shop.converse(lambda peer: resource(peer, OTHER_ID))["error"]["code"] == -32602
+    assert shop.converse(lambda peer: resource(peer, OTHER_ID))["error"]["code"] == -32004

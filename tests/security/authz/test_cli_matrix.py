@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from support.authz_calls import RUNS
+from support.authz_calls import NAMES, READS, RUNS
 from support.authz_commands import REFUSED_TO_SERVE, SERVE_FLAGS, VERBS, Kind, Verb
 from support.authz_engines import ENGINES, SETTINGS
 from support.authz_server import CODES, Harness
@@ -79,7 +79,12 @@ class Home:
 
     def run(self, verb: Verb, sql: str = "", state: Path | None = None) -> int:
         """The status of a verb's use, at a terminal whose operator agrees to what it asks."""
-        given = {"name": self.harness.source.name, "url": self.shop.url, "question": self.question}
+        given = {
+            "name": self.harness.source.name,
+            "url": self.shop.url,
+            "question": self.question,
+            "directory": str(self.state.parent),
+        }
         words = [word.format(**given, sql=sql) for word in verb.words]
         if words[0] != "version" and words[:2] != ["pair", "ask"]:
             words += ["--state", str(state or self.state)]
@@ -157,6 +162,25 @@ def test_a_source_is_tested_only_where_it_may_be_read(
 
 def kind(wanted: Kind) -> list[str]:
     return [name for name, verb in VERBS.items() if verb.kind == wanted]
+
+
+READING = {"tables": NAMES, "describe": NAMES, "export": READS}
+
+
+def test_every_verb_that_reads_has_its_expectations() -> None:
+    assert set(kind("reads")) == set(READING)
+
+
+@pytest.mark.parametrize("setting", sorted(set(SETTINGS) - {"unmapped"}))
+@pytest.mark.parametrize("name", sorted(READING))
+def test_what_reads_obeys_the_source(
+    home: Callable[[str, str], Home], name: str, setting: str
+) -> None:
+    place = home("sqlite", setting)
+    before = place.shop.digest()
+    status = place.run(VERBS[name])
+    assert (status == 0) == (READING[name][setting]["person"] == "ok")
+    assert place.shop.digest() == before
 
 
 @pytest.mark.parametrize("setting", ["readWrite", "blocked", "alertFull", "unattended"])
