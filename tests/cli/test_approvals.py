@@ -128,4 +128,4 @@ def test_a_state_file_without_its_table_is_an_error_of_ours(run: Run, state: Pat
     with closing(sqlite3.connect(state / "state.db")) as connection:
         connection.execute("DROP TABLE approvals")
     ended = run("approvals", "list")
-    assert ended.status == 74 and "state store" in ended.err
+    assert ended.status == 74 and "state database" in ended.err

@@ -95,7 +95,7 @@ def test_what_cannot_be_done_leaves_everything_as_it_was(run: Run, words: tuple[
         (("--table", "town:visits"), 66, "no source 'town'. Did you mean 'towns'?"),
         (("--source", "other", "--table", "towns:visits"), 2, "--source towns"),
         (("--source", "other", "--table", "visits"), 66, "no table `visits`. Known: notes."),
-        (("--table", "a.b.c.d"), 2, "no name of a table"),
+        (("--table", "a.b.c.d"), 2, "cannot be the name of a table"),
     ],
 )
 def test_a_name_that_means_nothing_makes_no_token(

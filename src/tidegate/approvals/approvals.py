@@ -167,8 +167,8 @@ class Approvals:
         by_whom = f" by {question.decided_by}" if question.decided_by else ""
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"The question {question.id} waits no more: it was {question.state}{by_whom}",
-            hint="`tidegate approvals list` shows those that wait.",
+            f"The question {question.id} is no longer open: it was {question.state}{by_whom}",
+            hint="`tidegate approvals list` shows the open questions.",
         )
 
     async def record_client_answer(
@@ -202,7 +202,7 @@ class Approvals:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"Several questions start with {start!r}" if found else f"There is no question {start}",
-            hint="`tidegate approvals list` shows those that wait.",
+            hint="`tidegate approvals list` shows the open questions.",
         )
 
     def list(self, *, everything: bool = False) -> tuple[PendingApproval, ...]:

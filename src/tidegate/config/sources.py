@@ -131,7 +131,7 @@ def check_blanks(text: str, setting: str) -> None:
     for blank in _BLANK.findall(text):
         if blank not in BLANKS:
             raise invalid(
-                f"`{setting}` has the blank `{blank[:80]}`, which nothing fills.",
+                f"`{setting}` has the placeholder `{blank[:80]}`, which does not exist.",
                 hint=f"There are {' and '.join(BLANKS)}.",
             )
 

@@ -88,7 +88,7 @@ class ConcurrencyLimiter:
             turn.set_exception(
                 TidegateError(
                     Code.SOURCE_BUSY,
-                    f"Other statements of yours are still {self._place}",
+                    f"Other statements of this caller are still {self._place}",
                     hint="Wait for them, or cancel some.",
                 )
             )

@@ -91,8 +91,8 @@ def without_values(error: TidegateError) -> TidegateError:
     said = f" (SQLSTATE {state})" if state else ""
     return TidegateError(
         Code.SQL_FAILED,
-        f"The database refused the change{said}. Its words are left out: the table has masked"
-        " columns, and they could quote them",
+        f"The database refused the change{said}. Its message is left out, because it could"
+        " quote masked columns of the table",
         hint="Check the constraints of the table and the values of the change.",
         details={name: error.details[name] for name in ("sqlstate",) if name in error.details},
     )

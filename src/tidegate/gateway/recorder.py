@@ -108,7 +108,7 @@ def _tolerate_missing(ctx: CallContext, error: TidegateError, *, changes: bool) 
 
 def _unrecorded(what: str, fault: TidegateError) -> TidegateError:
     return TidegateError(
-        Code.AUDIT_OUTCOME, f"{what}, and this could not be put on record. {fault.message}"
+        Code.AUDIT_OUTCOME, f"{what}, and the audit log could not record it. {fault.message}"
     )
 
 

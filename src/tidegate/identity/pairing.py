@@ -106,8 +106,8 @@ class PairingService:
             self._tell("pairing.refused", {"address": address, "client": client})
             raise TidegateError(
                 Code.LIMIT_RATE,
-                "Too many requests for a token wait for an answer.",
-                hint="Have the operator answer them: tidegate pair list.",
+                "Too many pairing requests are pending.",
+                hint="Ask the operator to answer them: `tidegate pair list` shows them.",
                 retry_after_s=CODE_S,
             )
         self._tell("pairing.asked", {"id": pairing.id, "client": client, "address": address})
@@ -251,7 +251,9 @@ def _check_rights(rights: Rights) -> None:
 def _check_shown(text: str) -> None:
     """What a stranger sends is shown to the person who decides: it must look like what it is."""
     if not text.isprintable():
-        raise TidegateError(Code.ARGUMENT_INVALID, "A name has characters that do not show.")
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "A name holds characters that are not printable."
+        )
 
 
 def _refuse_more(granted: Rights, wanted: Rights) -> None:
@@ -276,6 +278,6 @@ def _digest(code: str) -> bytes:
 def _none(id: str) -> TidegateError:
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        f"No request for a token waits under `{id[:40]}`.",
-        hint="List those that wait: tidegate pair list.",
+        f"There is no pending pairing request `{id[:40]}`.",
+        hint="`tidegate pair list` shows the pending requests.",
     )

@@ -115,7 +115,7 @@ class Tokens:
         check_token_name(name)
         check_tables(tables or ())
         if expires_at is not None and expires_at <= now:
-            raise TidegateError(Code.ARGUMENT_INVALID, "The token would have expired already.")
+            raise TidegateError(Code.ARGUMENT_INVALID, "The token's expiry is in the past.")
         plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
         entry = TokenEntry(
             id=f"tok_{os.urandom(8).hex()}",
@@ -256,7 +256,7 @@ def check_tables(tables: Collection[str]) -> None:
         if not re.fullmatch(_TABLE, table):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
-                f"`{table[:80]}` is no name of a table.",
+                f"`{table[:80]}` cannot be the name of a table.",
                 hint="Write `table`, `schema.table` or `source:table`, without quotes.",
             )
 

@@ -149,7 +149,9 @@ class RowChannel:
             self._filled.set()
             await self._emptied.wait()
         if self._closed:
-            raise TidegateError(Code.CALL_CANCELLED, "The reader of the result has left.")
+            raise TidegateError(
+                Code.CALL_CANCELLED, "The client that reads the result has disconnected."
+            )
 
     def end(self) -> None:
         """No more rows will come. The reader still gets a chunk that lies unread."""

@@ -158,5 +158,5 @@ def _unreadable(error: Exception) -> Refusal:
         Code.SQL_UNREADABLE,
         "parser.syntax",
         f"The statement cannot be read{at}",
-        "Correct the syntax, or say it with plainer SQL.",
+        "Correct the syntax, or use simpler SQL.",
     )

@@ -46,7 +46,7 @@ def _check_bytes(text: str) -> None:
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "text.surrogate",
-                "The text holds half of a surrogate pair",
+                "The text holds half of a UTF-16 surrogate pair",
                 "Send valid UTF-8.",
             ) from None
     if size > MAX_BYTES:

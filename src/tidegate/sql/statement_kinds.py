@@ -154,7 +154,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
     at, runs = explained(tokens, dialect)
     inner = tokens[at:]
     if not inner:
-        raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN of nothing")
+        raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN has no statement behind it")
     form = dialect.roots.get(inner[0].key)
     if form is None and dialect.explains_tables:
         return _named_table(inner)

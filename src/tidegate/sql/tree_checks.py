@@ -81,7 +81,7 @@ def _table(
             Finding(
                 Effect.ADMIN,
                 "table.secret",
-                f"{name} holds secrets or the server's inner state",
+                f"{name} holds secrets or the server's internal state",
                 hint="Read the tables of the application.",
             )
         )

@@ -245,7 +245,7 @@ async def test_an_ssh_server_that_says_nothing_is_given_up_in_time(sshd, case):
         case.source = structs.replace(case.source, url=url)
         error = await failing(case)
     assert error.code is Code.SOURCE_UNREACHABLE
-    assert error.message == "The SSH server did not let us in within 1 s."
+    assert error.message == "The SSH server did not accept the login within 1 s."
 
 
 async def test_closing_leaves_no_process_and_no_file(sshd, case, short):

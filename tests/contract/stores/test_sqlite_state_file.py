@@ -49,7 +49,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path):
     connection.execute("CREATE TABLE precious (a)")
     connection.close()
     before = path.read_bytes()
-    assert "something else" in refusal(path).message
+    assert "another program" in refusal(path).message
     assert path.read_bytes() == before
 
 

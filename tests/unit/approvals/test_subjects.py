@@ -278,7 +278,7 @@ def test_a_question_that_waits_no_more_says_who_answered_it(inbox: Inbox) -> Non
     inbox.approvals.decide(asked.id, "allowed", "cli:ann")
     with pytest.raises(TidegateError) as refusal:
         inbox.approvals.decide(asked.id, "denied", "cli:bob")
-    assert f"{asked.id} waits no more: it was allowed by cli:ann" in refusal.value.message
+    assert f"{asked.id} is no longer open: it was allowed by cli:ann" in refusal.value.message
     assert inbox.approvals.find(asked.id).state == "allowed"
 
 

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not _NAME.fullmatch(arguments.name):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            f"`{arguments.name[:80]}` is not a valid name of an entry.",
+            f"`{arguments.name[:80]}` cannot name an entry in a client's settings.",
             hint="Use letters, digits, `_` and `-`, beginning with a letter.",
         )
     path = settings_file(client, arguments.scope or client.scope)

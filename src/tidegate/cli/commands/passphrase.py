@@ -58,6 +58,8 @@ def _new_passphrase(arguments: argparse.Namespace) -> str:
     passphrase = ask_secret("New passphrase: ")
     if passphrase != ask_secret("The same again: "):
         raise TidegateError(
-            Code.ARGUMENT_INVALID, "The two differ; nothing was changed.", hint="Set it again."
+            Code.ARGUMENT_INVALID,
+            "The two passphrases differ; nothing was changed.",
+            hint="Run `tidegate passphrase set` again.",
         )
     return passphrase

@@ -41,7 +41,7 @@ def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
     id, _, count = last_seen.decode("latin-1").partition(".")
     stream = session.streams.get(id)
     if stream is None or not count.isdigit():
-        raise HttpRefusal(404, "Nothing is kept after this Last-Event-ID", SESSION_NOT_FOUND)
+        raise HttpRefusal(404, "No events are kept for this Last-Event-ID", SESSION_NOT_FOUND)
     events.start()
     for event_id, message in stream.after(int(count)):
         events.send_event(event_id, message)

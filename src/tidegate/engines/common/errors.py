@@ -38,7 +38,7 @@ def lost(writing: bool = False) -> TidegateError:
         else "Retry; the gate reconnects."
     )
     return TidegateError(
-        Code.SOURCE_UNREACHABLE, "The connection to the server was lost meanwhile.", hint=hint
+        Code.SOURCE_UNREACHABLE, "The connection to the database server was lost.", hint=hint
     )
 
 

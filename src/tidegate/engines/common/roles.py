@@ -35,4 +35,4 @@ def refuse_identity(permit: Permit) -> None:
     """Refuse the identity of a permit, for an engine without roles. Raises: TidegateError
     POLICY_IDENTITY."""
     if permit.identity is not None:
-        raise role_refused("This database knows no roles that a caller could be.")
+        raise role_refused("This kind of database has no roles, so `run_as` cannot be used.")

@@ -84,7 +84,7 @@ def parse_server_url(url: str) -> ServerUrl:
     if parts is None or path[:1] not in ("", "/") or query[:1] not in ("", "?"):
         raise TidegateError(
             Code.SOURCE_URL,
-            "The URL cannot be read before its path.",
+            "The user, host or port in the source's URL cannot be read.",
             hint="Write SCHEME://user@host:port/database; percent-encode `@` in a name.",
         )
     return ServerUrl(
@@ -104,9 +104,9 @@ def _place(text: str) -> Place:
         raise TidegateError(
             Code.SOURCE_URL,
             # Digits alone are named: anything else might be a password in the wrong place.
-            f"The URL's port {port} is not one."
+            f"The URL's port {port} is not between 1 and 65535."
             if port and port.isdecimal()
-            else "The URL's host and port cannot be read.",
+            else "The host and port in the source's URL cannot be read.",
             hint="Write host:port, [::1]:port for IPv6; a port is a number from 1 to 65535.",
         )
     number = int(port) if port and port.isdecimal() else None

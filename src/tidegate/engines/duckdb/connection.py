@@ -104,7 +104,8 @@ class Session:
                     raise
                 if self._interrupted:
                     raise TidegateError(
-                        Code.CALL_CANCELLED, "Waiting for a lock was ended."
+                        Code.CALL_CANCELLED,
+                        "The statement was stopped while it waited for a lock of the file.",
                     ) from error
                 time.sleep(RETRY_S)
                 continue

@@ -75,7 +75,7 @@ class ReaderWriterLock:
                 self._advance()
             if isinstance(error, TimeoutError):
                 raise TidegateError(
-                    Code.SOURCE_BUSY, "Another statement of this source has the file."
+                    Code.SOURCE_BUSY, "Another statement of this source uses the database file."
                 ) from None
             raise
 

@@ -108,7 +108,7 @@ def _file_error(text: str) -> TidegateError:
             hint="DuckDB lets one process write a file or several read it. Retry, or end that one.",
         )
     if "does not exist" in text or "No such file" in text:
-        return TidegateError(Code.SOURCE_UNREACHABLE, "There is no database file any more.")
+        return TidegateError(Code.SOURCE_UNREACHABLE, "The database file was removed.")
     if "not a valid DuckDB" in text:
         return TidegateError(
             Code.SOURCE_URL,
@@ -146,7 +146,7 @@ def _statement_error(error: duckdb.Error) -> TidegateError:
         )
     if "alues were not provided" in text or "excess parameters" in text.lower():
         return TidegateError(
-            Code.ARGUMENT_INVALID, "The parameters do not fit the placeholders.", details=details
+            Code.ARGUMENT_INVALID, "The parameters do not match the placeholders.", details=details
         )
     head, _, _ = text.partition("\n\nLINE ")
     suggestion = _SUGGESTION.search(head)

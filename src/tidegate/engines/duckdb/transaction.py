@@ -102,7 +102,7 @@ class Execution:
         if explain and reading.judgement.effect > Effect.READ:
             raise TidegateError(
                 Code.UNSUPPORTED,
-                "DuckDB explains a change only where it could make it.",
+                "DuckDB explains a change only on a connection that may write.",
                 hint="Explain the SELECT that finds the rows to be changed.",
             )
         if explain:
@@ -220,7 +220,7 @@ def _parameters(reading: Reading, run: Run) -> list[Any] | None:
     if names != frozenset(str(place) for place in range(1, len(names) + 1)):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "Placeholders have numbers here, without gaps.",
+            "Placeholders must be numbered without gaps.",
             hint="Write $1, $2, and so on.",
         )
     if run.explain and not given:

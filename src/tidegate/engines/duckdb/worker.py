@@ -66,7 +66,9 @@ class Worker:
     @property
     def session(self) -> Session:
         if self._session is None:
-            raise TidegateError(Code.INTERNAL, "The driver's process was not set up.")
+            raise TidegateError(
+                Code.INTERNAL, "The process of the database driver was not given its settings."
+            )
         return self._session
 
     def interrupt(self) -> None:

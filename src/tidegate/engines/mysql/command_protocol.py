@@ -244,7 +244,10 @@ class CommandProtocol:
             return Done(self._affected)
         if first == 0xFB:  # the server asks for a file of ours
             self.close()
-            raise TidegateError(Code.UNSUPPORTED, "LOAD DATA LOCAL is not offered here.")
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "LOAD DATA LOCAL is not supported: the server may not read files of this machine.",
+            )
         count, _ = self._number(data, 0)
         definitions = [await self._packet() for _ in range(count)]
         if not self._ends_with_ok:

@@ -109,7 +109,11 @@ class Session(ServerSession[CommandProtocol]):
             if error.number != _SYNTAX_ERROR:
                 raise
         else:
-            raise TidegateError(Code.UNSUPPORTED, "The server takes several statements at once.")
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "The server accepts several statements in one command, which the gate turned off.",
+                hint="Connect to the server itself, not to a proxy that splits statements.",
+            )
         self.setting.check(await self.own(CHECK))
         self._timeout_ms = 0
         self.needs_reset = False
@@ -148,7 +152,7 @@ class Session(ServerSession[CommandProtocol]):
         if is_secret(database):
             raise TidegateError(
                 Code.POLICY_DENIED,
-                f"Statements do not run in `{database}`, which holds the server's inner state.",
+                f"Statements do not run in `{database}`, which holds the server's internal state.",
                 hint="Name the application's database.",
             )
         wanted = database or self.setting.database
@@ -176,7 +180,7 @@ class Session(ServerSession[CommandProtocol]):
                 await self.line.done()
         except ServerError as error:
             raise role_refused(
-                f"The database does not let the source's account act for this caller: {error}",
+                f"The database did not let the source's account take the caller's role: {error}",
                 mysql=error.number,
             ) from error
 

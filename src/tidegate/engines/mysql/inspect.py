@@ -373,7 +373,7 @@ def check_change(text: str, read: Judgement, permit: Permit) -> None:
     ):
         raise TidegateError(
             Code.POLICY_DENIED,
-            "The session's role and variables tell who the caller is: no statement may set them.",
+            "The session's role and variables identify the caller, so no statement may set them.",
             hint="Leave out SET, := and INTO @variable.",
             details={"rule": "source.run_as"},
         )

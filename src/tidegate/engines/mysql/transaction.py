@@ -129,8 +129,8 @@ class SessionVariables(msgspec.Struct, frozen=True):
         ):
             raise TidegateError(
                 Code.UNSUPPORTED,
-                "The server does not keep the settings that the gate relies on.",
-                hint="Look for an init_connect or a proxy that changes sql_mode or read-only.",
+                "The server overrides sql_mode or read-only, on which the gate relies.",
+                hint="Remove what changes them: the server's init_connect, or a proxy.",
             )
 
 
@@ -141,7 +141,7 @@ def arrived(found: Rows, greeting: str) -> SessionVariables:
     if is_secret(database):
         raise TidegateError(
             Code.SOURCE_URL,
-            f"The database `{database}` is the server's own and no source.",
+            f"The database `{database}` belongs to the server and cannot be a source.",
             hint="Name the application's database, or none.",
         )
     mariadb = "MariaDB" in greeting or "MariaDB" in comment

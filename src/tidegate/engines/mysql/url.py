@@ -86,7 +86,11 @@ def parse_conninfo(url: str) -> Conninfo:
     """Read a source's URL and put its secrets in their places. Raises: TidegateError SOURCE_URL."""
     server = parse_server_url(resolve(url))
     if len(server.places) != 1:
-        raise TidegateError(Code.SOURCE_URL, "The URL names several hosts, and one is possible.")
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The source's URL names several hosts.",
+            hint="Name one host: this engine connects to one server.",
+        )
     options = _read_options(server.query)
     user, password, (place,) = server.user, server.password, server.places
     if any(

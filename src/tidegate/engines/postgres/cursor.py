@@ -163,6 +163,6 @@ def _unfit(result: PGresult) -> TidegateError:
         return TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
     return TidegateError(
         Code.UNSUPPORTED,
-        "COPY to or from the client is not offered here.",
+        "COPY to or from the client is not supported.",
         hint="Use SELECT to read and INSERT to write.",
     )

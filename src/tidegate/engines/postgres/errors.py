@@ -96,7 +96,7 @@ def rejected(result: PGresult, identity: Identity | None) -> TidegateError:
     if identity is None or sqlstate_of(result) not in _NOBODY:
         return translate(result)
     return role_refused(
-        "The database does not let the source's account act for this caller: "
+        "The database did not let the source's account take the caller's role: "
         + clean(_field(result, DiagnosticField.MESSAGE_PRIMARY)),
         sqlstate=sqlstate_of(result),
     )

@@ -120,7 +120,7 @@ def _sqlite_error(
     error: apsw.Error, refused: str | None, max_value_bytes: int | None
 ) -> TidegateError:
     if isinstance(error, apsw.BindingsError):
-        return TidegateError(Code.ARGUMENT_INVALID, "The parameters do not fit the placeholders.")
+        return TidegateError(Code.ARGUMENT_INVALID, "The parameters do not match the placeholders.")
     failure = failure_of(error)
     result = failure.result
     details: dict[str, Any] = {"sqlite": _name(failure)}

@@ -379,7 +379,7 @@ def _glance_behind(session: Session, rest: str) -> Glance:
         return session.glance(rest)
     except apsw.Error as error:
         raise TidegateError(
-            Code.SQL_MULTIPLE, "The text goes on behind its first statement."
+            Code.SQL_MULTIPLE, "There is more text after the first statement."
         ) from error
 
 

@@ -112,7 +112,7 @@ class Tunnel:
                 await self._end()
                 raise TidegateError(
                     Code.SOURCE_UNREACHABLE,
-                    f"The SSH server did not let us in within {self._route.connect_s:g} s.",
+                    f"The SSH server did not accept the login within {self._route.connect_s:g} s.",
                     hint="Check the SSH server's host and port, and that it runs.",
                 ) from None
             except BaseException as error:
@@ -256,8 +256,8 @@ def _lacks(what: str) -> TidegateError:
 def _no_room() -> TidegateError:
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
-        "This machine did not let us open a tunnel.",
-        hint="Check its room for temporary files, and its limits on processes and files.",
+        "The SSH tunnel could not be opened: this machine refused a file, a socket or a process.",
+        hint="Check the space for temporary files, and the limits on processes and files.",
     )
 
 

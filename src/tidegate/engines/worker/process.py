@@ -103,7 +103,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         except OSError as error:
             raise TidegateError(
                 Code.SOURCE_UNREACHABLE,
-                "No process could be started for the driver.",
+                "No process could be started for the database driver.",
                 hint="Check the limits on processes and memory.",
             ) from error
         try:
@@ -114,7 +114,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 raise
             raise TidegateError(
                 Code.SOURCE_UNREACHABLE,
-                "The driver's process did not come up.",
+                "The process of the database driver did not start.",
                 hint=hint,
             ) from error
         return worker
@@ -293,6 +293,6 @@ def lost() -> TidegateError:
     """The error of a statement whose worker died under it."""
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
-        "The driver's process ended while it had the statement.",
+        "The process of the database driver ended while it ran the statement.",
         hint="Nothing was run again. Look whether a change took effect, then retry.",
     )

@@ -90,7 +90,9 @@ def _answer(service: Service, request: Request) -> Reply:
         body = pack(service.verbs[request.verb](request.body))
         if memoryview(body).nbytes <= MOST_BYTES:
             return Reply(request.number, None, body)
-        error = TidegateError(Code.LIMIT_BYTES, "A row is larger than a process can hand over.")
+        error = TidegateError(
+            Code.LIMIT_BYTES, "A row is larger than the driver's process can send."
+        )
     except MemoryError:
         error = TidegateError(Code.LIMIT_BYTES, "The statement needs more memory than it may have.")
     except Exception as caught:  # noqa: BLE001 - an edge: the gate gets every error, coded

@@ -210,7 +210,10 @@ def _assigned(parsed: ParsedStatement) -> tuple[set[str], bool]:
                 if type(part).__name__ == "Identifier"
             }
             if not found:
-                raise masking_refused("It is not plain what is changed", "masking.statement")
+                raise masking_refused(
+                    "The table or column that the statement changes cannot be determined",
+                    "masking.statement",
+                )
             names |= found
     return names, adds
 

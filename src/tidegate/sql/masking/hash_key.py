@@ -112,7 +112,7 @@ def _by_number(written: str, given: tuple[Any, ...], key: str, dialect: Dialect)
 def _misfit(placeholder: str, given: int) -> TidegateError:
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        f"The placeholders do not fit the {given} parameters: `{placeholder[:40]}` has none.",
+        f"The placeholders do not match the {given} parameters: `{placeholder[:40]}` has none.",
         hint="Give one parameter for each placeholder.",
         details={"rule": "mask.parameters"},
     )

@@ -94,5 +94,5 @@ def _leaky(reason: str) -> Exception:
     return masking_refused(
         f"Some of this source is hidden from this caller, and {reason}",
         "masking.check",
-        "Say it with a plainer SELECT.",
+        "Rewrite it as a simpler SELECT.",
     )

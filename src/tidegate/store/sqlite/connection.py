@@ -103,11 +103,13 @@ def failed(error: Exception) -> TidegateError:
     if isinstance(error, apsw.BusyError):
         return TidegateError(
             Code.STATE_FAILED,
-            "Another process holds the state store.",
+            "Another process locks the state database.",
             hint="Retry in a moment.",
             retry_after_s=1.0,
         )
-    return TidegateError(Code.STATE_FAILED, f"The state store failed: {error}.")
+    return TidegateError(
+        Code.STATE_FAILED, f"Reading or writing the state database failed: {error}."
+    )
 
 
 class StateConnection:
@@ -170,7 +172,7 @@ def _version(connection: apsw.Connection, path: Path) -> int:
     except apsw.NotADBError:
         raise _refused(f"`{path}` is not a state file.") from None
     if application != APPLICATION_ID and (application or version or tables):
-        raise _refused(f"`{path}` is a database of something else.")
+        raise _refused(f"`{path}` is a database of another program.")
     if version > NEWEST:
         raise _refused(
             f"`{path}` was written by a newer version of Tidegate.",

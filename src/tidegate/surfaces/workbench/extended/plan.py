@@ -51,7 +51,7 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
         if args.analyze:
             raise TidegateError(
                 Code.UNSUPPORTED,
-                "EXPLAIN ANALYZE runs the statement and is not offered",
+                "EXPLAIN ANALYZE runs the statement and is not supported",
                 hint="Leave out analyze, or run the statement itself.",
             )
         limits = limits_of(settings, settings.max_rows, args.timeout_seconds)
