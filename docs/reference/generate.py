@@ -25,6 +25,9 @@ from tidegate.protocol.model import Tool
 from tidegate.surfaces.registry import SURFACES, settings_model
 
 HERE = Path(__file__).parent
+WRITABLE = Config(allow_writes=True)
+"""The settings that the tools are listed under: a tool that may change data must not look as if it
+only read."""
 NOTE = "<!-- Written by `./dev docs` from {origin}. Change that, not this. -->\n"
 
 
@@ -212,7 +215,7 @@ def tools() -> str:
         "before they call any other.",
     ]
     for name in SURFACES:
-        surface = import_module(f"tidegate.surfaces.{name}").surface(_NoGate())
+        surface = import_module(f"tidegate.surfaces.{name}").surface(_NoGate(), config=WRITABLE)
         lines += ["", f"## {name}", "", surface.instructions or ""]
         lines += [line for tool in surface.tools(None) for line in _tool(tool)]
     return "\n".join(lines) + "\n"

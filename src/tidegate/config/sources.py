@@ -20,7 +20,12 @@ SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who a caller is to the database: see `sources.RunAs`."""
+    """Who a caller is to the database.
+
+    `roles` names the database's role by the name of the caller's token, `role` is that of every
+    other caller; without `role` the others are refused. `variables` are set for each statement.
+    `{actor.name}` and `{actor.id}` are replaced by the caller's.
+    """
 
     role: str | None = None
     roles: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """The sources, and which of them are open: the first step of a call finds one, a later opens it.
 
 A source is opened when it is first needed, once, however many calls wait for it. Sources come from
-the store and from the command line; a change in the store takes effect on the next call.
+the store, the settings and the command line; a change of the first two takes effect on the next
+call.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """Everything named in one database; `stamp` changes when it may have changed.
+    """Everything named in one database; `version` changes when it may have changed.
 
     `macros` are functions that users defined, in lower case, where the database calls them instead
     of its own of the same name. `dialect` is the source's; the gateway sets it.

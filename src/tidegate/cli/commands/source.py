@@ -1,4 +1,4 @@
-"""`tidegate source add | update | list | remove | test | harden`."""
+"""`tidegate source add | update | list | remove | show | test | harden`."""
 
 from __future__ import annotations
 
