@@ -18,7 +18,7 @@ DELETE = "DELETE FROM towns\nWHERE id = 3"
 
 @pytest.fixture
 def agent(run: Run, state: Path, database: Path) -> Iterator[Callable[[str], str]]:
-    """`agent(sql)` sends a statement as an agent on stdio that can ask nobody."""
+    """`agent(sql)` sends a statement as an agent on stdio that can ask no one."""
     added = run(
         "source",
         "add",

@@ -60,7 +60,7 @@ def test_a_denied_client_gets_no_token(run: Run, served: str, state: Path) -> No
 
 
 @pytest.mark.parametrize("words", [("approve", "ABCD-EFGH"), ("deny", "ABCD-EFGH")])
-def test_what_nobody_asked_for_cannot_be_answered(run: Run, words: tuple[str, ...]) -> None:
+def test_what_no_one_asked_for_cannot_be_answered(run: Run, words: tuple[str, ...]) -> None:
     ended = run("pair", *words)
     assert (ended.status, ended.out) == (2, "")
     assert run("token", "list", "--json").json["tokens"] == []
@@ -72,7 +72,7 @@ def test_a_token_is_not_asked_for_in_the_clear_or_at_no_address(run: Run, url: s
     assert (ended.status, ended.out) == (2, "")
 
 
-def test_nobody_who_waits_is_said_in_words(run: Run) -> None:
+def test_no_one_who_waits_is_said_in_words(run: Run) -> None:
     ended = run("pair", "list")
     assert (ended.status, ended.out) == (0, "") and "no pending pairing" in ended.err
 

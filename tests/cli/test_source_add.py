@@ -1,5 +1,5 @@
 """`tidegate source add` and `update`: what can never work is refused, what does not work now is
-saved on demand alone, and a password that is typed is seen by nobody."""
+saved on demand alone, and a password that is typed is seen by no one."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it(
     assert f"{sys.prefix}/bin/python -m pip install" in ended.stderr and "mysql" in ended.stderr
 
 
-def test_a_password_is_asked_for_and_kept_where_nobody_else_reads_it(
+def test_a_password_is_asked_for_and_kept_where_no_one_else_reads_it(
     run: Run, state: Path, server: postgres_server.Server, name: str
 ) -> None:
     with terminal(("source", "add", "shop", url(server, name)), state) as screen:
@@ -204,7 +204,7 @@ def test_a_password_comes_on_standard_input_too(
     assert run("source", "add", "shop", "sqlite://", "--password-stdin", stdin="x\n").status == 2
 
 
-def test_a_server_that_wants_a_password_says_so_where_nobody_can_be_asked(
+def test_a_server_that_wants_a_password_says_so_where_no_one_can_be_asked(
     run: Run, server: postgres_server.Server, name: str
 ) -> None:
     refused = run("source", "add", "shop", url(server, name))

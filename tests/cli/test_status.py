@@ -69,7 +69,7 @@ def test_status_shows_the_server_that_runs_and_stop_ends_it(
     assert run("status").status == 69
 
 
-def test_nobody_without_the_handshake_reads_the_status(run: Run, state: Path) -> None:
+def test_no_one_without_the_handshake_reads_the_status(run: Run, state: Path) -> None:
     with serving(["serve", "--http", "127.0.0.1:0"], state) as server:
         server.until("serving")
         host, _, port = status(run)["address"].removeprefix("http://").partition(":")

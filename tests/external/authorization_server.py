@@ -2,7 +2,7 @@
 
 `authorization_server.py PORT` serves on loopback: metadata (RFC 8414), a key set, dynamic client
 registration (RFC 7591), the authorization code flow with PKCE, client credentials, and access
-tokens as signed JWTs (RFC 9068) for the resource that the client names (RFC 8707). Everybody who
+tokens as signed JWTs (RFC 9068) for the resource that the client names (RFC 8707). Everyone who
 comes is `alice`, who agrees to everything. `/keys/rotate` takes a new key, as an operator would.
 Imports nothing of the server under test.
 """

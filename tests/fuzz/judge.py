@@ -63,7 +63,7 @@ def seeds() -> list[bytes]:
 
 
 def _is_change(text: str, dialect: str) -> bool:
-    """What somebody else says: a bare look at the first word, and the database's own opinion."""
+    """What someone else says: a bare look at the first word, and the database's own opinion."""
     if not _UNCERTAIN.search(text):
         statements = [part for part in _QUOTED.sub(" ", text).split(";") if part.strip()]
         if len(statements) > 1 or any(_WRITES.match(part) for part in statements):

@@ -22,7 +22,7 @@ def grid(text: str) -> Grid:
     return {name: dict(zip(header, words, strict=True)) for name, *words in lines}
 
 
-# Names of tables and columns: nobody is asked, but the database must know who reads them.
+# Names of tables and columns: no one is asked, but the database must know who reads them.
 NAMES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      ok

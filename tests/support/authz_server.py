@@ -1,4 +1,4 @@
-"""A server over one source of one engine, everybody who may call it, and a watch on its data."""
+"""A server over one source of one engine, everyone who may call it, and a watch on its data."""
 
 from __future__ import annotations
 

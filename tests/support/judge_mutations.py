@@ -13,7 +13,7 @@ _COMMENTS = ("/**/", "/* x */", "/* ; */", "/* ' */", "-- x\n", "-- ;\n", "/* DR
 
 
 def mutate(text: str, dialect: str, chance: random.Random) -> str:
-    """The statement with its tokens set apart anew. Raises: Refusal if it has no tokens."""
+    """The statement with its tokens set apart again. Raises: Refusal if it has no tokens."""
     tokens = lex(text, find(dialect).lexical_rules)
     if not tokens:
         return text

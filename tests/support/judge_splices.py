@@ -1,4 +1,4 @@
-"""Texts nobody would write: pieces of the cases put together again. Most make no sense to any
+"""Texts no one would write: pieces of the cases put together again. Most make no sense to any
 database; what matters is that some do, and that the rest breaks nothing."""
 
 from __future__ import annotations

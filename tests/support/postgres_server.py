@@ -67,7 +67,7 @@ _DIGEST = (
 
 
 class Server(KeptServer):
-    """A running server. Its superuser is `postgres`; on the Unix socket everybody is trusted."""
+    """A running server. Its superuser is `postgres`; on the Unix socket everyone is trusted."""
 
     def __init__(self, binaries: Path) -> None:
         self.binaries = binaries

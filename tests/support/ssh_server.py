@@ -1,7 +1,7 @@
 """A real `sshd` on loopback for the tests: started when asked for, gone with who asked.
 
 Debian's `sshd` (package `openssh-server`), on a free port, with a host key, a configuration and
-authorized keys of its own. It has a keeper (`server_keeper.py`), and lets nobody in but its user.
+authorized keys of its own. It has a keeper (`server_keeper.py`), and lets no one in but its user.
 
 Three keys are made: `welcome` may forward ports, `barred` may not, `stranger` is not known.
 """
@@ -45,7 +45,7 @@ class Server(KeptServer):
         self._command("cut")
 
     def freeze(self) -> None:
-        """Let nothing through the connections that are there, and tell nobody."""
+        """Let nothing through the connections that are there, and tell no one."""
         self._command("freeze")
 
     def thaw(self) -> None:

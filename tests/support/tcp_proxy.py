@@ -39,7 +39,7 @@ class Proxy:
         self._pairs.clear()
 
     def stall(self) -> None:
-        """Let nothing through from now on, and tell nobody."""
+        """Let nothing through from now on, and tell no one."""
         self._flowing.clear()
 
     def flow(self) -> None:

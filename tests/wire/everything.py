@@ -209,7 +209,7 @@ def _routes(options: argparse.Namespace) -> Router:
 
 
 def _identify(token: str | None, client: str) -> Actor:
-    """Any token but `bad` is somebody; no token is nobody in particular."""
+    """Any token but `bad` is someone; no token is no one in particular."""
     if token == "bad":
         raise TidegateError(Code.AUTH_INVALID, "The token is not valid")
     name = token or "anonymous"

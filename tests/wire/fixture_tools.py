@@ -476,6 +476,6 @@ async def confirm_name(server: Counters, context: Context, given: dict[str, Any]
     return said(f"{answer['action']}: {(answer.get('content') or {}).get('name')}")
 
 
-@tool("Fails in a way that nobody foresaw")
+@tool("Fails in a way that no one foresaw")
 async def crash(server: Counters, context: Context, given: dict[str, Any]):
     raise ZeroDivisionError("the secret of the crash")

@@ -185,7 +185,7 @@ def test_where_the_inbox_alone_counts_no_client_is_asked(
 
 
 @each_era
-def test_where_nobody_can_be_asked_the_operator_may_have_said_yes(
+def test_where_no_one_can_be_asked_the_operator_may_have_said_yes(
     harness: Harness, peer: Open, revision: str
 ) -> None:
     harness.add("--approval-for", "writes", "--unattended", "allow")

@@ -241,7 +241,7 @@ TORN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize(("status", "sent"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_ambiguous_or_no_http_reaches_nobody(status: int, sent: bytes) -> None:
+def test_what_is_ambiguous_or_no_http_reaches_no_one(status: int, sent: bytes) -> None:
     async def test(harness: Harness) -> None:
         # What follows would be a second request, for those who see an end before it.
         heard = await harness.say(sent + sized(b"second"))
@@ -254,7 +254,7 @@ def test_what_is_ambiguous_or_no_http_reaches_nobody(status: int, sent: bytes) -
 
 
 @pytest.mark.parametrize("body", TORN.values(), ids=TORN.keys())
-def test_a_body_that_is_none_reaches_nobody(body: bytes) -> None:
+def test_a_body_that_is_none_reaches_no_one(body: bytes) -> None:
     async def test(harness: Harness) -> None:
         heard = await harness.say(CHUNKED + body + sized(b"second"))
         assert status_of(heard) == 400
@@ -267,7 +267,7 @@ def test_a_body_that_is_none_reaches_nobody(body: bytes) -> None:
 @pytest.mark.parametrize("ordinary", [b"", sized(b"first")], ids=["first", "behind another"])
 @pytest.mark.parametrize(("status", "sent"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_known_head_opens_no_door_for_another(status: int, sent: bytes, ordinary: bytes) -> None:
-    """The connection remembers the head of its last request; one that is alike is read anew."""
+    """The connection remembers the head of its last request; one that is alike is read again."""
 
     async def test(harness: Harness) -> None:
         reader, writer = await harness.connect()
@@ -501,7 +501,7 @@ def test_targets_of_every_form_name_a_path() -> None:
     run(test)
 
 
-def test_a_body_is_asked_for_when_somebody_reads_it() -> None:
+def test_a_body_is_asked_for_when_someone_reads_it() -> None:
     async def test(harness: Harness) -> None:
         expects = b"Expect: 100-continue\r\n"
         reader, writer = await harness.connect()
@@ -516,7 +516,7 @@ def test_a_body_is_asked_for_when_somebody_reads_it() -> None:
     run(test)
 
 
-def test_a_body_is_not_asked_for_when_nobody_reads_it() -> None:
+def test_a_body_is_not_asked_for_when_no_one_reads_it() -> None:
     async def test(harness: Harness) -> None:
         head, _, _ = sized(b"body", b"/deaf", b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
         heard = await harness.say(head + b"\r\n\r\n")
@@ -527,7 +527,7 @@ def test_a_body_is_not_asked_for_when_nobody_reads_it() -> None:
     run(test)
 
 
-def test_a_small_body_that_nobody_reads_keeps_the_connection() -> None:
+def test_a_small_body_that_no_one_reads_keeps_the_connection() -> None:
     async def test(harness: Harness) -> None:
         reader, writer = await harness.connect()
         request = sized(b"b" * 100, b"/deaf")
@@ -541,7 +541,7 @@ def test_a_small_body_that_nobody_reads_keeps_the_connection() -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunks"])
-def test_a_large_body_that_nobody_reads_ends_the_connection_behind_the_answer(
+def test_a_large_body_that_no_one_reads_ends_the_connection_behind_the_answer(
     chunked: bool,
 ) -> None:
     async def test(harness: Harness) -> None:
@@ -587,7 +587,7 @@ def test_a_client_that_goes_is_noticed_while_its_request_runs() -> None:
     run(test)
 
 
-def test_a_client_that_goes_within_a_body_reaches_nobody() -> None:
+def test_a_client_that_goes_within_a_body_reaches_no_one() -> None:
     async def test(harness: Harness) -> None:
         _, writer = await harness.connect()
         writer.write(sized(b"body")[:-1])
@@ -669,7 +669,7 @@ def test_the_next_request_waits_for_a_client_that_does_not_read() -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not harness.reached:
                 await asyncio.sleep(0)
-            # Another client is served meanwhile; the answer that nobody reads holds up its own.
+            # Another client is served meanwhile; the answer that no one reads holds up its own.
             assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
         assert [path for _, path, _ in harness.reached] == ["/large", "/echo"]
         for _ in range(2):
@@ -728,7 +728,7 @@ SLOW: dict[str, tuple[Deadlines, bytes]] = {
     "between requests": (Deadlines(0.2, 60, 60), b""),
     "within a head": (Deadlines(60, 0.2, 60), HEAD),
     "within a body": (Deadlines(60, 60, 0.2), sized(b"body")[:-1]),
-    "within a body that nobody reads": (Deadlines(60, 60, 0.2), sized(b"body", b"/deaf")[:-1]),
+    "within a body that no one reads": (Deadlines(60, 60, 0.2), sized(b"body", b"/deaf")[:-1]),
     "within chunks": (Deadlines(60, 60, 0.2), CHUNKED + b"5\r\nab"),
 }
 
@@ -829,7 +829,7 @@ def test_who_does_not_read_is_not_read_from() -> None:
         assert not pipe.heard
         connection.data_received(sized(b"early", b"/early") + sized(b"x" * 70_000)[:-1])
         connection.resume_writing()
-        assert not pipe.heard, "a body that nobody asked for is still ahead of its time"
+        assert not pipe.heard, "a body that no one asked for is still ahead of its time"
         while not pipe.written.endswith(b"early"):
             await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):

@@ -110,7 +110,7 @@ def test_initialize_with_a_wrong_member_is_refused(
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_members_that_nobody_knows_are_ignored(connect: Connect, transport: str) -> None:
+def test_members_that_no_one_knows_are_ignored(connect: Connect, transport: str) -> None:
     peer = connect(transport, "2025-06-18", handshake=False)
     client = {**CLIENT, "icons": [{"src": "x"}], "websiteUrl": "https://example.org", "x": 1}
     capabilities = {"experimental": {"a": {"b": 1}}, "extensions": {"io.example/x": {}}}

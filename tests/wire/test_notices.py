@@ -43,7 +43,7 @@ def test_progress_goes_to_who_gave_a_token(
 
 @both
 @every
-def test_nobody_gets_progress_without_a_token(
+def test_no_one_gets_progress_without_a_token(
     connect: Connect, transport: str, revision: str
 ) -> None:
     outcome = connect(transport, revision).call("test_tool_with_progress")

@@ -167,7 +167,7 @@ def test_a_changed_state_is_refused(connect: Connect, transport: str, change: st
 
 @both
 @pytest.mark.parametrize("answers", [YES, {}, None])
-def test_answers_that_nobody_asked_for_are_asked_again(
+def test_answers_that_no_one_asked_for_are_asked_again(
     connect: Connect, transport: str, answers: Any
 ) -> None:
     peer = connect(transport, MODERN)

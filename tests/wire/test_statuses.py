@@ -44,7 +44,7 @@ each_client = pytest.mark.parametrize("client", sorted(CLIENTS))
 
 
 class Harness:
-    """A state with two sources, one of which nobody can reach, and a token."""
+    """A state with two sources, one of which no one can reach, and a token."""
 
     def __init__(self, directory: Path) -> None:
         self.state = directory / "state"

@@ -183,7 +183,7 @@ def test_a_signal_ends_the_process_and_what_runs(
     assert peer.process.wait(PATIENCE_S) == 0
 
 
-def test_a_slow_call_blocks_nobody(peer: StdioPeer) -> None:
+def test_a_slow_call_blocks_no_one(peer: StdioPeer) -> None:
     peer.send(
         {
             "jsonrpc": "2.0",

@@ -74,7 +74,7 @@ async def test_the_database_refuses_a_write_under_a_permit_to_read(name, text, t
 
 
 @pytest.mark.parametrize(("name", "text"), OTHERS)
-async def test_what_nobody_may_do_is_refused_under_every_permit(name, text, tmp_path, monkeypatch):
+async def test_what_no_one_may_do_is_refused_under_every_permit(name, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     case = CASES[name].prepare(tmp_path)
     async with case.opened() as engine:

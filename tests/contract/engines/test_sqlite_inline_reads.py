@@ -7,7 +7,7 @@ from tidegate.model.cancellation import Cancellation
 
 
 class Watched(Cancellation, kw_only=True):
-    """Notes that somebody listens."""
+    """Notes that someone listens."""
 
     seen: list[object]
 

@@ -126,7 +126,7 @@ async def test_those_who_wait_get_an_error_when_the_pool_is_closed(file):
     assert not pool.connections
 
 
-async def test_a_statement_that_nobody_reads_gives_its_thread_back_in_time(file):
+async def test_a_statement_that_no_one_reads_gives_its_thread_back_in_time(file):
     pool = one_thread(file)
     running = await under_way(pool, 0.02)
     worker = await pool.take(PATIENCE_S)

@@ -80,7 +80,7 @@ async def test_a_caller_that_goes_away_ends_its_statement(case):
         assert await case.ask(engine, case.spelling.rows.format(n=2000))
 
 
-async def test_a_runaway_blocks_nobody(case):
+async def test_a_runaway_blocks_no_one(case):
     async with case.opened() as engine:
         cancellation = Cancellation()
         runaways = [
@@ -138,7 +138,7 @@ async def test_a_source_opens_again_after_it_was_closed(case):
             assert await case.ask(engine, case.spelling.one)
 
 
-async def test_a_cursor_that_nobody_closed_does_not_hold_up_close(case):
+async def test_a_cursor_that_no_one_closed_does_not_hold_up_close(case):
     async with case.opened() as engine:
         cursor = await case.start(engine, case.spelling.rows.format(n=100_000))
         assert await cursor.fetch(1)

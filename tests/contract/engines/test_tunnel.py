@@ -201,7 +201,7 @@ async def test_a_refusal_is_reported_without_a_secret(sshd, case, short, key, ho
     assert (list(short.iterdir()), ssh_processes()) == ([], {})
 
 
-async def test_a_host_key_that_is_not_known_is_not_added_and_nobody_logs_in(sshd, case, tmp_path):
+async def test_a_host_key_that_is_not_known_is_not_added_and_no_one_logs_in(sshd, case, tmp_path):
     unknown = tmp_path / "known_hosts"
     unknown.touch()
     before = (sshd.directory / "log").read_text().count("Accepted")
@@ -305,7 +305,7 @@ def test_ssh_ends_with_a_gate_that_is_killed(sshd):
     Path(folder).rmdir()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be someone else")
 async def test_the_near_end_is_for_our_own_user_alone(sshd):
     server = postgres_server.shared("wheel")
     route = parse_route(f"postgresql://u@127.0.0.1:{server.port}/x?{sshd.options()}", 5432)

@@ -222,7 +222,7 @@ def test_where_a_caller_may_write_query_says_so(gate: SqliteGate, config: Config
     assert (hints.read_only_hint, hints.destructive_hint) == (False, True)
 
 
-def test_where_nobody_has_a_token_query_only_reads(gate: SqliteGate) -> None:
+def test_where_no_one_has_a_token_query_only_reads(gate: SqliteGate) -> None:
     config = Config(http="127.0.0.1:0", auth=False)
     hints = core.surface(gate, config=config).catalogue["query"].annotations
     assert hints is not None and hints.read_only_hint

@@ -68,7 +68,7 @@ NAMING: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 async def _leave_traces(peer: Peer) -> None:
-    """What somebody else did before."""
+    """What someone else did before."""
     await peer.result("open_table_tab", connection_id=SHOP_ID, table_name="customers")
     await peer.result("open_table_tab", connection_id=SHOP_ID, table_name="orders")
     await peer.result(

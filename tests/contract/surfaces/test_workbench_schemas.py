@@ -95,7 +95,7 @@ def test_a_write_goes_where_the_call_says(schemas: EngineShop) -> None:
     assert schemas.count(f"{schemas.elsewhere}.totals") == 2
 
 
-def test_a_refused_statement_moves_nobody(schemas: EngineShop) -> None:
+def test_a_refused_statement_moves_no_one(schemas: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         for query in ("DROP TABLE totals", "SELECT 1; SELECT 2", "SELECT nope FROM totals"):
             await peer.error(

@@ -19,7 +19,7 @@ def server():
 
 @pytest.fixture
 def shop(server, tmp_path):
-    """The shop; what its connections still do at the end is ended, also where nobody listens."""
+    """The shop; what its connections still do at the end is ended, also where no one listens."""
     case = CASES["mysql"].prepare(tmp_path)
     yield case
     server.end_connections(f"DB = '{database_of(case)}'")

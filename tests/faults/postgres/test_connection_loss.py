@@ -21,7 +21,7 @@ async def failure(work):
 
 
 async def at_rest(engine):
-    """Wait for a connection that nobody uses and nobody makes ready."""
+    """Wait for a connection that no one uses and no one makes ready."""
     await until(lambda: engine._server.home._idle, "a connection at rest")
 
 
@@ -226,7 +226,7 @@ async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(
 async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
     by_tcp, server, monkeypatch
 ):
-    """Behind a change a connection is reset; if nobody answers, another takes its place."""
+    """Behind a change a connection is reset; if no one answers, another takes its place."""
     monkeypatch.setattr("tidegate.engines.common.pool.RESET_S", 0.05)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port, "?pool=1")

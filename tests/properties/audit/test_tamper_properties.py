@@ -142,7 +142,7 @@ def test_any_set_of_removed_segments_is_found(record, data):
 @THOROUGH
 @given(st.data())
 def test_a_line_changed_with_all_hashes_after_it_recomputed_is_found(record, data):
-    """Anyone can compute a hash; nobody without the key can sign what it comes to."""
+    """Anyone can compute a hash; no one without the key can sign what it comes to."""
     files = dict(record[1])
     name, place = drawn_place(data, files)
     lines = [line[:-1] for line in lines_of(files, name)]

@@ -12,7 +12,7 @@ from support.attack_target import Target, target
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Target]:
-    """Open to everybody on loopback, reading only."""
+    """Open to everyone on loopback, reading only."""
     directory: Path = tmp_path_factory.mktemp("attacked")
     with target(directory, "--no-auth") as running:
         yield running

@@ -56,7 +56,7 @@ def in_a_process(state, text):
     "mark",
     ['"next":"', '"previous":{"segment":"', '"ends":[{"segment":"', '"phase":"open","segment":"'],
 )  # fmt: skip
-def test_a_name_that_was_changed_in_a_mark_is_reported_and_stops_nobody(state, mark, name):
+def test_a_name_that_was_changed_in_a_mark_is_reported_and_stops_no_one(state, mark, name):
     for path in sorted((state / "audit").glob("*.jsonl")):
         text = path.read_text()
         at = text.find(mark)

@@ -1,4 +1,4 @@
-"""A handshake file that somebody has tampered with is not believed, and no token leaves for it."""
+"""A handshake file that someone has tampered with is not believed, and no token leaves for it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_who_listens_on_the_port_gets_no_token_without_the_proof(
     assert not any(token in str(asked) for asked in thief.asked)
 
 
-def test_a_port_where_nobody_listens_is_refused(state: Path, tmp_path: Path) -> None:
+def test_a_port_where_no_one_listens_is_refused(state: Path, tmp_path: Path) -> None:
     def never(asked: Asked) -> bytes:
         raise AssertionError
 

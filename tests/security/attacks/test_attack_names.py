@@ -77,7 +77,7 @@ def test_a_client_that_registers_under_a_tokens_name_gets_nothing_of_that_token(
         {"exp": float("inf")},
     ],
 )
-def test_a_token_with_a_name_or_an_end_out_of_shape_lets_nobody_in(said):
+def test_a_token_with_a_name_or_an_end_out_of_shape_lets_no_one_in(said):
     with pytest.raises(TidegateError) as caught:
         holder(**said)
     assert caught.value.code is Code.AUTH_INVALID

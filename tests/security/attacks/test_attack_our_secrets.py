@@ -121,7 +121,7 @@ def attack(engine: str, directory: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("engine", sorted(CASES))
-def test_a1_nobody_sees_a_secret_of_ours_under_the_whole_corpus(
+def test_a1_no_one_sees_a_secret_of_ours_under_the_whole_corpus(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine not in ENGINES:

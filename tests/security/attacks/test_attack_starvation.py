@@ -1,4 +1,4 @@
-"""Attacks on everybody else's time: statements that never end, as many as one client can send."""
+"""Attacks on everyone else's time: statements that never end, as many as one client can send."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_only_a_bearer_token_in_the_header_counts(play: Any, authorization: str)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "gate.example.com", "::"])  # noqa: S104
-def test_nobody_without_a_token_is_served_beyond_this_machine(host: str) -> None:
+def test_no_one_without_a_token_is_served_beyond_this_machine(host: str) -> None:
     address = f"[{host}]:0" if ":" in host else f"{host}:0"
     with pytest.raises(TidegateError) as caught:
         Config(http=address, auth=False)

@@ -1,4 +1,4 @@
-"""A question is asked once, an answer is used once, and time ends what nobody uses."""
+"""A question is asked once, an answer is used once, and time ends what no one uses."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_an_unused_grant_expires(inbox: Inbox) -> None:
     assert "approval.expired" in [name for name, _, _ in inbox.reported]
 
 
-def test_what_nobody_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:
+def test_what_no_one_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
     inbox.now += QUESTION_TTL_S
     assert inbox.approvals.list() == ()
@@ -231,7 +231,7 @@ def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
     assert inbox.approvals.find(asked.id).state == "pending"
 
 
-def test_a_secret_is_shown_to_nobody_and_kept_nowhere(inbox: Inbox) -> None:
+def test_a_secret_is_shown_to_no_one_and_kept_nowhere(inbox: Inbox) -> None:
     inbox.ask(approval_request("ALTER USER x PASSWORD 'hunter2-hunter2'"))
     inbox.ask(approval_request("UPDATE t SET a = ?", ("Bearer tg_" + "x" * 43,)))
     inbox.ask(approval_request("UPDATE t SET password = ?", ("hunter2-hunter2",)))

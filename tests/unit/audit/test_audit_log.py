@@ -172,7 +172,7 @@ def test_everyone_who_waits_is_notified_when_the_record_is_durable(tmp_path):
     assert verify(tmp_path).lines == 401
 
 
-def test_a_waiter_who_gives_up_disturbs_nobody(tmp_path):
+def test_a_waiter_who_gives_up_disturbs_no_one(tmp_path):
     log = AuditLog(tmp_path)
 
     async def calls():

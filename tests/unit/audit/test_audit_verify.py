@@ -133,7 +133,7 @@ def _sealed(*bodies):
         (b"[]", "no number"),
     ],
 )
-def test_a_chain_that_nobody_opened_is_found(tmp_path, body, reason):
+def test_a_chain_that_no_one_opened_is_found(tmp_path, body, reason):
     (tmp_path / "000001.jsonl").write_bytes(_sealed(body))
     assert reason in verify(tmp_path).faults[0].reason
 

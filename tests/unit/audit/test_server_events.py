@@ -1,4 +1,4 @@
-"""What is recorded beside calls, and that nobody can fill the disk with it."""
+"""What is recorded beside calls, and that no one can fill the disk with it."""
 
 import json
 from collections import Counter

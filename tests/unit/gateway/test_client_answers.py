@@ -211,7 +211,7 @@ async def test_a_call_that_waits_goes_on_with_the_answer(tmp_path: Path) -> None
         assert used.state == "used"
 
 
-async def test_a_call_that_nobody_answers_in_time_is_told_so(tmp_path: Path) -> None:
+async def test_a_call_that_no_one_answers_in_time_is_told_so(tmp_path: Path) -> None:
     async with shop(tmp_path, wait_s=0.01) as built:
         needed = await asked(built.gateway(), call(can_ask=False))
         assert not needed.askable and built.names() == ["a"]

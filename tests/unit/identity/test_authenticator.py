@@ -38,7 +38,7 @@ def harness(tmp_path):
     harness.close()
 
 
-def test_nobody_comes_in_without_a_token(harness):
+def test_no_one_comes_in_without_a_token(harness):
     assert harness.code(None) is Code.AUTH_MISSING
     assert harness.reported == []
 

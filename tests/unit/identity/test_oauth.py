@@ -330,7 +330,7 @@ def test_a_key_for_something_else_does_not_sign(harness, changed):
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"keys": {}}, {"keys": [1, "x", {}]}])
-def test_a_key_set_that_is_none_lets_nobody_in(harness, answer):
+def test_a_key_set_that_is_none_lets_no_one_in(harness, answer):
     harness.fetch = lambda url: answer
     keys = Keys(harness.settings, lambda url: answer)
 

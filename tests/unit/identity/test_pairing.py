@@ -155,7 +155,7 @@ def test_a_wrong_verifier_spoils_the_code(harness, approved):
     assert harness.tokens.list() == ()
 
 
-def test_a_request_that_nobody_answers_ends_after_five_minutes(harness):
+def test_a_request_that_no_one_answers_ends_after_five_minutes(harness):
     asked = harness.ask()
     harness.now += CODE_S
     assert harness.refusal(asked.code) == "gone"

@@ -1,4 +1,4 @@
-"""Who a caller is to a database: what the settings say, and nobody where they say nothing."""
+"""Who a caller is to a database: what the settings say, and no one where they say nothing."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def source(run_as):
     return Source("s1", "shop", "postgresql://gate@db/shop", "postgres", "postgres", run_as=run_as)
 
 
-def test_a_source_that_maps_nobody_leaves_callers_without_an_identity():
+def test_a_source_that_maps_no_one_leaves_callers_without_an_identity():
     assert resolve_run_as(ALICE, source(None)) is None
 
 

@@ -104,7 +104,7 @@ def test_a_tool_for_writing_is_refused_on_a_source_that_is_read_only() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"agents": "ask"}, {"approval_for": "everything"}])
-def test_nobody_is_asked_about_names(settings: dict[str, str]) -> None:
+def test_no_one_is_asked_about_names(settings: dict[str, str]) -> None:
     assert verdict(METADATA, **settings).kind == "allow"
 
 

@@ -1,4 +1,4 @@
-"""Schema search by words: what is found, in which order, and when an index is built anew."""
+"""Schema search by words: what is found, in which order, and when an index is built again."""
 
 from __future__ import annotations
 
