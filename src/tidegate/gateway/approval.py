@@ -46,7 +46,7 @@ async def approve(ctx: CallContext) -> None:
     except TidegateError as error:
         ctx.approval = error.details.get("approval", "")
         raise
-    if ctx.services.connections.find(call.source, call.actor).source != ctx.source:
+    if ctx.services.connections.find(call.source, call.actor, call.session).source != ctx.source:
         raise TidegateError(
             Code.POLICY_DENIED,
             "The source was changed while the call waited for a person",
@@ -115,7 +115,7 @@ async def answer_approval(
 
     Raises: TidegateError APPROVAL_NEEDED if such an answer does not count for this source.
     """
-    source = services.connections.find(call.source, call.actor).source
+    source = services.connections.find(call.source, call.actor, call.session).source
     question = needed.question
     if (
         services.approvals is None

@@ -92,12 +92,14 @@ class Gateway:
             raise
         except asyncio.CancelledError:
             cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-            record_failure(ctx, cancelled)
             await give_back_grant(ctx, cancelled)
+            record_failure(ctx, cancelled)
             raise
         except BaseException as fault:
             fault.add_note(f"call={ctx.call_id}")  # for the line in the log
-            record_failure(ctx, TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}"))
+            failure = TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}")
+            await give_back_grant(ctx, failure)
+            record_failure(ctx, failure)
             raise
 
     async def _answer(self, ctx: CallContext) -> Any:

@@ -10,7 +10,15 @@ from support.engine_cases import CASES
 
 
 def test_e_every_engine_is_in_every_list() -> None:
-    assert set(CASES) == {"duckdb", "memory", "mysql", "postgres", "postgres-debian", "sqlite"}
+    assert set(CASES) == {
+        "duckdb",
+        "files",
+        "memory",
+        "mysql",
+        "postgres",
+        "postgres-debian",
+        "sqlite",
+    }
     assert set(ENGINE_SHOPS) == {"duckdb", "mariadb", "postgres", "sqlite"}
     assert set(masking_shop.ENGINES) == {"duckdb", "mysql", "postgres", "sqlite"}
     assert set(authz_engines.ENGINES) == {"duckdb", "mariadb", "postgres", "sqlite"}

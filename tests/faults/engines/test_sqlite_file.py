@@ -127,8 +127,8 @@ async def test_a_file_replaced_by_something_else_is_reported(shop, tmp_path):
             if content is good:
                 assert await shop.ask(engine, POINT) == [("item 3",)]
             else:
-                assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_UNREACHABLE
-                assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_UNREACHABLE
+                assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_URL
+                assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_URL
 
 
 async def test_damaged_pages_are_reported_and_whole_ones_are_still_read(shop):
