@@ -146,6 +146,8 @@ BY_ENGINE = {
 ! UPDATE people JOIN places ON people.id = places.id SET places.city = people.email
 ! UPDATE people SET status = 'x' ORDER BY email LIMIT 1
 ! UPDATE people SET status = EMAIL
+! UPDATE people SET status = ema\u0130l
+! UPDATE people SET status = `ema\u0130l`
 ! UPDATE people SET status = DEFAULT(email)
 ! UPDATE people SET status = /*! email */ 'x'
 ! DELETE people FROM people JOIN places ON people.email = places.city
@@ -157,7 +159,12 @@ BY_ENGINE = {
 = INSERT INTO people (id, status) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET status = excluded.status
 = INSERT OR IGNORE INTO people (id, status) VALUES (1, 'x')
 = UPDATE places SET city = p.status FROM people p WHERE p.id = places.id
+= INSERT INTO people ("id", status) VALUES (19, 'x')
 ! UPDATE people SET 'email' = 'x'
+! INSERT INTO people (id, 'email') VALUES (9, 'x')
+! INSERT INTO people ('id', 'status', 'email') VALUES (9, 'x', 'y')
+! UPDATE places SET city = (SELECT count(*) FROM people JOIN accounts USING ('email'))
+! UPDATE places SET city = (SELECT count(*) FROM people JOIN accounts USING (id, 'email'))
 ! UPDATE places SET city = (SELECT p.'email' FROM people p)
 ! UPDATE people SET status = [email]
 ! UPDATE people SET status = `email`
@@ -179,6 +186,14 @@ BY_ENGINE = {
 = INSERT INTO people (id, status) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET status = excluded.status
 = UPDATE places SET city = p.status FROM people p WHERE p.id = places.id
 = INSERT INTO places BY NAME SELECT id + 50 AS id FROM people
+= MERGE INTO places USING people ON places.id = people.id WHEN MATCHED THEN UPDATE SET city = people.status
+= MERGE INTO places USING people ON places.id = people.id + 60 WHEN NOT MATCHED THEN INSERT (id, city) VALUES (people.id + 60, people.status)
+! MERGE INTO places USING holders ON places.id = holders.id WHEN MATCHED THEN UPDATE
+! MERGE INTO places USING holders ON places.id = holders.id + 70 WHEN NOT MATCHED THEN INSERT
+! MERGE INTO places USING holders ON places.id = holders.id + 70 WHEN NOT MATCHED THEN INSERT BY NAME
+! INSERT INTO places (id, city) SELECT x.i + 80, x.e FROM (PIVOT people ON status USING count(*)) AS x(i, t, e)
+! INSERT INTO places (id, city) SELECT x.i + 80, x.e FROM people PIVOT (count(*) FOR status IN ('new')) AS x(i, t, e)
+! INSERT INTO places (id, city) SELECT x.i + 80, x.e FROM (PIVOT_WIDER people ON status USING count(*)) AS x(i, t, e)
 ! UPDATE places SET city = (SELECT #3 FROM people LIMIT 1)
 ! UPDATE places SET city = (SELECT COLUMNS('em.*') FROM people LIMIT 1)
 ! UPDATE places SET city = people::VARCHAR FROM people

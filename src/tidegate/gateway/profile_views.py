@@ -1,7 +1,7 @@
 """What was learned of the columns of one source's tables, kept by what its callers may see.
 
 No one learns from a sample of rows that it may not see: callers share a view only if the database
-takes them for the same account and the same rules bind them.
+takes them for the same account, the same rules bind them, and both are agents or both persons.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ class ProfileView:
             self._task.cancel()
 
 
-ViewKey = tuple[Any, DataRules | None, Any]
-"""Who the caller is to the database, what is hidden from it, and where its statements run."""
+ViewKey = tuple[str, Any, DataRules | None, Any]
+"""Whether the caller is a person, who it is to the database, what is hidden from it, and where its
+statements run."""
 
 
 class ProfileViews:

@@ -59,7 +59,10 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
     connection = ctx.connection
     if connection.profiles is None:
         connection.profiles = ProfileViews()
-    view = connection.profiles.of((identity, rules, connection.target_of(call.actor)))
+    # A source may ask a person before an agent reads rows, and let a person read them.
+    view = connection.profiles.of(
+        (call.actor.kind, identity, rules, connection.target_of(call.actor))
+    )
 
     async def sample(table: Table) -> TableProfile:
         return await _sample(table, call, ctx.source, rules, handle)

@@ -2,7 +2,7 @@
 
 A column of codes gets its values, a column of dates its range, and text that is something else gets
 a remark: numbers or dates that are kept as text, blanks at the end, one word in two cases. A column
-of free text gets nothing. Pure.
+of free text, or with a long value, gets nothing but such remarks. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _NUMBERS_REPEATED = 5
 _MOST_CODES = 6
 """Distinct numbers that can be codes."""
 
-_NUMBER = re.compile(r"\s*[-+]?[$€£]?(\d[\d,. ]*|\.\d+)%?\s*")
+# Quantifiers that give nothing back: a value takes no more than one look at each character.
+_NUMBER = re.compile(r"\s*+[-+]?[$€£]?(\d[\d,. ]*+|\.\d++)%?\s*+")
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d:\d\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}.*|\d{4}/\d\d?/\d\d?.*"
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
@@ -60,6 +61,8 @@ def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
     found = Counter(known)
     shown = [value for value, _ in found.most_common(_MOST_DISTINCT + 1)]
     remarks = _remarks(found)
+    if max(map(len, found)) > MOST_CHARS:
+        return ColumnProfile(remarks=remarks) if remarks else None
     if all(map(_ISO.fullmatch, shown)) and all(map(_ISO.fullmatch, found)):
         if complete:
             return ColumnProfile(low=min(found), high=max(found))
@@ -67,9 +70,9 @@ def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
     if all(map(_DATE.fullmatch, found)):
         return ColumnProfile(example=shown[0], remarks=(*remarks, "dates"))
     if all(map(_NUMBER.fullmatch, found)):
-        return ColumnProfile(example=shown[0][:MOST_CHARS], remarks=(*remarks, "numbers"))
+        return ColumnProfile(example=shown[0], remarks=(*remarks, "numbers"))
     repeated = len(known) >= _REPEATED * len(found)
-    if len(found) <= _MOST_DISTINCT and repeated and max(map(len, found)) <= MOST_CHARS:
+    if len(found) <= _MOST_DISTINCT and repeated:
         more = len(found) > MOST_VALUES or not complete
         return ColumnProfile(tuple(shown[:MOST_VALUES]), more=more, remarks=remarks)
     return ColumnProfile(remarks=remarks) if remarks else None

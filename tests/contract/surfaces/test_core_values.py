@@ -177,6 +177,26 @@ def test_a_source_that_asks_a_person_for_reads_is_not_sampled(engine_shop: Engin
     assert waiting == 0
 
 
+def test_what_a_person_may_read_is_not_said_to_an_agent_that_must_ask(
+    engine_shop: EngineShop,
+) -> None:
+    engine_shop.script(TICKETS)
+    gate = engine_shop.gate(agents="ask")
+    person = Actor("cli", "cli", Scope.READ_ONLY, kind="human")
+
+    async def talk(peer: Peer) -> tuple[str, str]:
+        seen = await peer.text("describe", tables=["tickets"])
+        agent = Peer(core.surface(gate), READER)
+        await agent.open()
+        await agent.text("describe", tables=["tickets"])
+        await _settle(gate, READER)
+        return seen, await agent.text("describe", tables=["tickets"])
+
+    (seen, said), _ = converse(engine_shop, talk, actor=person, gate=gate)
+    assert "{open,'done '}" in seen
+    assert "tickets(id " in said and "{" not in said
+
+
 def test_an_empty_result_names_the_values_that_are_like_it(engine_shop: EngineShop) -> None:
     engine_shop.script(TICKETS)
 

@@ -35,6 +35,23 @@ def test_free_text_and_long_values_are_not_shown() -> None:
     assert profile(["x" * 41, "y" * 41] * 10) is None
 
 
+@pytest.mark.parametrize(
+    "long",
+    [
+        "1" + " " * 200_000 + "x",
+        "1" * 200_000 + "x",
+        "2026-01-02 10:00, and then a sentence that someone wrote",
+        "1/2/2026, and then a sentence that someone wrote into it",
+        "2026-01-02T10:00:00." + "1" * 100,
+        "1" * 100,
+    ],
+)
+def test_a_long_value_is_never_an_example(long: str) -> None:
+    assert profile([long]) is None
+    assert profile([long, "2026-01-02"]) is None
+    assert profile([long], complete=False) is None
+
+
 def test_numbers_are_codes_only_if_they_are_few_and_repeat() -> None:
     assert profile([1, 2, 3] * 5) == ColumnProfile((1, 2, 3))
     assert profile(list(range(100))) is None

@@ -21,6 +21,8 @@ from tidegate.sql.masking.touched_columns import Touched, stars, wants_all_colum
 _CHANGES = frozenset({"Insert", "Update", "Delete", "Merge"})
 _ROWS = frozenset({"excluded", "old", "new"})
 """Names of the row of the changed table."""
+_DOTTED_I = "\u0130"
+"""Lower case in MySQL is `i`, and in Python two characters: names would not be equal here."""
 
 
 def change_refused(name: str) -> TidegateError:
@@ -39,6 +41,10 @@ def check_change(
 
     `named` are all the tables that it names. Raises: TidegateError POLICY_MASKED.
     """
+    if any(_DOTTED_I in token.text for token in parsed.tokens if token.kind in (WORD, NAME)):
+        raise masking_refused(
+            "A name has a letter that some servers take for an i", "masking.statement"
+        )
     targets: list[NamedTable] = []
     for change in _changes(parsed):
         changed = _targets(change, named)
@@ -114,6 +120,8 @@ def _check_names(
             )
     if wants_all_columns(parsed) or any(True for _ in stars(tokens)) or _is_numbered(tokens):
         raise _whole(hidden)
+    if any(map(_leaves_names_out, parsed.tree.walk())):
+        raise _whole(hidden)
     _check_rows(parsed, hidden)
     if any(token.key == "DEFAULT" for token in tokens):
         for each in hidden:
@@ -121,6 +129,20 @@ def _check_names(
             for column in each.table.columns:
                 if column.default and column.name not in masks and mentions(column.default, masks):
                     raise _whole(hidden)
+
+
+def _leaves_names_out(node: Any) -> bool:
+    """Whether columns are meant by what is no name: by an action of MERGE without a list (DuckDB),
+    or by a text in a list of columns (SQLite takes it for a name)."""
+    kind = type(node).__name__
+    if kind == "When":
+        action = node.args.get("then")
+        needed = {"Update": "expressions", "Insert": "expression"}.get(type(action).__name__)
+        return needed is not None and not action.args.get(needed)
+    listed: Any = node.expressions if kind == "Schema" else ()
+    if kind == "Join":
+        listed = node.args.get("using") or ()
+    return any(type(each).__name__ not in ("Identifier", "Column") for each in listed)
 
 
 def _is_numbered(tokens: Sequence[Token]) -> bool:

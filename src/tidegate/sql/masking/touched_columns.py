@@ -19,7 +19,8 @@ Touched = tuple[tuple[str, str], ...]
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", "RETURNING", "SET", "INSERT", "BY"})
 """Words behind which `*` stands for columns: behind any other name it multiplies."""
 _OPERANDS = frozenset({STRING, NUMBER, PARAM, NAME, WORD})
-_EVERYTHING = frozenset({"NATURAL", "COLUMNS", "SUMMARIZE", "DESCRIBE", "UNPIVOT"})
+_PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"})
+_EVERYTHING = _PIVOTS | {"NATURAL", "COLUMNS", "SUMMARIZE", "DESCRIBE"}
 """Words by which all columns of a table are meant without a star."""
 
 
