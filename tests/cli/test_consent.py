@@ -54,6 +54,7 @@ GIVING = [
     ("token", "create", "eve", "--scope", "fullAccess"),
     ("source", "add", "other", "sqlite:///other.db"),
     ("source", "update", "shop", "--access", "write"),
+    ("source", "rename", "shop", "other"),
     ("source", "update", "shop", "--url", "sqlite:///other.db"),
 ]
 

@@ -42,6 +42,7 @@ VERBS: dict[str, Verb] = {
     "source show": Verb("keeps", ("source", "show", "{name}")),
     "source add": Verb("connects", ("source", "add", "other", "{url}")),
     "source update": Verb("keeps", ("source", "update", "{name}", "--approval-for", "writes")),
+    "source rename": Verb("keeps", ("source", "rename", "{name}", "renamed")),
     "source remove": Verb("keeps", ("source", "remove", "{name}")),
     "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
     "token list": Verb("keeps", ("token", "list")),

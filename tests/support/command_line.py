@@ -22,6 +22,7 @@ GRANTS = {
     ("pair", "approve"),
     ("source", "add"),
     ("source", "update"),
+    ("source", "rename"),
 }
 """The commands that ask a person before they give rights away."""
 

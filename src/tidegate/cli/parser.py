@@ -123,7 +123,7 @@ def _plain(message: str) -> str:
     if choice:
         name, given, offered = choice.groups()
         words = re.findall(r"[\w-]+", offered)
-        # What takes something away is no guess: `rename` is not a slip of `remove`.
+        # What takes something away is no guess: `remake` is not a slip of `remove`.
         near = get_close_matches(given, words, 1, 0.9 if _TAKES_AWAY & {*words} else 0.6)
         meant = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
         return f"There is no {name.lstrip('-').lower()} {given!r}. {meant}"

@@ -34,6 +34,11 @@ def load_sources(config: Config) -> ConfiguredSources:
     return sources, apply_global_rules
 
 
+def source_id(name: str, url: str) -> str:
+    """The id of a source: no two names have the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}={url}"))
+
+
 def source_from_settings(settings: SourceSettings) -> Source:
     """The source, for this run alone.
 
@@ -58,7 +63,7 @@ def _source(settings: SourceSettings) -> Source:
     check_options(settings.url, settings.options)
     check_access(settings.url, settings.access)
     return Source(
-        id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.name}={settings.url}")),
+        id=source_id(settings.name, settings.url),
         name=settings.name,
         url=settings.url,
         engine=engine,

@@ -63,6 +63,17 @@ class SourceStore(Protocol):
         """
         ...
 
+    def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
+        """Give a source another name and id; the rest stays.
+
+        In the same transaction the lists of tokens that are not revoked, the history and the
+        windows follow, and requests for approval that are pending or allowed expire.
+        Returns the names of these tokens, and None if the saved source is not what it `was`.
+        Raises: TidegateError ARGUMENT_INVALID, with nothing changed, if another source has the
+        name, or a token names it: it would see a source that it was not given.
+        """
+        ...
+
     def remove(self, name: str) -> bool:
         """Remove a source; False if there was none."""
         ...

@@ -3,7 +3,10 @@
 import pytest
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
+from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.store.records import ApprovalBounds, PendingApproval, Subject, TokenEntry
 
 
 def source(name="shop", **fields):
@@ -92,3 +95,83 @@ def test_a_saved_source_keeps_its_masks_and_filters(state, other):
     state.sources.add(Source("s2", "plain", "sqlite:///plain.db", "sqlite", "sqlite"))
     assert other.sources.find("shop") == source
     assert [one.masks for one in other.sources.list()] == [(), source.masks]
+
+
+def token(name, **lists):
+    return TokenEntry(name, name, "tg_", Scope.READ_ONLY, created_at=1.0, **lists)
+
+
+def test_a_renamed_source_takes_its_tokens_and_its_history_along(state, other):
+    state.sources.add(source())
+    lists = {"sources": frozenset({"shop", "b"}), "tables": frozenset({"shop:a.t", "shopping:t"})}
+    for number, entry in enumerate((token("ann", **lists), token("all", sources=None))):
+        state.tokens.add(entry, bytes([number]))
+    before = other.tokens.generation()
+    now = source("store")
+    assert state.sources.rename(source(), now, 9.0) == ("ann",)
+    for handle in (state, other):
+        assert handle.sources.list() == (now,)
+        ann, everything = handle.tokens.list()
+        assert ann.sources == {"store", "b"} and ann.tables == {"store:a.t", "shopping:t"}
+        assert everything.sources is None
+        assert handle.tokens.generation() != before
+    # The old name and id are free.
+    state.sources.add(source())
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [{"sources": frozenset({"store"})}, {"sources": None, "tables": frozenset({"store:t"})}],
+)
+def test_a_source_does_not_get_a_name_that_a_token_was_given(state, lists):
+    state.sources.add(source())
+    state.tokens.add(token("ann", sources=frozenset({"shop"})), b"1")
+    state.tokens.add(token("bob", **lists), b"2")
+    kept = state.tokens.list()
+    with pytest.raises(TidegateError) as caught:
+        state.sources.rename(source(), source("store"), 9.0)
+    assert caught.value.code is Code.ARGUMENT_INVALID and "bob" in caught.value.message
+    assert state.sources.list() == (source(),) and state.tokens.list() == kept
+
+
+def test_a_source_does_not_get_the_name_of_another_one(state):
+    for name in ("shop", "store"):
+        state.sources.add(source(name))
+    state.tokens.add(token("ann", sources=frozenset({"shop"})), b"1")
+    kept = state.tokens.list()
+    with pytest.raises(TidegateError) as caught:
+        state.sources.rename(source(), source("store", id="new"), 9.0)
+    assert caught.value.code is Code.ARGUMENT_INVALID
+    assert state.sources.list() == (source("shop"), source("store"))
+    assert state.tokens.list() == kept
+
+
+def test_a_source_that_was_changed_meanwhile_is_not_renamed(state):
+    state.sources.add(source(access="write"))
+    assert state.sources.rename(source(), source("store"), 9.0) is None
+    assert state.sources.list() == (source(access="write"),)
+
+
+def test_history_and_windows_of_a_renamed_source_follow_and_its_approvals_expire(state, other):
+    state.sources.add(source())
+    state.sources.add(source("b"))
+    state.history.add(
+        [HistoryEntry(text="SELECT 1", source=name, at=1.0) for name in ("shop", "b")]
+    )
+    window = state.windows.open_window("id-shop", "Query", 1.0)
+    bounds = ApprovalBounds(grants_since=0.0, denials_since=0.0, most=9, most_of_actor=9)
+    for name, id in (("shop", "pending"), ("shop", "allowed"), ("b", "other")):
+        words = ("claude", "client/1", "core", "query", name, f"id-{name}", "DELETE", "write")
+        asked = PendingApproval(id, id, "pending", "tok", Subject(*words, "", ""), 1.0)
+        state.approvals.admit(asked, bounds)
+    assert state.approvals.decide("allowed", "allowed", "ada", "", 2.0)
+    now = source("store")
+    assert state.sources.rename(source(), now, 9.0) == ()
+    for handle in (state, other):
+        found = handle.history.search([], sources=["store"], since=None, until=None, limit=9)
+        assert [entry.source for entry in found] == ["store"]
+        assert handle.windows.open_window(now.id, "Query", 2.0).id == window.id
+        ended = {each.id: (each.state, each.ended_at) for each in handle.approvals.list()}
+        expired = ("expired", 9.0)
+        assert ended == {"pending": expired, "allowed": expired, "other": ("pending", None)}
+    assert other.approvals.answer("allowed", bounds, 10.0) is None

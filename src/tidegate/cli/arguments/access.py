@@ -211,8 +211,9 @@ def add_passphrase(commands: Commands) -> None:
         "set",
         help="set or change the operator's passphrase",
         description="Set the operator's passphrase: `approvals allow`, `token create`, `pair "
-        "approve`, and `source add` and `update` where they grant more, ask for it from then on, "
-        "and not for a typed word. A hash of it is kept in operator.json of the state directory.",
+        "approve`, `source rename`, and `source add` and `update` where they grant more, "
+        "ask for it from then on, and not for a typed word. A hash of it is kept in operator.json "
+        "of the state directory.",
     )
     setting.add_argument(
         "--new-passphrase-file",

@@ -195,6 +195,17 @@ def add_source(commands: Commands) -> None:
     )
     for action in (add, update):
         _password_options(action)
+    rename = actions.add_parser(
+        "rename",
+        help="give a saved source another name",
+        description="Give a saved source another name. Tokens that name it, its history and "
+        "its kept password follow, approvals that were not used expire. Settings files and "
+        "clients that name it do not follow, and records in the audit log stay as they are. "
+        "Running servers use the new name from the next call on.",
+    )
+    rename.add_argument("name", metavar="OLD", help="a saved source")
+    rename.add_argument("new_name", metavar="NEW", help="its new name")
+    consent_option(rename)
     listing = actions.add_parser("list", help="list the saved sources")
     remove = actions.add_parser("remove", help="remove a saved source, but not its data")
     remove.add_argument("name", metavar="NAME", help="a saved source")
@@ -225,7 +236,7 @@ def add_source(commands: Commands) -> None:
         metavar="SCHEMA",
         help="a schema that it may read (default: those with tables); may be repeated",
     )
-    for action in (add, update, listing, showing, remove, test, harden):
+    for action in (add, update, rename, listing, showing, remove, test, harden):
         action.set_defaults(module="source")
         home_options(action)
     for action in (listing, showing, test):

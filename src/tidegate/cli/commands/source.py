@@ -1,4 +1,4 @@
-"""`tidegate source add | update | list | remove | show | test | harden`."""
+"""`tidegate source add | update | rename | list | remove | show | test | harden`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tidegate.cli.source_check import (
     require_success,
     try_source,
 )
+from tidegate.cli.source_rename import rename_source
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
@@ -59,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.action == "update":
         _update(arguments)
+        return 0
+    if arguments.action == "rename":
+        _rename(arguments)
         return 0
     actions = {"list": _list, "show": _show, "remove": _remove, "test": _test, "harden": harden}
     opens = arguments.action in ("test", "harden")
@@ -242,6 +246,16 @@ async def _save_change(
         _forget_password(app, was)
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
+
+
+def _rename(arguments: argparse.Namespace) -> None:
+    async def rename(app: App) -> None:
+        source = app.state.sources.find(arguments.name)
+        if source is None:
+            raise _unknown(app, arguments.name)
+        rename_source(app, source, arguments)
+
+    with_app(App.open(load_for_state(arguments)), rename)
 
 
 def _forget_password(app: App, was: Source) -> None:

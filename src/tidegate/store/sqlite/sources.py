@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import msgspec
@@ -96,6 +96,65 @@ class SqliteSourceStore:
             )
             return connection.changes() > 0
 
+    def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
+        with self._rights.changing() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM sources WHERE name = ? AND id = ?",
+                (was.name, was.id),
+            ).fetchone()
+            if row is None or _source(row) != was:
+                return None
+            holders: list[str] = []
+            rows = connection.execute(
+                "SELECT id, name, sources, tables FROM tokens"
+                " WHERE revoked_at IS NULL ORDER BY serial"
+            )
+            tokens = cast("list[tuple[str, str, str | None, str | None]]", rows.fetchall())
+            for id, holder, *lists in tokens:
+                sources, tables = map(_names, lists)
+                named = {*(sources or ()), *(_source_of(table) for table in tables or ())}
+                if now.name in named:
+                    raise TidegateError(
+                        Code.ARGUMENT_INVALID,
+                        f"The token `{holder}` names `{now.name}` and would see this source.",
+                        hint="Use another name, or revoke the token first.",
+                    )
+                if was.name in named:
+                    connection.execute(
+                        "UPDATE tokens SET sources = ?, tables = ? WHERE id = ?",
+                        (
+                            _renamed(sources, was.name, now.name),
+                            _renamed(tables, f"{was.name}:", f"{now.name}:"),
+                            id,
+                        ),
+                    )
+                    holders.append(holder)
+            try:
+                connection.execute(
+                    f"UPDATE sources SET name = ?, id = ? WHERE ({_COLUMNS}) = ({_MARKS})",
+                    (now.name, now.id, *row),
+                )
+            except apsw.ConstraintError:
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already a source `{now.name}`.",
+                    hint="Use another name.",
+                ) from None
+            for table, column, old, new in (
+                ("history", "source", was.name, now.name),
+                ("windows", "source_id", was.id, now.id),
+            ):
+                connection.execute(
+                    f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old)
+                )
+            # A person was shown the old name, under which another source may come.
+            connection.execute(
+                "UPDATE approvals SET state = 'expired', ended_at = ?"
+                " WHERE state IN ('pending', 'allowed') AND subject ->> '$.source_id' = ?",
+                (at, was.id),
+            )
+            return tuple(holders)
+
     def remove(self, name: str) -> bool:
         with self._rights.changing() as connection:
             connection.execute("DELETE FROM sources WHERE name = ?", (name,))
@@ -130,3 +189,27 @@ def _values(source: Source) -> tuple[str, ...]:
         source.access, source.agents, source.approval_for,
         msgspec.json.encode(source.tags).decode(), msgspec.json.encode(rules).decode(),
     )  # fmt: skip
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The list of a token."""
+    return None if text is None else msgspec.json.decode(text, type=list[str])
+
+
+def _source_of(table: str) -> str:
+    """The source in an entry of a table list; empty if it names none."""
+    source, colon, _ = table.partition(":")
+    return source if colon else ""
+
+
+def _renamed(names: list[str] | None, old: str, new: str) -> str | None:
+    """The list of a token as it is kept: `old`, which may be the start up to `:`, replaced."""
+    if names is None:
+        return None
+    changed = [
+        new + name[len(old) :]
+        if name == old or (old.endswith(":") and name.startswith(old))
+        else name
+        for name in names
+    ]
+    return msgspec.json.encode(sorted(changed)).decode()

@@ -1,0 +1,76 @@
+"""`tidegate source rename`: another name for a saved source, and for it in what names it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.consent import require_consent
+from tidegate.cli.settings import config_path, load_for_query
+from tidegate.cli.terminal import print_status
+from tidegate.config.sources import check_source_name
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_id
+from tidegate.model.sources import Source
+
+
+def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
+    """Rename a saved source once a person agrees: rules of the settings may know its name.
+
+    Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID, OPERATOR_CONSENT; nothing is changed.
+    """
+    new: str = arguments.new_name
+    check_source_name(new)
+    _refuse_named_elsewhere(app, was.name, new, arguments)
+    require_consent(app, "rename", f"rename the source {was.name} to {new}", arguments)
+    now = msgspec.structs.replace(was, name=new, id=source_id(new, was.url))
+    app.note("source.renamed", {"source": was.name, "to": new})
+    holders = app.state.sources.rename(was, now, time.time())
+    if holders is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The source {was.name!r} was changed by another process at the same time.",
+            hint="Look at `tidegate source list --json`, then run the command again.",
+        )
+    print_status(f"renamed {was.name} to {new}")
+    if holders:
+        print_status(f"changed the lists of the tokens {', '.join(holders)}")
+    print_status(
+        "approvals that were not used have expired; settings files and clients that name"
+        f" {was.name} must be changed by hand"
+    )
+
+
+def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Namespace) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID if the settings have a source of either name, which
+    replaces a saved one, another saved source has the new one, or a client is to get a token that
+    names one of them."""
+    if app.state.sources.find(new) is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"There is already a source `{new}`.", hint="Use another name."
+        )
+    for source in load_for_query(arguments).sources:
+        if source.name in (old, new):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The source {source.name!r} is in the settings, too.",
+                hint=f"Rename or remove it in {config_path(arguments)} first.",
+            )
+    now = time.time()
+    for pairing in app.state.pairings.list():
+        waits = pairing.state in ("pending", "approved") and now < pairing.expires_at
+        rights = pairing.granted or pairing.wanted
+        names = {
+            *(rights.sources or ()),
+            *(table.partition(":")[0] for table in rights.tables or () if ":" in table),
+        }
+        if waits and names & {old, new}:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The request {pairing.id} of `{pairing.client}` for a token names this source.",
+                hint="Answer it with `tidegate pair`, and rename the source when the client has"
+                " its token.",
+            )
