@@ -236,6 +236,7 @@ DUCKDB = r"""
 ! SHOW orders
 ! SHOW TABLES FROM main
 ! SELECT * FROM duckdb_tables()
+! SELECT current_setting('allowed_paths')
 ! SELECT * FROM duckdb_columns
 ! SELECT * FROM duckdb_views()
 ! SELECT * FROM pragma_table_info('orders')

@@ -4,7 +4,8 @@
 that may be null, `masked` one whose values are hidden from the caller. Behind a type stands what is
 known of the values: `{open,paid}` are all of them, `{open,paid,…}` the commonest,
 `[2026-01-01..2026-03-31]` the range, `like '1.50'` one of many that are alike, and `!mixed case`
-what is odd. Names are written as SQL takes them, so that they can be copied into a statement. Pure.
+what is odd. Names are written as SQL takes them, so that they can be copied into a statement, but
+for line breaks and other control characters in them, which are `·`. Pure.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _SHORT_TYPES = (
     ("boolean", "bool"),
 )
 _WORDS = re.compile(r"[^\W\d]\w*(?:[ -]\w+)*")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NO_PROFILE: TableProfile = {}
 _NO_JOINS: Mapping[str, Join] = {}
 _DISPLAY_WIDTH = re.compile(r"^((?:tiny|small|medium|big)?int(?:eger)?)\(\d+\)")
@@ -37,10 +39,10 @@ _ZONED, _UNZONED = " with time zone", " without time zone"
 
 def table_name(table: Table, catalog: Catalog) -> str:
     """The table's name, with its schema unless that is the default one."""
-    name = shortest(table.name, catalog.dialect)
+    name = _name(table.name, catalog.dialect)
     if table.schema == catalog.default_schema:
         return name
-    return f"{shortest(table.schema, catalog.dialect)}.{name}"
+    return f"{_name(table.schema, catalog.dialect)}.{name}"
 
 
 def with_keys(
@@ -89,8 +91,17 @@ def with_keys(
     return f"{_kind(table)}{table_name(table, catalog)}({', '.join(parts)}){rows}{comment}"
 
 
+def _name(name: str, dialect: str) -> str:
+    """The name as a statement takes it. One with line breaks could pass for other lines."""
+    return shortest(_CONTROLS.sub("·", name), dialect)
+
+
+def _printable(text: str) -> str:
+    return "".join([char if char.isprintable() else "·" for char in text])
+
+
 def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> str:
-    words = [shortest(column.name, dialect)]
+    words = [_name(column.name, dialect)]
     if column.type:
         words.append(short_type(column.type))
     if column.key and sole_key:
@@ -121,8 +132,7 @@ def _value(value: str | int, *, quote: bool = False) -> str:
         return str(value)
     if not quote and _WORDS.fullmatch(value):
         return value
-    shown = "".join([char if char.isprintable() else "·" for char in value])
-    return "'" + shown.replace("'", "''") + "'"
+    return "'" + _printable(value).replace("'", "''") + "'"
 
 
 def _count(rows: int) -> str:
@@ -136,17 +146,15 @@ def _count(rows: int) -> str:
 
 
 def _join(join: Join, table: Table, dialect: str) -> str:
-    schema = f"{shortest(join.schema, dialect)}." if join.schema != table.schema else ""
-    return f"{schema}{shortest(join.table, dialect)}.{shortest(join.key, dialect)}"
+    schema = f"{_name(join.schema, dialect)}." if join.schema != table.schema else ""
+    return f"{schema}{_name(join.table, dialect)}.{_name(join.key, dialect)}"
 
 
 def _target(key: ForeignKey, table: Table, dialect: str) -> str:
-    schema = (
-        f"{shortest(key.schema, dialect)}." if key.schema and key.schema != table.schema else ""
-    )
-    where = f"{schema}{shortest(key.table, dialect)}"
+    schema = f"{_name(key.schema, dialect)}." if key.schema and key.schema != table.schema else ""
+    where = f"{schema}{_name(key.table, dialect)}"
     if len(key.references) == 1:
-        return f"{where}.{shortest(key.references[0], dialect)}"
+        return f"{where}.{_name(key.references[0], dialect)}"
     return f"{where}({_names(key.references, dialect)})" if key.references else where
 
 
@@ -164,7 +172,7 @@ def short_type(name: str) -> str:
 
 
 def _names(names: tuple[str, ...], dialect: str) -> str:
-    return ",".join([shortest(name, dialect) for name in names])
+    return ",".join([_name(name, dialect) for name in names])
 
 
 def _kind(table: Table) -> str:
@@ -176,4 +184,4 @@ def _key_place(column: ColumnInfo) -> int:
 
 
 def _one_line(comment: str) -> str:
-    return " ".join(comment.replace("*/", "* /").split())
+    return _printable(" ".join(comment.replace("*/", "* /").split()))

@@ -145,6 +145,10 @@ async def test_every_worker_sees_a_change_that_another_one_saw_first(case, folde
         ("select.csv", "select"),
         ("x'); DROP VIEW orders; --.csv", "x'); DROP VIEW orders; --"),
         ("%41.csv", "%41"),
+        ("~x.csv", "~x"),
+        ("file:x.csv", "file_x"),
+        ("a[!b].csv", "a_!b_"),
+        ("a]b.csv", "a_b"),
     ],
 )
 async def test_a_file_with_an_odd_name_is_a_table_that_can_be_quoted(case, folder, file, table):
@@ -154,6 +158,32 @@ async def test_a_file_with_an_odd_name_is_a_table_that_can_be_quoted(case, folde
         quoted = table.replace('"', '""')
         assert await case.ask(engine, f'SELECT * FROM "{quoted}"') == [(1, 2)]
         assert await case.ask(engine, "SELECT count(*) FROM orders") == [(2,)]
+
+
+PATTERNS = (("s*.csv", "s_"), ("s?.csv", "s_"), ("s[0-9].csv", "s_0-9_"), ("[!x]1.csv", "_!x_1"))
+
+
+@pytest.mark.parametrize(("file", "table"), PATTERNS)
+async def test_a_name_that_is_a_pattern_shows_no_row_of_another_file(case, folder, file, table):
+    (folder / "s1.csv").write_text("word\nhunter2\n")
+    (folder / file).write_text("word\nown\n")
+    (folder / "d[s].d").mkdir()
+    (folder / "d[s].d" / "s1.csv").write_text("word\nown\n")
+    (folder / "ds.d").mkdir()
+    (folder / "ds.d" / "s1.csv").write_text("word\nhunter2\n")
+    async with case.opened() as engine:
+        assert await case.ask(engine, f'SELECT word FROM "{table}"') == [("own",)]
+        assert await case.ask(engine, 'SELECT word FROM "d_s__d"."s1"') == [("own",)]
+        assert await case.ask(engine, "SELECT word FROM s1") == [("hunter2",)]
+
+
+async def test_a_backslash_in_a_pattern_leads_to_no_other_folder(case, folder):
+    (folder / "s").mkdir()
+    (folder / "s" / "[1].csv").write_text("word\nhunter2\n")
+    (folder / "s\\[1].csv").write_text("word\nown\n")
+    async with case.opened() as engine:
+        with pytest.raises(TidegateError, match="holds a backslash"):
+            await case.ask(engine, 'SELECT * FROM "s__1_"')
 
 
 async def test_files_of_one_name_have_distinct_tables(case, folder):

@@ -32,6 +32,17 @@ def test_keys_types_and_nulls_stand_with_their_columns() -> None:
     )
 
 
+def test_a_name_or_comment_with_line_breaks_stays_on_its_line() -> None:
+    table = orders(
+        name="a\nb(id int)",
+        comment="c\n\x1b[2Jd",
+        columns=(ColumnInfo("x\r\n\u2028y\u202e", "TEXT", comment="e\u2029f"),),
+        foreign_keys=(),
+    )
+    line = with_keys(table, CATALOG)
+    assert line == '"a·b(id int)"("x···y·" text? /*e f*/) -- c ·[2Jd'
+
+
 def test_columns_that_were_not_asked_for_are_counted() -> None:
     assert with_keys(orders(), CATALOG, only=()) == (
         "orders(id int pk, customer_id int>customers.id, +1: describe)"

@@ -37,6 +37,10 @@ _OTHERS = frozenset({"main", "temp", "system", "memory", "information_schema", "
 _NOT_IN_NAMES = re.compile(r"[./\\:*?\[\]\x00-\x1f\x7f\u2028\u2029]")
 
 
+_PATTERN = re.compile(r"[*?\[]")
+"""What DuckDB takes in a path for a pattern, which can mean other files."""
+
+
 class FoundFile(NamedTuple):
     """A file below the folder. `mark` changes when the file does. `fault` says why it is not read;
     `path` is then only shown. A file is read at `path`, which leads through no symbolic link."""
@@ -167,8 +171,17 @@ def _file(entry: os.DirEntry[str], path: str, kind: str, real_root: str) -> Foun
         return None
     if shown != path and _printable(path) != path:
         return FoundFile(shown, shown, kind, "", "its name is not UTF-8 text")
+    if "\\" in path and _PATTERN.search(path):  # it separates folders in a pattern
+        return FoundFile(shown, shown, kind, "", "its name holds a backslash and one of * ? [")
     mark = f"{state.st_dev:x}.{state.st_ino:x}.{state.st_mtime_ns:x}.{state.st_size:x}"
     return FoundFile(path, shown, kind, mark)
+
+
+def sole_path(path: str) -> str:
+    """The path as DuckDB takes it for this file alone: not for a pattern, nor for a file of the
+    account's home (`~`) or of a scheme (`file:`)."""
+    escaped = _PATTERN.sub(r"[\g<0>]", path)
+    return f"./{escaped}" if path.startswith("~") or ":" in path else escaped
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -18,7 +18,14 @@ import msgspec
 from tidegate.engines.common.errors import folder_is_read_only, shortened
 from tidegate.engines.duckdb.connection import Session, config_of
 from tidegate.engines.duckdb.errors import file_fault
-from tidegate.engines.duckdb.files import DEFAULT_SCHEMA, FoundFile, NamedTable, name_tables, scan
+from tidegate.engines.duckdb.files import (
+    DEFAULT_SCHEMA,
+    FoundFile,
+    NamedTable,
+    name_tables,
+    scan,
+    sole_path,
+)
 from tidegate.engines.duckdb.messages import Definition, Folder, Setup
 from tidegate.engines.duckdb.spreadsheets import (
     Sheet,
@@ -177,7 +184,8 @@ class FolderSession(Session):
         config = config_of(self._setup)
         del config[_ACCESS]  # what is allowed can be said only while it is on
         handle = duckdb.connect(":memory:", config=config)
-        allowed = ", ".join(_literal(os.path.abspath(path)) for path in paths)  # noqa: PTH100 - as text
+        named = dict.fromkeys(each for path in paths for each in (path, sole_path(path)))
+        allowed = ", ".join(_literal(os.path.abspath(path)) for path in named)  # noqa: PTH100 - as text
         handle.execute(f"SET GLOBAL allowed_paths = [{allowed}]")
         handle.execute(f"SET GLOBAL {_ACCESS} = false")
         handle.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -300,7 +308,7 @@ def _place(name: Name) -> str:
 
 
 def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> str:
-    path = _literal(file.path)
+    path = _literal(sole_path(file.path))
     if file.kind == "parquet":
         return f"SELECT * FROM read_parquet({path}, hive_partitioning = false)"
     if file.kind == "json":

@@ -18,8 +18,8 @@ from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.verification import table_names
 
 _TELLING = words("""
-    col_description columns_of currval format_pg_type format_type lastval nextval obj_description
-    regclass setval shobj_description statement_digest statement_digest_text
+    col_description columns_of current_setting currval format_pg_type format_type lastval nextval
+    obj_description regclass setval shobj_description statement_digest statement_digest_text
     """)
 _TELLING_STARTS = ("duckdb_", "has_", "pg_", "pragma_", "to_reg")
 _SILENT = words("""
