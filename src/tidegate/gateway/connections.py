@@ -83,10 +83,12 @@ class Connection:
         "profiles",
         "source",
         "targets",
+        "temporary",
     )
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, temporary: bool = False) -> None:
         self.source = source
+        self.temporary = temporary
         self.engine: Engine | None = None
         self.opening: asyncio.Task[Engine] | None = None
         self.connected_at: float | None = None
@@ -98,7 +100,7 @@ class Connection:
         self.limiter = ConcurrencyLimiter()
         self.profiles: ProfileViews | None = None
         self.ended = False
-        """Whether this was a temporary source whose time is over."""
+        """Whether the source was removed, or has other settings now: a connection of its own."""
 
     def forget_profiles(self) -> None:
         """End the sampling of tables and forget what was learned."""
@@ -237,8 +239,8 @@ class Connections:
         """
         if connection.engine is not None:
             return connection.engine
-        if connection.ended:  # found before its session ended
-            raise _unknown(connection.source.name, ())
+        if connection.ended:  # found before that
+            raise _ended(connection)
         if connection.opening is None:
             connection.opening = asyncio.ensure_future(self._open(connection))
         # Shielded: when one caller is cancelled, the others still wait for the connection.
@@ -272,7 +274,7 @@ class Connections:
         source = msgspec.structs.replace(source, id=id, ephemeral=True)
         if self._apply_global_rules is not None:
             source = self._apply_global_rules(source)
-        self._temporary[key] = Connection(source)
+        self._temporary[key] = Connection(source, temporary=True)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
         return source
@@ -288,7 +290,6 @@ class Connections:
             timer.cancel()
         connection = self._temporary.pop(key, None)
         if connection is not None:
-            connection.ended = True
             if connection.opening is not None:
                 connection.opening.cancel()
             self._drop({connection})
@@ -327,6 +328,9 @@ class Connections:
             raise
         finally:
             connection.opening = None
+        if connection.ended:  # while it was opened: no later call would close it
+            await engine.close()
+            raise _ended(connection)
         connection.engine = engine
         connection.limiter.share(engine.capabilities.places)
         connection.error = None
@@ -369,6 +373,7 @@ class Connections:
         """Close what was removed or changed, without making the caller wait."""
         self._unopened -= gone
         for connection in gone:
+            connection.ended = True
             connection.forget_profiles()
             if connection.engine is not None:
                 task = asyncio.ensure_future(connection.engine.close())
@@ -405,6 +410,17 @@ async def connect(ctx: CallContext) -> None:
         request = connection.target_of(call.actor).apply_to(request)
     ctx.request = ctx.rewritten = request
     ctx.database = request.database or ctx.engine.status.database
+
+
+def _ended(connection: Connection) -> TidegateError:
+    name = connection.source.name
+    if connection.temporary:
+        return _unknown(name, ())
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        f"The settings of the source {name!r} changed while the call began.",
+        hint="Send it again.",
+    )
 
 
 def _unknown(key: str | None, visible: Sequence[str]) -> TidegateError:

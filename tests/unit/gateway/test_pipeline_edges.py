@@ -111,6 +111,33 @@ async def test_a_source_that_changes_while_a_person_is_asked_refuses_the_call(
         assert built.names() == ["a"]
 
 
+async def test_a_source_that_changes_while_it_is_opened_is_closed_and_refuses_the_call(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path) as built:
+        opened: list[Any] = []
+
+        async def open_and_change(source: Source) -> Any:
+            engine = await open_engine(source)
+            if not opened:
+                built.state.sources.remove("shop")
+                built.state.sources.add(structs.replace(source, access="read"))
+                assert built.connections.find("shop", WRITER).source.access == "read"
+            opened.append(engine)
+            return engine
+
+        built.connections = Connections(built.state.sources, open_and_change, [])
+        built.gateway = Gateway(built.connections, built.audit, built.history)
+        with pytest.raises(TidegateError) as refused:
+            await built.ask("UPDATE t SET name = 'b' WHERE id = 1")
+        assert "changed while the call began" in refused.value.message
+        assert built.names() == ["a"]
+        with pytest.raises(TidegateError) as closed:
+            await opened[0].schema_version()
+        assert closed.value.code is Code.SOURCE_NOT_CONNECTED
+        assert (await built.ask("SELECT name FROM t")).rows == b'[["a"]]'
+
+
 async def test_dry_runs_give_back_the_caller_s_share(tmp_path: Path) -> None:
     async with shop(tmp_path, approval_for="writes") as built:
         for number in range(2 * MOST_AT_ONCE):
