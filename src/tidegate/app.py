@@ -33,7 +33,7 @@ from tidegate.history.history import History
 from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
-from tidegate.identity.builtin_actors import ANONYMOUS
+from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN
 from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.pairing import PairingService
 from tidegate.identity.tokens import Tokens
@@ -68,7 +68,7 @@ class App:
         self.audit = AuditLog(
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
-        self.server_audit = ServerAudit(self.audit, default_actor, self.state.shared)
+        self.server_audit = ServerAudit(self.audit, default_actor, self.state.shared, self.name_of)
         self.tokens = Tokens(
             self.state.tokens,
             note=self.server_audit.record,
@@ -92,6 +92,7 @@ class App:
             config.approvals,
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
+            name_of=self.name_of,
         )
         self.gateway = Gateway(
             self.connections,
@@ -227,6 +228,15 @@ class App:
         shared, kind = self.state.shared, f"request state of {name}"
         seal = RequestState(partial(shared.secret, kind), partial(shared.use_once, kind))
         return Kernel(server, settings, seal)
+
+    def name_of(self, actor: str) -> str:
+        """The name of an actor, by its id; empty if it is not known. Never raises: a record is
+        made without a name rather than not at all."""
+        if actor.partition("-")[0] in BUILTIN:
+            return actor.partition("-")[0]
+        with suppress(TidegateError):
+            return next((token.name for token in self.tokens.list() if token.id == actor), "")
+        return ""
 
     def note(self, name: str, details: Mapping[str, str]) -> None:
         """Record what is about to be done. Raises: TidegateError AUDIT_UNAVAILABLE."""

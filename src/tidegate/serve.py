@@ -217,6 +217,7 @@ def open_http(
     from tidegate.edges.edge import Companion
     from tidegate.edges.http.application import HttpApplication
     from tidegate.edges.http.edge import HttpEdge, bind
+    from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
 
     config = app.config
@@ -229,6 +230,7 @@ def open_http(
         origin_checks=OriginChecks(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
         ),
+        proxies=TrustedProxies(config.trusted_proxies),
         body_limit=config.body_limit_bytes,
         readiness=app.readiness,
         degraded=partial(without_names, app),

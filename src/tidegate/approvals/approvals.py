@@ -69,11 +69,13 @@ class Approvals:
         *,
         note: RecordEvent | None = None,
         note_done: RecordEvent | None = None,
+        name_of: Callable[[str], str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._book = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
+        self._name_of = name_of
         self._note_done = note_done or self._note
         self._clock = clock
         self._swept_at = 0.0
@@ -283,6 +285,9 @@ class Approvals:
     ) -> None:
         subject = question.subject
         details = {"approval": question.id, "source": subject.source, "caller": question.actor}
+        name = "" if self._name_of is None else self._name_of(question.actor)
+        if name:
+            details["caller_name"] = name
         if reason:
             details["reason"] = reason
         note = self._note_done if done else self._note

@@ -36,8 +36,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     received, `language` and `dialect` redact it (without a language it is redacted as plain text),
     `client` the caller's software, `code` the error code of a refusal or failure, `approval` the id
     of the approval that was requested or used, `statement_class` the statement's verb (`select`,
-    `update`, ...), `arguments` those of an operation that is not a statement. `rows`, `bytes`
-    (encoded) and `elapsed_ms` describe the result.
+    `update`, ...), `arguments` those of an operation that is not a statement,
+    `address` the client's IP address if it called over HTTP. `rows`, `bytes` (encoded) and
+    `elapsed_ms` describe the result.
     """
 
     call_id: str
@@ -63,6 +64,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     approval: str = ""
     statement_class: str = ""
     arguments: Mapping[str, Any] | None = None
+    address: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,6 +100,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     approval: str = ""
     statement_class: str = ""
     arguments: dict[str, str] = {}
+    address: str = ""
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -119,7 +122,7 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         short_text(event.tool), short_text(event.source), event.request, event.effect,
         event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
-        {} if event.arguments is None else _arguments(event.arguments),
+        {} if event.arguments is None else _arguments(event.arguments), short_text(event.address),
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

@@ -11,7 +11,7 @@ if the log cannot be written, the event is kept in the state and recorded later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -39,13 +39,15 @@ _encode = msgspec.json.Encoder().encode
 
 class ServerEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is not a call. `actor` is the id of the one that caused it: a token's id,
-    `stdio`, `cli`; empty if it is unknown."""
+    `stdio`, `cli`; empty if it is unknown. `address` is the IP address of an actor's client that
+    called over HTTP."""
 
     name: str
     actor: str = ""
     actor_name: str = ""
     client: str = ""
     details: dict[str, str] = {}
+    address: str = ""
     phase: Literal["event"] = "event"
 
 
@@ -61,6 +63,7 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
     client: str = ""
     details: dict[str, str] = {}
     count: int | None = None
+    address: str = ""
 
 
 def encode_server_event(
@@ -83,6 +86,7 @@ def encode_server_event(
                 short_text(event.client),
                 details,
                 count,
+                short_text(event.address),
             )
         )
     )
@@ -151,14 +155,20 @@ class _Period:
 class ServerAudit:
     """Records the server events of one process.
 
-    `default_actor` is the actor of events that name none. `shared` keeps events that could not be
+    `default_actor` is the actor of events that name none; `name_of` gives the name of an actor by
+    its id, empty if that is unknown. `shared` keeps events that could not be
     recorded; without it they are counted as missed.
     """
 
     def __init__(
-        self, audit: Sink, default_actor: str = "cli", shared: SharedStore | None = None
+        self,
+        audit: Sink,
+        default_actor: str = "cli",
+        shared: SharedStore | None = None,
+        name_of: Callable[[str], str] | None = None,
     ) -> None:
         self._audit = audit
+        self._name_of = name_of
         self._shared = shared
         self._may_have_kept = shared is not None
         self._default_actor = default_actor
@@ -186,7 +196,9 @@ class ServerAudit:
             self._keep(event)
 
     def _event(self, name: str, actor: str, details: Mapping[str, str]) -> ServerEvent:
-        return ServerEvent(name=name, actor=actor or self._default_actor, details=dict(details))
+        actor = actor or self._default_actor
+        known = "" if self._name_of is None else self._name_of(actor)
+        return ServerEvent(name=name, actor=actor, actor_name=known, details=dict(details))
 
     def _keep(self, event: ServerEvent) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -223,6 +235,7 @@ class ServerAudit:
                 actor_name=actor.name,
                 client=f"{client.name}/{client.version}",
                 details={"tool": tool, "reason": reason},
+                address=context.address,
             )
         )
 

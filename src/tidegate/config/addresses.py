@@ -104,3 +104,21 @@ def check_private_url(url: str, setting: str) -> None:
             f"`{setting}` is not an address that can be trusted: `{url[:80]}`.",
             hint="Use https, without a login and a query; http works for this machine alone.",
         )
+
+
+def check_proxy(text: str) -> None:
+    """Raises: TidegateError CONFIG_INVALID unless it is an address or a network of proxies."""
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(text)
+    except ValueError as error:
+        raise invalid(
+            f"`trusted_proxies` has `{text[:80]}`, which is neither an address nor a network.",
+            hint="Write an address, such as 10.0.0.5, or a network, such as 10.0.0.0/24.",
+        ) from error
+    if not network.prefixlen:
+        raise invalid(
+            f"`trusted_proxies` has `{text}`, which trusts every client.",
+            hint="Name the addresses of your proxies: a client behind none could give any address.",
+        )

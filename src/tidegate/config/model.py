@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import LOOPBACK, check_proxy, http_address
 from tidegate.config.errors import invalid
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
@@ -96,6 +96,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stdout beside `http`. When the server stops, running calls get `stop_grace_s` seconds to finish.
 
     `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
+    `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
+    `X-Forwarded-For` and `Forwarded` give the client's address.
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
     write the settings or the state. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
@@ -116,6 +118,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitSettings = LimitSettings()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     agent_accounts: tuple[str, ...] = ()
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
@@ -132,6 +135,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if source.name in names:
                 raise invalid(f"Two sources are named `{source.name}`.")
             names.add(source.name)
+        for proxy in self.trusted_proxies:
+            check_proxy(proxy)
         if self.oauth is not None and not self.auth:
             raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:

@@ -131,6 +131,7 @@ def _event(
         actor=call.actor.id,
         actor_name=call.actor.name,
         client=call.client,
+        address=call.address,
         surface=call.surface,
         tool=call.tool,
         source=source.name or call.source or "",

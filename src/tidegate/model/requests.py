@@ -250,7 +250,7 @@ class Call(msgspec.Struct, frozen=True):
     typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
     caller may do elsewhere; `can_ask` that its client can show a person a question.
     `session` is the id of the state that the call's session keeps, under which it may have opened
-    temporary sources.
+    temporary sources. `address` is the client's IP address, empty if it did not come over HTTP.
     """
 
     actor: Actor
@@ -266,3 +266,4 @@ class Call(msgspec.Struct, frozen=True):
     reads_only: bool = False
     can_ask: bool = False
     session: str = ""
+    address: str = ""

@@ -122,7 +122,11 @@ class Kernel:
             return Answer(jsonrpc.error_frame(error.id, error.code, error.message))
         # Each is cancelled by its own id, and all of them if the client disconnects.
         member = TransportContext(
-            transport.actor, transport.outlet, session=transport.session, headers=transport.headers
+            transport.actor,
+            transport.outlet,
+            session=transport.session,
+            headers=transport.headers,
+            address=transport.address,
         )
 
         def end() -> None:

@@ -62,6 +62,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     states: SessionStates | None = None
     state: SessionState | None = None
     user_agent: str = ""
+    address: str = ""
     answers: Mapping[str, Any] = NOTHING
     volunteered: Mapping[str, Any] = NOTHING
 

@@ -87,6 +87,7 @@ def _open_stateless(
         client_capabilities=cast(Mapping[str, Any], capabilities),
         meta=meta,
         user_agent=_user_agent(transport),
+        address=transport.address,
         cancellation=transport.cancellation,
         states=served.states,
     )
@@ -128,6 +129,7 @@ def _open_in_session(
         client_capabilities=session.capabilities,
         meta=params.meta or NOTHING,
         user_agent=_user_agent(transport),
+        address=transport.address,
         session=session,
         state=session.state,
         cancellation=transport.cancellation,

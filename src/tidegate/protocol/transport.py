@@ -25,14 +25,15 @@ class Answer(NamedTuple):
 class TransportContext(msgspec.Struct, eq=False):
     """Who sent a frame, over which transport, and where messages to the client are sent.
 
-    `headers` are given over HTTP only. `session` is the client's session, if it has one; the
-    kernel sets it when the frame opens one.
+    `headers` and `address`, the client's, are given over HTTP only. `session` is the client's
+    session, if it has one; the kernel sets it when the frame opens one.
     """
 
     actor: Actor
     outlet: MessageSender
     session: Session | None = None
     headers: Headers | None = None
+    address: str = ""
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     closer: Callable[[int | None], Awaitable[None]] | None = None
 

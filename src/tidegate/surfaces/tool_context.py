@@ -207,6 +207,7 @@ class ToolContext(msgspec.Struct, eq=False):
             reads_only=reads_only,
             can_ask=asks and _can_ask(context),
             session=context.state_id,
+            address=context.address,
         )
 
     def _report(self, share: float, stage: str) -> None:

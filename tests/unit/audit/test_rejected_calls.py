@@ -18,6 +18,7 @@ def rejected(directory, tool, arguments):
             actor=stdio(False),
             client=Info("agent", "1.0"),
             user_agent="",
+            address="203.0.113.9",
             revision="2025-11-25",
             wants_progress=False,
         )
@@ -36,6 +37,7 @@ def rejected(directory, tool, arguments):
 def test_an_unknown_tool_is_recorded_with_who_wanted_it(tmp_path):
     (line,) = rejected(tmp_path, "drop_everything", {})
     assert (line["actor"], line["client"]) == ("stdio", "agent/1.0")
+    assert (line["actor_name"], line["address"]) == ("stdio", "203.0.113.9")
     assert line["details"] == {"tool": "drop_everything", "reason": "there is no such tool"}
 
 

@@ -168,7 +168,7 @@ def _show_record(record: Record) -> None:
     fields = record.fields
     words = (
         fields.get("phase", ""),
-        fields.get("actor_name") or fields.get("actor") or "-",
+        _actor(fields),
         fields.get("source") or "-",
         *_what(fields),
     )
@@ -176,12 +176,19 @@ def _show_record(record: Record) -> None:
     show(f"{color(_moment(record.time), '2')}  {line}")
 
 
+def _actor(fields: dict[str, Any]) -> str:
+    """Name and id of the actor, or the one of them that is known; the same word once."""
+    name, id = fields.get("actor_name"), fields.get("actor")
+    return f"{name} ({id})" if name and id and name != id else str(name or id or "-")
+
+
 def _what(fields: dict[str, Any]) -> list[str]:
     """The parts of a record that are shown after time, actor and source."""
+    came = f"address={fields['address']}" if "address" in fields else ""
     if fields.get("phase") == "event":
         details = " ".join(f"{name}={value}" for name, value in fields.get("details", {}).items())
         count = f"{fields['count']} times" if "count" in fields else ""
-        return [str(fields.get("name", "")), count, details]
+        return [str(fields.get("name", "")), count, came, details]
     if fields.get("phase") == "gap":
         return [f"{fields.get('missed')} events are missing since {fields.get('since')}"]
     if "call_id" not in fields:
@@ -195,7 +202,7 @@ def _what(fields: dict[str, Any]) -> list[str]:
     text = fields.get("statement") or fields.get("tool") or ""
     return [
         *(fields.get("effect", ""), fields.get("verdict", ""), tried, answered),
-        *(size, took, failed, text),
+        *(size, took, failed, came, text),
     ]
 
 

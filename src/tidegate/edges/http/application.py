@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
+from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_body
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
@@ -50,6 +51,7 @@ class HttpApplication:
         authenticate: Authenticate,
         *,
         origin_checks: OriginChecks | None = None,
+        proxies: TrustedProxies | None = None,
         body_limit: int = BODY_LIMIT,
         readiness: Readiness = dict,
         degraded: Readiness = dict,
@@ -63,11 +65,12 @@ class HttpApplication:
                 self._routes.append(endpoint)
         self._routes.sort(key=lambda endpoint: len(endpoint.path), reverse=True)
         self._origin_checks = origin_checks or OriginChecks()
+        self._proxies = proxies or TrustedProxies()
         self._body_limit = body_limit
         self._readiness = readiness
         self._degraded = degraded
         self._active: set[ActiveRequest] = set()
-        self._mcp = McpHandler(authenticate, self._active, body_limit)
+        self._mcp = McpHandler(authenticate, self._active, body_limit, self._proxies)
 
     async def __call__(self, request: Request) -> None:
         parsed: ParsedHead | None = request.head.parsed
@@ -175,7 +178,7 @@ class HttpApplication:
             head.method,
             head.path,
             head.headers,
-            request.address,
+            self._proxies.client_address(request.address, head.pairs),
             partial(read_body, request),
             head.query,
             parameters,

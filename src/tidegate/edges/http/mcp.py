@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
+from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
 from tidegate.edges.http.sse import EventStream
@@ -56,11 +57,16 @@ class McpHandler:
     """Serves MCP frames. `active` holds every request that is being answered."""
 
     def __init__(
-        self, authenticate: Authenticate, active: set[ActiveRequest], body_limit: int
+        self,
+        authenticate: Authenticate,
+        active: set[ActiveRequest],
+        body_limit: int,
+        proxies: TrustedProxies,
     ) -> None:
         self._authenticate = authenticate
         self._active = active
         self._body_limit = body_limit
+        self._proxies = proxies
 
     async def serve(self, request: Request, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
@@ -68,13 +74,14 @@ class McpHandler:
         if method == "OPTIONS":
             request.respond(204, parsed.block + _PREFLIGHT)
             return
+        address = self._proxies.client_address(request.address, request.head.pairs)
         try:
-            found = self._authenticate(parsed.bearer, request.address)
+            found = self._authenticate(parsed.bearer, address)
             actor = found if isinstance(found, Actor) else await found
         except TidegateError as error:
             raise conventions.refusal_of(error) from None
         if method == "POST" and method in conventions.methods:
-            await self._post(request, parsed, actor)
+            await self._post(request, parsed, actor, address)
         elif method not in conventions.methods or parsed.modern:
             with_sessions = not parsed.modern and "GET" in conventions.methods
             allow = b"GET, POST, DELETE, OPTIONS" if with_sessions else b"POST"
@@ -88,7 +95,7 @@ class McpHandler:
 
     # POST: one frame in, one reply out
 
-    async def _post(self, request: Request, parsed: ParsedHead, actor: Actor) -> None:
+    async def _post(self, request: Request, parsed: ParsedHead, actor: Actor, address: str) -> None:
         if parsed.takes_events is None:
             parsed.takes_events = parsed.endpoint.conventions.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
@@ -98,7 +105,7 @@ class McpHandler:
             frame = request.body
             if frame is None or len(frame) > self._body_limit:
                 frame = await read_body(request, self._body_limit)
-            await self._serve(request, parsed, call, frame, parsed.takes_events)
+            await self._serve(request, parsed, call, frame, address)
         finally:
             call.end()
 
@@ -108,12 +115,14 @@ class McpHandler:
         parsed: ParsedHead,
         call: ActiveRequest,
         frame: bytes,
-        takes_events: bool,
+        address: str,
     ) -> None:
         actor, kernel, headers, session = call.actor, parsed.kernel, request.head.headers, None
         if not parsed.modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
-        events = EventStream(request, parsed.block, open=takes_events, on_start=call.watch)
+        events = EventStream(
+            request, parsed.block, open=bool(parsed.takes_events), on_start=call.watch
+        )
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
         transport = TransportContext(
@@ -121,6 +130,7 @@ class McpHandler:
             events,
             session=session,
             headers=headers,
+            address=address,
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
         )

@@ -23,7 +23,8 @@ _MOST_FIELDS = 100
 
 
 class HttpRequest(NamedTuple):
-    """A request to a route. `address` is the client's IP address.
+    """A request to a route. `address` is the client's IP address,
+    also behind a trusted proxy.
 
     `read(limit)` returns the body and raises HttpRefusal 413 beyond `limit` bytes. `parameters`
     are those of the path, decoded.

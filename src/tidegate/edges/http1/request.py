@@ -100,7 +100,7 @@ class Request:
 
     @property
     def address(self) -> str:
-        """Where the client connected from; empty if that is not known."""
+        """Where the connection comes from, which may be a proxy; empty if that is not known."""
         return self._line.address
 
     @property
