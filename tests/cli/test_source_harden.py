@@ -191,7 +191,7 @@ REFUSED_ON_MARIADB = [
     "CREATE USER mine",
     "SET GLOBAL general_log = 1",
     "SELECT * FROM mysql.user",
-    "SELECT * FROM {other}.secret",
+    "SELECT * FROM {other}.vault",
     "GRANT SELECT ON towns TO mine",
 ]
 
@@ -205,8 +205,8 @@ def test_the_account_of_mariadb_can_read_and_do_nothing_else(
     name, other = server.new_database(), server.new_database()
     # The `_` of one name must not stand for any letter in a grant.
     lookalike = name.replace("_", "x")
-    server.script(f"CREATE DATABASE {lookalike}; CREATE TABLE {lookalike}.secret (a INT)")
-    server.script("CREATE TABLE secret (a INT)", other)
+    server.script(f"CREATE DATABASE {lookalike}; CREATE TABLE {lookalike}.vault (a INT)")
+    server.script("CREATE TABLE vault (a INT)", other)
     server.script(
         "CREATE TABLE towns (id INT PRIMARY KEY, name VARCHAR(20)); INSERT INTO towns VALUES"
         " (1, 'Koeln'); CREATE TABLE log (id INT);"
@@ -228,7 +228,7 @@ def test_the_account_of_mariadb_can_read_and_do_nothing_else(
     assert run("query", "shop", "SELECT name FROM towns").status == 0
     assert risks(run, "shop") == ""
     text = kept.read_text()
-    for statement in [*REFUSED_ON_MARIADB, f"SELECT * FROM {lookalike}.secret"]:
+    for statement in [*REFUSED_ON_MARIADB, f"SELECT * FROM {lookalike}.vault"]:
         ended = subprocess.run(
             ["mariadb", f"-u{role}", "-h127.0.0.1", f"-P{server.port}", name, "-e",
              statement.format(other=other)],

@@ -282,7 +282,7 @@ trusts       scope   ok      ok      ok      ok      source  scope   ok      sco
 guarded      scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 unattended   scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 inbox        scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-masked       scope   masked  masked  masked  masked  source  scope   masked  scope   masked
+masked       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 unmapped     scope   ident   ident   ident   ident   source  scope   ident   scope   ident
 """)
 
@@ -437,7 +437,7 @@ guarded      ok      ok      ok      ok      ok      source  ok      ok      ok 
 unattended   ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 inbox        ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 masked       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-unmapped     gone    gone    gone    gone    gone    source  gone    gone    gone    gone
+unmapped     ident   ident   ident   ident   ident   source  ident   ident   ident   ident
 """)
 
 # A tab, by its id: to a caller who may not see its source it does not exist.

@@ -33,6 +33,10 @@ CLIENTS: dict[str, tuple[Converse, str]] = {
 }
 SELECT = "SELECT id, name FROM towns ORDER BY id"
 DELETE = "DELETE FROM towns"
+ENDING = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)"
+    " SELECT max(i) FROM n"
+)
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 ROWS = [[1, "Köln"], [2, "東京"], [3, None]]
 
@@ -155,7 +159,23 @@ def test_each_surface_says_only_what_is_published(
             peer.request("server/discover")
     assert len(peer.heard) > 10
     for heard in peer.heard:
-        published(revision).check_message(heard.method, heard.message)
+        message = heard.message
+        if (surface, revision) == ("workbench", "2025-03-26"):
+            message = _without_newer_fields(message)
+        published(revision).check_message(heard.method, message)
+
+
+def _without_newer_fields(value: Any) -> Any:
+    """A message without what the workbench's document adds at 2025-03-26: that revision allows
+    further members, and does not name these."""
+    if isinstance(value, dict):
+        newer = ("title", "outputSchema", "structuredContent")
+        return {
+            key: inner if key == "inputSchema" else _without_newer_fields(inner)
+            for key, inner in value.items()
+            if key not in newer
+        }
+    return [_without_newer_fields(each) for each in value] if isinstance(value, list) else value
 
 
 def _tool_names(peer: Peer) -> list[str]:
@@ -166,7 +186,12 @@ def _tool_names(peer: Peer) -> list[str]:
 
 
 def _running(peer: Peer) -> Any:
-    """Start a statement that never ends; over HTTP the open connection."""
+    """Start a statement that never ends; over HTTP the open connection.
+
+    One of its shape comes before it: the first of them is judged on a thread, which imports the
+    parser, and a quicker call could overtake it.
+    """
+    assert peer.call("query", {"sql": ENDING}).text
     params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
     message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
     if isinstance(peer, StdioPeer):
