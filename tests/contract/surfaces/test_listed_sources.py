@@ -85,7 +85,7 @@ def test_the_command_line_lists_every_source_and_saves_none_that_cannot_be_read(
         assert tidegate("source", "add", name, url, "--anyway", state=state).status == 0
     unreadable = {
         "postgresql://db:99999/shop": "port 99999",
-        "mysql://[::1/shop": "host and port cannot be read",
+        "mysql://[::1/shop": "host and port in the source's URL cannot be read",
     }
     for url, said in unreadable.items():
         ended = tidegate("source", "add", "odd", url, "--anyway", state=state)
