@@ -226,7 +226,7 @@ def test_over_http_the_token_is_a_reference(install: Install, client: str, refer
         (["claude-desktop", "--scope", "project"], "no settings per project"),
         (["cursor", "--http", "http://example.com/mcp"], "trusted"),
         (["cursor", "--http", "http://127.0.0.1:1/mcp", "--token-env", "tg_a b"], "variable"),
-        (["cursor", "--name", "a b"], "is not a valid name"),
+        (["cursor", "--name", "a b"], "cannot name an entry"),
     ],
 )
 def test_what_a_client_cannot_have_is_refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Collection
 
 import msgspec
 
@@ -46,8 +47,8 @@ def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
 
 def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Namespace) -> None:
     """Raises: TidegateError ARGUMENT_INVALID if the settings have a source of either name, which
-    replaces a saved one, another saved source has the new one, or a client is to get a token that
-    names one of them."""
+    replaces a saved one, another saved source has the new one, a token names the new one, or a
+    client is to get a token that names one of them."""
     if app.state.sources.find(new) is not None:
         raise TidegateError(
             Code.ARGUMENT_INVALID, f"There is already a source `{new}`.", hint="Use another name."
@@ -59,18 +60,26 @@ def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Na
                 f"The source {source.name!r} is in the settings, too.",
                 hint=f"Rename or remove it in {config_path(arguments)} first.",
             )
+    for token in app.tokens.list():
+        if token.revoked_at is None and new in _sources_in(token.sources, token.tables):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The token `{token.name}` names `{new}` and would see this source.",
+                hint="Use another name, or revoke the token first.",
+            )
     now = time.time()
     for pairing in app.state.pairings.list():
         waits = pairing.state in ("pending", "approved") and now < pairing.expires_at
         rights = pairing.granted or pairing.wanted
-        names = {
-            *(rights.sources or ()),
-            *(table.partition(":")[0] for table in rights.tables or () if ":" in table),
-        }
-        if waits and names & {old, new}:
+        if waits and _sources_in(rights.sources, rights.tables) & {old, new}:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"The request {pairing.id} of `{pairing.client}` for a token names this source.",
                 hint="Answer it with `tidegate pair`, and rename the source when the client has"
                 " its token.",
             )
+
+
+def _sources_in(sources: Collection[str] | None, tables: Collection[str] | None) -> set[str]:
+    """The sources that a token's lists name."""
+    return {*(sources or ()), *(name.partition(":")[0] for name in tables or () if ":" in name)}
