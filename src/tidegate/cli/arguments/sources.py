@@ -199,8 +199,8 @@ def add_source(commands: Commands) -> None:
         "rename",
         help="give a saved source another name",
         description="Give a saved source another name. Tokens that name it, its history and "
-        "the kept password of its URL follow, approvals that were not used expire. Settings files and "
-        "clients that name it do not follow, and records in the audit log stay as they are. "
+        "the kept password of its URL follow, approvals that were not used expire. Settings files "
+        "and clients that name it do not follow, and records in the audit log stay as they are. "
         "Running servers use the new name from the next call on.",
     )
     rename.add_argument("name", metavar="OLD", help="a saved source")
