@@ -96,9 +96,11 @@ def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_pat
             before = harness.customers()
             lost = {"sources": [{"name": "shop", "url": f"sqlite:///{tmp_path}/lost.db"}]}
             harness.write(lost)
+            (lost_source,) = app.connections.sources()
             for _ in range(3):
-                assert await outcome(peer, source.id, INSERT) == "config.invalid"
-            assert len(harness.log) == 1 and "lost.db" in harness.log[0]
+                # The id comes from the URL: what the caller knew is no longer there.
+                assert await outcome(peer, source.id, INSERT) == "source.unknown"
+                assert await outcome(peer, lost_source.id, "SELECT 1") == "source.unreachable"
             assert harness.customers() == before
             harness.write()
             assert await outcome(peer, source.id, INSERT) == "policy.read_only"

@@ -52,7 +52,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._most = most_connections
         self._most_unread = most_unread
-        self._unread: set[Connection] = set()
+        self._unread: dict[Connection, None] = {}
         self._checking_unread = False
         self._sweep_s = sweep_s
         self._accepting: asyncio.Server | None = None
@@ -87,7 +87,7 @@ class Server:
 
     def hold_unread(self, connection: Connection) -> None:
         """Count what waits for this client, until `release_unread`. Call it again for more."""
-        self._unread.add(connection)
+        self._unread.setdefault(connection)
         if not self._checking_unread:
             self._checking_unread = True
             # Not within the write that led here: aborting may end the very connection.
@@ -95,23 +95,24 @@ class Server:
 
     def release_unread(self, connection: Connection) -> None:
         """Count this client's answers no more: it has read them, or has gone."""
-        self._unread.discard(connection)
+        self._unread.pop(connection, None)
 
     def _limit_unread(self) -> None:
-        """Abort the clients that have read nothing for longest, and of those the ones that leave
-        most, until the rest leave no more than `most_unread`. One answer may always be larger."""
+        """Abort the clients that have read nothing for longest until the rest leave no more than
+        `most_unread`. One answer may always be larger. `since` goes in steps: of clients of one
+        step the one goes first whose answers have waited for longest."""
         self._checking_unread = False
         unread = {connection: connection.backlog for connection in self._unread}
         total = sum(unread.values())
         if total <= self._most_unread:
             return
-        for late in sorted(unread, key=lambda each: (each.since, -unread[each]))[:-1]:
+        for late in sorted(unread, key=lambda each: each.since)[:-1]:
             logger.warning(
                 "closed the connection of %s, which left %d bytes unread: all clients together "
                 "left over %d",
                 late.address, unread[late], self._most_unread,
             )  # fmt: skip
-            self._unread.discard(late)
+            self._unread.pop(late, None)
             late.abort()
             total -= unread[late]
             if total <= self._most_unread:
