@@ -18,21 +18,24 @@ from math import isfinite
 from typing import Any, cast
 
 from tidegate.model.results import Column
-from tidegate.results.json_values import MAX_SAFE_INTEGER, Rows
+from tidegate.results.json_values import COLUMNWISE_ROWS, MAX_SAFE_INTEGER, Rows
 
 _SURE_DIGITS = 15
 """A decimal of so many digits survives being a double."""
 
 
-def decimal_places(columns: Sequence[Column]) -> frozenset[int]:
+def decimal_places(columns: Sequence[Column]) -> list[int]:
     """The places of the columns whose texts are decimals."""
-    return frozenset(place for place, column in enumerate(columns) if column.kind == "decimal")
+    return [place for place, column in enumerate(columns) if column.kind == "decimal"]
 
 
-def shorten_rows(rows: Rows, decimals: frozenset[int]) -> Rows:
+def shorten_rows(rows: Rows, decimals: Sequence[int]) -> Rows:
     """The rows with their numbers written the short way; the texts at `decimals` are numbers."""
-    if not rows:
-        return rows
+    if len(rows) < COLUMNWISE_ROWS:
+        # Most results are a row or two: to turn them into columns would cost more than to look.
+        if not decimals and not any(map(_has_number, rows)):
+            return rows
+        return [_shorten_row(row, decimals) for row in rows]
     changed = False
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     for place, column in enumerate(columns):
@@ -45,6 +48,22 @@ def shorten_rows(rows: Rows, decimals: frozenset[int]) -> Rows:
             columns[place] = [value if type(value) is str else _shorten(value) for value in column]
             changed = True
     return list(zip(*columns, strict=True)) if changed else rows
+
+
+def _has_number(row: Sequence[Any]) -> bool:
+    """Whether a value may have a shorter form."""
+    for value in row:
+        kind = cast("type[object]", type(value))
+        if kind is float or kind is Decimal:
+            return True
+    return False
+
+
+def _shorten_row(row: Sequence[Any], decimals: Sequence[int]) -> list[Any]:
+    shortened = [value if type(value) is str else _shorten(value) for value in row]
+    for place in decimals:
+        shortened[place] = _shorten(row[place])
+    return shortened
 
 
 def _shorten(value: Any) -> Any:

@@ -63,6 +63,13 @@ def test_text_that_looks_like_a_number_stays_text() -> None:
     assert page(columns, [("1.50", "1.50"), ("2", None)]) == b'[["1.50",1.5],["2",null]]'
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 40])
+def test_few_rows_and_many_are_written_alike(count: int) -> None:
+    columns = (Column("p", "numeric", "decimal"), Column("x", "", "other"), Column("t", "text"))
+    rows = [("1.50", 2.0, "3.0")] * count
+    assert page(columns, rows) == b"[" + b",".join([b'[1.5,2,"3.0"]'] * count) + b"]"
+
+
 def test_whole_floating_point_numbers_lose_their_point_and_others_stay() -> None:
     columns = (Column("x", "double", "float"),)
     rows = [(42.0,), (0.5,), (1e300,), (float("inf"),), (None,)]
@@ -84,4 +91,5 @@ def test_rows_that_found_no_room_keep_their_values() -> None:
 
 def test_other_values_pass_as_they_are() -> None:
     rows = [(datetime.date(2026, 1, 2), b"x", "a")]
-    assert shorten_rows(rows, frozenset()) is rows
+    assert shorten_rows(rows, ()) is rows
+    assert shorten_rows(rows * 20, ()) == rows * 20
