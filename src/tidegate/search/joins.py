@@ -37,7 +37,6 @@ class Joins:
     """The likely joins of one catalog. Building costs about as much as a search index."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
         self._by_words: dict[tuple[str, ...], list[tuple[Table, ColumnInfo]]] = defaultdict(list)
         self._by_key: dict[str, list[tuple[Table, ColumnInfo]]] = defaultdict(list)
         for table in catalog.tables:

@@ -7,11 +7,15 @@ no meaning beyond that. A table's name weighs more than its columns, and those m
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import log
+from typing import Generic, TypeVar
 
 import msgspec
 
 from tidegate.model.schema import Catalog, Table
+
+DerivedT = TypeVar("DerivedT")
 
 _NAME, _COLUMN, _COMMENT = 10.0, 4.0, 1.5
 _EXACT, _PREFIX, _INSIDE = 1.0, 0.6, 0.35
@@ -194,22 +198,24 @@ def _neighbors(tables: tuple[Table, ...]) -> list[set[int]]:
     return near
 
 
-class Indexes:
-    """The indexes in use, one per source: the newest catalog's. Not shared between threads."""
+class PerCatalog(Generic[DerivedT]):
+    """What is derived from catalogs, such as their indexes: of each source the newest catalog's.
+    Not shared between threads."""
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, derive: Callable[[Catalog], DerivedT], most: int = 64) -> None:
+        self._derive = derive
         self._most = most
-        self._kept: dict[str, Index] = {}
+        self._kept: dict[str, tuple[Catalog, DerivedT]] = {}
 
-    def of(self, source: str, catalog: Catalog) -> Index:
-        """The index of exactly this catalog: another stamp, or other contents, rebuild it."""
-        index = self._kept.pop(source, None)
-        if index is None or not _same(index.catalog, catalog):
-            index = Index(catalog)
-        self._kept[source] = index
+    def of(self, source: str, catalog: Catalog) -> DerivedT:
+        """What is derived of exactly this catalog, again for another stamp or other contents."""
+        kept = self._kept.pop(source, None)
+        if kept is None or not _same(kept[0], catalog):
+            kept = catalog, self._derive(catalog)
+        self._kept[source] = kept
         if len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
-        return index
+        return kept[1]
 
 
 def _same(one: Catalog, other: Catalog) -> bool:

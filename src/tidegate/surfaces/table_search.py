@@ -43,20 +43,10 @@ class Schemas:
 
     def __init__(self) -> None:
         from tidegate.search.joins import Joins  # only who searches pays for them
-        from tidegate.search.words import Indexes
+        from tidegate.search.words import Index, PerCatalog
 
-        self.indexes = Indexes()
-        self._derive = Joins
-        self._joins: dict[str, Joins] = {}
-
-    def joins(self, name: str, catalog: Catalog, table: Table) -> dict[str, Join]:
-        """The likely joins of `table`, which is of the source `name`."""
-        kept = self._joins.get(name)
-        if kept is None or (kept.catalog is not catalog and kept.catalog != catalog):
-            if len(self._joins) >= 64:
-                self._joins.clear()
-            kept = self._joins[name] = self._derive(catalog)
-        return kept.of(table)
+        self.indexes = PerCatalog(Index)
+        self.joins = PerCatalog(Joins)
 
 
 @cache
@@ -90,7 +80,7 @@ async def search_tables(
     for match in matches:
         line = ""
         if match in strong:
-            joins = _schemas().joins(name, catalog, match.table)
+            joins = _schemas().joins.of(name, catalog).of(match.table)
             line = _line(match, catalog, profiles, joins, left)
         if line:
             lines.append(line)
@@ -172,7 +162,7 @@ async def describe_tables(
                 table,
                 catalog,
                 profiles.get((table.schema, table.name), {}),
-                _schemas().joins(where, catalog, table),
+                _schemas().joins.of(where, catalog).of(table),
             )
             for table in named
         ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
-from tidegate.search.words import Index, Indexes, split, stem
+from tidegate.search.words import Index, PerCatalog, split, stem
 
 
 def table(name: str, *columns: str, to: tuple[str, ...] = (), comment: str | None = None) -> Table:
@@ -137,7 +137,7 @@ def test_the_count_tells_how_many_more_there_are() -> None:
 
 
 def test_an_index_is_kept_while_the_catalog_is_the_same() -> None:
-    indexes = Indexes()
+    indexes = PerCatalog(Index)
     first = indexes.of("shop", SHOP)
     assert indexes.of("shop", SHOP) is first
     assert indexes.of("shop", msgspec.structs.replace(SHOP)) is first
@@ -145,7 +145,7 @@ def test_an_index_is_kept_while_the_catalog_is_the_same() -> None:
 
 
 def test_another_stamp_or_other_contents_rebuild_an_index() -> None:
-    indexes = Indexes()
+    indexes = PerCatalog(Index)
     first = indexes.of("shop", SHOP)
     assert indexes.of("shop", msgspec.structs.replace(SHOP, version="2")) is not first
     fewer = msgspec.structs.replace(SHOP, tables=SHOP.tables[:1])
@@ -153,7 +153,7 @@ def test_another_stamp_or_other_contents_rebuild_an_index() -> None:
 
 
 def test_the_least_used_index_is_dropped() -> None:
-    indexes = Indexes(most=2)
+    indexes = PerCatalog(Index, most=2)
     first = indexes.of("a", SHOP)
     second = indexes.of("b", SHOP)
     assert indexes.of("a", SHOP) is first
