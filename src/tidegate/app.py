@@ -26,8 +26,8 @@ from tidegate.config.state import state_directory
 from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
-from tidegate.gateway.connections import ConfiguredSources, Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
 from tidegate.identity.authenticator import Authenticator, Verifier
@@ -82,7 +82,7 @@ class App:
             tell=self.server_audit.record_anonymous,
             shared=self.state.shared,
         )
-        self.connections = Connections(self.state.sources, open_engine, *load_sources(config))
+        self.connections = SourceConnections(self.state.sources, open_engine, *load_sources(config))
         self.bridge_tokens = BridgeTokens(
             config.bridge, self.server_audit.record, sources=self.connections.sources
         )

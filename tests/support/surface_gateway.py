@@ -10,8 +10,8 @@ from typing import Literal
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, SearchHistory
@@ -64,7 +64,9 @@ class SqliteGate:
         state = SqliteState(self._directory / "state.db")
         history = History(state.history)
         audit = AuditLog(self._directory / "audit")
-        self.connections = connections = Connections(state.sources, open_engine, self._sources)
+        self.connections = connections = SourceConnections(
+            state.sources, open_engine, self._sources
+        )
         self.approvals = Approvals(state.approvals)
         self.workspace = state.windows
         workspace = Workspace(self.workspace)

@@ -16,7 +16,7 @@ from support.eventually import PATIENCE_S
 from support.http_application import Wire
 from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.head import MOST_BYTES, Pattern, read_head
-from tidegate.edges.http1.request import CutOff, Request, TooLarge
+from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.edges.http1.server import Deadlines, Server
 
@@ -36,10 +36,10 @@ class Harness:
         self.left = asyncio.Event()
         self.go = asyncio.Event()
         self.port = 0
-        self.requests: list[Request] = []
+        self.requests: list[IncomingRequest] = []
         self.server: Server | None = None
 
-    async def application(self, request: Request) -> None:
+    async def application(self, request: IncomingRequest) -> None:
         self.requests.append(request)
         path = request.head.path
         if path == "/deaf":  # answers without a look at the body
@@ -57,7 +57,7 @@ class Harness:
         self.reached.append((request.head.method, path, body))
         await self._answer(request, path, body)
 
-    async def _answer(self, request: Request, path: str, body: bytes) -> None:
+    async def _answer(self, request: IncomingRequest, path: str, body: bytes) -> None:
         if path == "/wait":
             request.when_gone(self.left.set)
             await self.go.wait()

@@ -148,7 +148,7 @@ class Approvals:
             cancellation.forget(gone.set)
         return False
 
-    def decide(
+    def resolve(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str = ""
     ) -> PendingApproval:
         """Answer a question for good. `by` names the person for the record.
@@ -160,7 +160,7 @@ class Approvals:
             # A denial takes a right away: nothing may prevent it, not even a full disk.
             if state == "allowed":
                 self._record(state, question, by, reason)
-            if self._book.decide(question.id, state, by, reason, self._clock()):
+            if self._book.resolve(question.id, state, by, reason, self._clock()):
                 if state == "denied":
                     self._record(state, question, by, reason, done=True)
                 return self.find(question.id)
@@ -185,7 +185,7 @@ class Approvals:
             raise TidegateError(Code.APPROVAL_NEEDED, "The answer is to another caller's question")
         try:
             await asyncio.to_thread(
-                self.decide, question.id, "allowed" if allow else "denied", by, reason
+                self.resolve, question.id, "allowed" if allow else "denied", by, reason
             )
         except TidegateError as error:
             if error.code is not Code.ARGUMENT_INVALID:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tidegate.edges.http1.request import Application, Request
+from tidegate.edges.http1.request import Application, IncomingRequest
 
 
 class IdleShutdown:
@@ -22,7 +22,7 @@ class IdleShutdown:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def __call__(self, request: Request) -> None:
+    async def __call__(self, request: IncomingRequest) -> None:
         self._active += 1
         self._changed.set()
         try:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from tidegate.bridge.bridge_session import BridgeSession
 from tidegate.bridge.http_client import Answer, NotSent, WireError
 from tidegate.bridge.messages import Frame, error_of, id_of, on_one_line, read, refusal
-from tidegate.bridge.server_session import ServerSession
 from tidegate.edges.line_io import Lines
 from tidegate.errors import Code, TidegateError
 from tidegate.protocol.jsonrpc import NO_ID, error_frame, request_frame
@@ -40,7 +40,7 @@ class _NotProcessed(Exception):
 class Relay(Lines):
     """Forwards messages between the lines of a host and `session`; `write` sends to the host."""
 
-    def __init__(self, session: ServerSession, write: Callable[[bytes], None]) -> None:
+    def __init__(self, session: BridgeSession, write: Callable[[bytes], None]) -> None:
         super().__init__()
         self._session = session
         self._write = write

@@ -8,10 +8,10 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from tidegate.bridge.bridge_session import BridgeSession
 from tidegate.bridge.discovery import Discovery
 from tidegate.bridge.messages import refusal
 from tidegate.bridge.relay import Relay
-from tidegate.bridge.server_session import ServerSession
 from tidegate.edges.line_io import Output, feed
 from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import Share
@@ -23,7 +23,7 @@ async def serve(discovery: Discovery, surface: str | None, share: Share) -> None
     Raises: TidegateError if no server can be reached at the start; the host gets the error as well.
     """
     output = Output(sys.stdout.fileno())
-    session = ServerSession(discovery, surface, share)
+    session = BridgeSession(discovery, surface, share)
     relay = Relay(session, output.write)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate.cli.mcp_client import McpClient
+from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.terminal import color, show
 from tidegate.errors import Code, TidegateError
 
@@ -30,7 +30,7 @@ _MOST_LINES = 10
 class DemoSession:
     """The demo's calls with `client`; an unexpected answer is a TidegateError."""
 
-    def __init__(self, client: McpClient) -> None:
+    def __init__(self, client: DemoMcpClient) -> None:
         self._client = client
 
     def hold(self) -> None:

@@ -11,7 +11,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
 from tidegate.engines.registry import check_access, check_options, check_run_as, engine_of
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import ConfiguredSources
+from tidegate.gateway.source_connections import ConfiguredSources
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
 from tidegate.sql.dialects import find

@@ -25,7 +25,7 @@ from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
-    from tidegate.gateway.connections import Connection, Connections
+    from tidegate.gateway.source_connections import SourceConnection, SourceConnections
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""
@@ -40,7 +40,7 @@ class Services(NamedTuple):
     seconds; `judging` limits the long texts of one actor that are judged at once.
     """
 
-    connections: Connections
+    connections: SourceConnections
     audit: Sink
     history: History
     approvals: Approvals | None
@@ -93,7 +93,7 @@ class CallContext:
         "verdict",
     )
 
-    connection: Connection
+    connection: SourceConnection
     engine: Engine
     request: EngineRequest
     rewritten: EngineRequest

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from tidegate.engines.common.judging_thread import SHORT
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.gateway.judging import judge_text
+from tidegate.judging_thread import SHORT
 from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
@@ -23,7 +23,7 @@ from tidegate.model.sources import Identity
 from tidegate.model.statements import Judgement
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
-from tidegate.policy.verdict import decide as decide_by_rules
+from tidegate.policy.verdict import evaluate
 
 MAX_KEPT = 1_024
 """Decisions that a connection keeps."""
@@ -108,7 +108,7 @@ def apply_policy(ctx: CallContext) -> None:
             Code.POLICY_DENIED, "The call names no source", hint="Name one source in the call."
         )
     call = ctx.call
-    ctx.verdict = verdict = decide_by_rules(
+    ctx.verdict = verdict = evaluate(
         call.actor,
         ctx.source,
         call.scope,

@@ -14,7 +14,7 @@ from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
-from tidegate.gateway.result_cache import MAX_KEPT_ROWS, CachedResult, Rights, RowBuffer
+from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, EngineRequest, FetchMore, Query
 from tidegate.model.results import Document, Page, Truncation
@@ -131,7 +131,7 @@ async def fetch_more(ctx: CallContext) -> Page:
     if not isinstance(request, FetchMore):
         raise TypeError(type(request).__name__)
     bind_caller(ctx)
-    rights = Rights(ctx.data_rules, ctx.identity)
+    rights = AppliedRules(ctx.data_rules, ctx.identity)
     cached = results.take(request.handle, ctx.call.actor.id, ctx.source, rights)
     builder = PageBuilder(cached.columns, cached.limits(request.max_rows), cached.query.cells)
     while wanted := builder.remaining:
@@ -155,7 +155,7 @@ async def _keep_rest(
     await cursor.fetch_into(rest)
     if not rest.chunks:
         return None
-    rights = Rights(ctx.data_rules, ctx.identity)
+    rights = AppliedRules(ctx.data_rules, ctx.identity)
     cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest, rights)
     return ctx.services.results.put(cached)
 

@@ -1,8 +1,8 @@
 """The pipeline that every request passes, from whatever edge and tool it comes.
 
 Read `Gateway.handle` and `_answer` from top to bottom: each line is a step, and each step is a
-function of the `CallContext`. `connections` holds find and connect, `decision` decide and inspect,
-`recorder` what is recorded; `masking`, `approval` and `execution` hold one step each.
+function of the `CallContext`. `source_connections` holds find and connect, `decision` decide and
+inspect, `recorder` what is recorded; `masking`, `approval` and `execution` hold one step each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, approve, give_back_grant
-from tidegate.gateway.connections import Connections, connect, find
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import decide, inspect
 from tidegate.gateway.execution import run
@@ -34,6 +33,7 @@ from tidegate.gateway.recorder import (
     record_outcome,
 )
 from tidegate.gateway.result_cache import ResultCache
+from tidegate.gateway.source_connections import SourceConnections, connect, find
 from tidegate.history.history import History
 from tidegate.model.profiles import Profiles
 from tidegate.model.replies import Reply
@@ -50,7 +50,7 @@ class Gateway:
 
     def __init__(
         self,
-        connections: Connections,
+        connections: SourceConnections,
         audit: Sink,
         history: History,
         *,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from tidegate.engines.common.judging_thread import compute, compute_on_thread
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.context import CallContext
+from tidegate.judging_thread import compute, compute_on_thread
 from tidegate.model.requests import EngineRequest
 from tidegate.model.results import Limits
 

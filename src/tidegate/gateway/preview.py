@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tidegate.errors import TidegateError
-from tidegate.gateway.connections import connect, find
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller, classify
 from tidegate.gateway.masking import mask
+from tidegate.gateway.source_connections import connect, find
 from tidegate.model.requests import Query
 from tidegate.policy.data_rules import verdict_of
 from tidegate.policy.explanation import Explanation, explain, under_data_rules

@@ -73,14 +73,14 @@ class RowBuffer:
         self._count += len(rows)
 
 
-class Rights(NamedTuple):
+class AppliedRules(NamedTuple):
     """What is hidden from a caller, and who it is to the database."""
 
     data_rules: DataRules | None
     identity: Identity | None
 
 
-NO_RULES = Rights(None, None)
+NO_RULES = AppliedRules(None, None)
 """Of a caller from whom nothing is hidden, and who has no database role of its own."""
 
 
@@ -101,7 +101,7 @@ class CachedResult:
         query: Query,
         columns: tuple[Column, ...],
         rest: RowBuffer,
-        rights: Rights = NO_RULES,
+        rights: AppliedRules = NO_RULES,
     ) -> None:
         self.rights = rights
         self.actor_id = actor_id
@@ -163,7 +163,7 @@ class ResultCache:
         return handle
 
     def take(
-        self, handle: str, actor_id: str, source: Source, rights: Rights = NO_RULES
+        self, handle: str, actor_id: str, source: Source, rights: AppliedRules = NO_RULES
     ) -> CachedResult:
         """Take a result of this actor and source out of the cache.
 

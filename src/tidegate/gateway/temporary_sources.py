@@ -24,7 +24,7 @@ from tidegate.engines.common.url import (
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
-from tidegate.gateway.connections import Connections
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.sql import dialects
@@ -39,7 +39,7 @@ _HOST = re.compile(r"[0-9a-f:.]+|[\w.-]+", re.IGNORECASE)
 class TemporarySources:
     """Answers `OpenTemporary` requests by the settings."""
 
-    def __init__(self, connections: Connections, settings: TemporarySourceSettings) -> None:
+    def __init__(self, connections: SourceConnections, settings: TemporarySourceSettings) -> None:
         self._connections = connections
         self._settings = settings
 
@@ -53,7 +53,7 @@ class TemporarySources:
 
 
 def open_temporary(
-    connections: Connections,
+    connections: SourceConnections,
     name: str,
     url: str,
     owner: str,
@@ -61,7 +61,7 @@ def open_temporary(
 ) -> Source:
     """Add a source that only `owner` (the id of a session's state, or of an actor) sees.
 
-    It is gone with `Connections.close_temporary_of(owner)`, at the latest after
+    It is gone with `SourceConnections.close_temporary_of(owner)`, at the latest after
     `settings.lifetime_s` seconds. The engine is opened by the first call on it.
     Raises: TidegateError POLICY_DENIED by the rule `source.temporary`, ARGUMENT_INVALID if the name
     is taken or the owner has too many; SOURCE_URL, SOURCE_UNREACHABLE, CONFIG_INVALID as for any

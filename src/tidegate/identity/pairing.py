@@ -22,7 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
 from tidegate.store.api import PairingStore, SharedStore
-from tidegate.store.records import Pairing, Rights
+from tidegate.store.records import Pairing, TokenRights
 
 CODE_S = 300.0
 MOST = 50
@@ -80,7 +80,7 @@ class PairingService:
 
     # For clients, who have no token yet
 
-    def ask(self, client: str, challenge: str, wanted: Rights, address: str) -> Asked:
+    def ask(self, client: str, challenge: str, wanted: TokenRights, address: str) -> Asked:
         """Take a request, which a person has `CODE_S` seconds to answer.
 
         Raises: TidegateError ARGUMENT_INVALID, LIMIT_RATE if too many wait, AUTH_LOCKED_OUT,
@@ -173,7 +173,9 @@ class PairingService:
             if each.state == "pending" and now < each.expires_at
         )
 
-    def approve(self, id: str, granted: Rights | None = None, name: str | None = None) -> Pairing:
+    def approve(
+        self, id: str, granted: TokenRights | None = None, name: str | None = None
+    ) -> Pairing:
         """Grant a request: what it wants, or `granted` instead. The client then has `CODE_S`
         seconds to fetch the token, which is named `name` or as the client is.
 
@@ -188,7 +190,7 @@ class PairingService:
         check_token_name(name)
         self._tokens.refuse_taken(name)
         self._note("pairing.approved", {"id": pairing.id, "token": name, **described(granted)})
-        if not self._pairings.decide(
+        if not self._pairings.resolve(
             pairing.id,
             "approved",
             now,
@@ -202,7 +204,7 @@ class PairingService:
     def deny(self, id: str) -> Pairing:
         """Refuse a request. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
         pairing = self.find(id)
-        if not self._pairings.decide(pairing.id, "denied", self._clock()):
+        if not self._pairings.resolve(pairing.id, "denied", self._clock()):
             raise _none(id)
         self._note_done("pairing.denied", {"id": pairing.id, "client": pairing.client})
         return pairing
@@ -228,7 +230,7 @@ def challenge_of(verifier: str) -> str:
     return urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def described(rights: Rights) -> dict[str, str]:
+def described(rights: TokenRights) -> dict[str, str]:
     """Rights as few words, for the record."""
     details = rights_in_words(rights)
     if rights.lasts_s is not None:
@@ -236,7 +238,7 @@ def described(rights: Rights) -> dict[str, str]:
     return details
 
 
-def _check_rights(rights: Rights) -> None:
+def _check_rights(rights: TokenRights) -> None:
     for names in (rights.sources, rights.tags, rights.tables):
         if names is None:
             continue
@@ -256,7 +258,7 @@ def _check_shown(text: str) -> None:
         )
 
 
-def _refuse_more(granted: Rights, wanted: Rights) -> None:
+def _refuse_more(granted: TokenRights, wanted: TokenRights) -> None:
     """A person may narrow what was asked for: a right that was not asked for is a mistake."""
     if not wanted.scope.covers(granted.scope):
         raise TidegateError(

@@ -21,7 +21,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.scram import make_verifier
 from tidegate.model.actors import Actor, Scope
 from tidegate.store.api import TokenStore
-from tidegate.store.records import Rights, TokenEntry
+from tidegate.store.records import TokenEntry, TokenRights
 from tidegate.store.write_behind import WriteBehind
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
@@ -265,7 +265,7 @@ def _end(entry: TokenEntry) -> float:
     return float("inf") if entry.expires_at is None else entry.expires_at
 
 
-def rights_in_words(rights: TokenEntry | Rights) -> dict[str, str]:
+def rights_in_words(rights: TokenEntry | TokenRights) -> dict[str, str]:
     """Scope and allowlists as few words for the record; a list that is not there says nothing."""
     words = {"scope": rights.scope.value}
     lists = {"sources": rights.sources, "tags": rights.tags, "tables": rights.tables}

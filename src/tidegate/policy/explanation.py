@@ -39,7 +39,7 @@ def explain(
     confirmed: bool = False,
     reads_only: bool = False,
 ) -> Explanation:
-    """The verdict that `decide` gives for the same arguments, with its findings."""
+    """The verdict that `evaluate` gives for the same arguments, with its findings."""
     case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only)
     findings: list[Finding] = []
     for rule in RULES:

@@ -22,7 +22,7 @@ _kept: dict[tuple[int, int, int, int, bool, bool], tuple[Verdict, PolicyInput]] 
 the entry keeps the input, so that no other object can take the place of one of them in memory."""
 
 
-def decide(
+def evaluate(
     actor: Actor,
     source: Source,
     scope: Scope,
@@ -60,4 +60,4 @@ def _first(case: PolicyInput) -> Verdict:
 
 def is_visible(actor: Actor, source: Source) -> bool:
     """Whether the actor may know of the source: whether it may read its names."""
-    return decide(actor, source, Scope.READ_ONLY, METADATA).kind != "deny"
+    return evaluate(actor, source, Scope.READ_ONLY, METADATA).kind != "deny"

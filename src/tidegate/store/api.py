@@ -23,9 +23,9 @@ from tidegate.store.records import (
     Pairing,
     PairingState,
     PendingApproval,
-    Rights,
     TabEntry,
     TokenEntry,
+    TokenRights,
     WindowEntry,
 )
 
@@ -177,7 +177,7 @@ class ApprovalStore(Protocol):
         """Let a grant that was used up count again, with the time at which it was given."""
         ...
 
-    def decide(
+    def resolve(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:
         """Answer a pending request; False if it is not pending."""
@@ -282,7 +282,7 @@ class PairingStore(Protocol):
         """The request whose code has this digest."""
         ...
 
-    def decide(
+    def resolve(
         self,
         id: str,
         state: Literal["approved", "denied"],
@@ -290,7 +290,7 @@ class PairingStore(Protocol):
         *,
         expires_at: float | None = None,
         token_name: str = "",
-        granted: Rights | None = None,
+        granted: TokenRights | None = None,
     ) -> bool:
         """Answer a pending request; False if it is not pending or has expired."""
         ...

@@ -134,7 +134,7 @@ class TabEntry(msgspec.Struct, frozen=True):
 PairingState = Literal["pending", "approved", "denied", "exchanged", "burnt"]
 
 
-class Rights(msgspec.Struct, frozen=True):
+class TokenRights(msgspec.Struct, frozen=True):
     """What a token may do, as wanted or as granted. `sources` and `tags` None: every source;
     `tables` None: all there.
 
@@ -156,9 +156,9 @@ class Pairing(msgspec.Struct, frozen=True):
     client: str
     address: str
     challenge: str
-    wanted: Rights
+    wanted: TokenRights
     asked_at: float
     expires_at: float
     state: PairingState = "pending"
     token_name: str = ""
-    granted: Rights | None = None
+    granted: TokenRights | None = None

@@ -11,7 +11,7 @@ from tidegate.engines.common import pool as pools
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.running_statement import start
 from tidegate.engines.common.url import FileUrl
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.errors import Code, TidegateError
@@ -34,7 +34,7 @@ def stuck():
 
 def one_thread(file):
     async def open_thread():
-        return WorkerThread(lambda: Session(file), "test")
+        return WorkerThread(lambda: SqliteSession(file), "test")
 
     return Pool(open_thread, 1)
 
@@ -149,7 +149,7 @@ async def test_a_worker_that_cannot_open_its_file_says_so_each_time(tmp_path):
 
 
 def program(file, text):
-    session = Session(file)
+    session = SqliteSession(file)
     try:
         return CostEstimate(session.connection.execute(text, explain=1).fetchall())
     finally:
@@ -175,7 +175,7 @@ def program(file, text):
     ],
 )
 def test_the_limit_on_values_follows_from_the_program(file, text, most):
-    session = Session(file)
+    session = SqliteSession(file)
     nulls = (None,) * text.count("?")
     rows = session.connection.execute(text, nulls, explain=1).fetchall()
     session.close()

@@ -38,7 +38,7 @@ def test_an_equal_request_joins_the_pending_one(state, other):
 
 def test_a_grant_is_used_by_one_of_all_who_ask_at_once(state, other):
     state.approvals.admit(asked(), BOUNDS)
-    assert state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    assert state.approvals.resolve("a1", "allowed", "ada", "", 110.0)
     with ThreadPoolExecutor(8) as pool:
         found = list(
             pool.map(lambda one: one.approvals.answer("d", BOUNDS, 120.0), [state, other] * 8)
@@ -52,17 +52,17 @@ def test_a_request_is_decided_once(state, other):
     with ThreadPoolExecutor(8) as pool:
         done = list(
             pool.map(
-                lambda one: one[0].approvals.decide("a1", one[1], "ada", "", 110.0),
+                lambda one: one[0].approvals.resolve("a1", one[1], "ada", "", 110.0),
                 [(state, "allowed"), (other, "denied")] * 8,
             )
         )
     assert done.count(True) == 1
-    assert not other.approvals.decide("unknown", "allowed", "ada", "", 110.0)
+    assert not other.approvals.resolve("unknown", "allowed", "ada", "", 110.0)
 
 
 def test_a_denial_counts_until_its_bound_and_is_not_used_up(state, other):
     state.approvals.admit(asked(), BOUNDS)
-    state.approvals.decide("a1", "denied", "ada", "not today", 110.0)
+    state.approvals.resolve("a1", "denied", "ada", "not today", 110.0)
     for _ in range(2):
         denied = other.approvals.answer("d", BOUNDS, 120.0)
         assert (denied.state, denied.reason) == ("denied", "not today")
@@ -72,7 +72,7 @@ def test_a_denial_counts_until_its_bound_and_is_not_used_up(state, other):
 
 def test_a_grant_does_not_outlive_its_bound(state):
     state.approvals.admit(asked(), BOUNDS)
-    state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    state.approvals.resolve("a1", "allowed", "ada", "", 110.0)
     late = structs.replace(BOUNDS, grants_since=110.0)
     assert state.approvals.answer("d", late, 200.0) is None
     assert state.approvals.find("a1").state == "allowed"
@@ -100,7 +100,7 @@ def test_a_dry_run_is_kept_with_its_request(state, other):
 def test_old_grants_and_requests_expire_and_what_ended_is_removed(state, other):
     state.approvals.admit(asked("old", "d1", asked_at=10.0), BOUNDS)
     state.approvals.admit(asked("given", "d2", asked_at=50.0), BOUNDS)
-    state.approvals.decide("given", "allowed", "ada", "", 60.0)
+    state.approvals.resolve("given", "allowed", "ada", "", 60.0)
     state.approvals.admit(asked("new", "d3", actor="tok_2"), BOUNDS)
     expired = other.approvals.expire_old(200.0, grants=60.0, questions=10.0, ended=0.0)
     assert sorted(one.id for one in expired) == ["given", "old"]
@@ -113,7 +113,7 @@ def test_a_grant_that_is_given_back_counts_once_more(state, other):
     state.approvals.admit(asked(), BOUNDS)
     state.approvals.give_back("a1")  # a pending one is no grant
     assert other.approvals.find("a1").state == "pending"
-    assert state.approvals.decide("a1", "allowed", "ada", "", 110.0)
+    assert state.approvals.resolve("a1", "allowed", "ada", "", 110.0)
     assert state.approvals.answer("d", BOUNDS, 120.0).state == "used"
     other.approvals.give_back("a1")
     assert state.approvals.find("a1").state == "allowed"

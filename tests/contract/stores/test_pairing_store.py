@@ -3,9 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from tidegate.model.actors import Scope
-from tidegate.store.records import Pairing, Rights
+from tidegate.store.records import Pairing, TokenRights
 
-WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"prod"}), 60.0, frozenset({"t"}))
+WANTED = TokenRights(
+    Scope.READ_WRITE, frozenset({"shop"}), frozenset({"prod"}), 60.0, frozenset({"t"})
+)
 
 
 def pairing(id="AB12", **fields):
@@ -35,11 +37,11 @@ def test_pending_requests_are_bounded_per_address_and_in_all(state):
 
 def test_a_request_is_decided_once_and_not_after_it_expired(state, other):
     add(state, pairing())
-    assert not state.pairings.decide("AB12", "approved", 200.0)
+    assert not state.pairings.resolve("AB12", "approved", 200.0)
     with ThreadPoolExecutor(8) as pool:
         done = list(
             pool.map(
-                lambda one: one[0].pairings.decide("AB12", one[1], 150.0, granted=WANTED),
+                lambda one: one[0].pairings.resolve("AB12", one[1], 150.0, granted=WANTED),
                 [(state, "approved"), (other, "denied")] * 8,
             )
         )
@@ -49,7 +51,7 @@ def test_a_request_is_decided_once_and_not_after_it_expired(state, other):
 def test_a_code_is_exchanged_once(state, other):
     add(state, pairing())
     assert not state.pairings.end("AB12", "approved", "exchanged")
-    assert state.pairings.decide(
+    assert state.pairings.resolve(
         "AB12", "approved", 150.0, expires_at=300.0, token_name="claude", granted=WANTED
     )
     found = other.pairings.find("AB12")

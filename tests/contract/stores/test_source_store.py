@@ -164,7 +164,7 @@ def test_history_and_windows_of_a_renamed_source_follow_and_its_approvals_expire
         words = ("claude", "client/1", "core", "query", name, f"id-{name}", "DELETE", "write")
         asked = PendingApproval(id, id, "pending", "tok", Subject(*words, "", ""), 1.0)
         state.approvals.admit(asked, bounds)
-    assert state.approvals.decide("allowed", "allowed", "ada", "", 2.0)
+    assert state.approvals.resolve("allowed", "allowed", "ada", "", 2.0)
     now = source("store")
     assert state.sources.rename(source(), now, 9.0) == ()
     for handle in (state, other):

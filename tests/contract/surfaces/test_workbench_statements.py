@@ -128,7 +128,7 @@ def confirm(engine_shop: EngineShop, actor: Actor = WRITER, settings: dict[str, 
         if allow is not None:
             (question,) = gate.approvals.list()
             state = "allowed" if allow else "denied"
-            await asyncio.to_thread(gate.approvals.decide, question.id, state, "Ada")
+            await asyncio.to_thread(gate.approvals.resolve, question.id, state, "Ada")
             replies += [await peer.call("confirm_destructive_operation", **given) for _ in "12"]
         return replies
 

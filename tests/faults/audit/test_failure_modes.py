@@ -266,9 +266,9 @@ def test_b7_an_approval_is_denied_while_the_audit_disk_is_full_and_none_is_given
             PendingApproval(id, id, "pending", "tok_1", subject, time.time()), bounds
         )
     with full_disk(harness.app.audit):
-        assert harness.app.approvals.decide("a1", "denied", "cli:ann").state == "denied"
+        assert harness.app.approvals.resolve("a1", "denied", "cli:ann").state == "denied"
         with pytest.raises(TidegateError) as caught:
-            harness.app.approvals.decide("b2", "allowed", "cli:ann")
+            harness.app.approvals.resolve("b2", "allowed", "cli:ann")
         assert caught.value.code is Code.AUDIT_UNAVAILABLE
         assert harness.app.approvals.find("b2").state == "pending"
     harness.app.note("settings.read", {})
@@ -325,7 +325,7 @@ def test_a_grant_counts_again_if_the_call_did_not_run(tmp_path, full):
         try:
             assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.APPROVAL_NEEDED
             (asked,) = app.approvals.list()
-            app.approvals.decide(asked.id, "allowed", "cli:ann")
+            app.approvals.resolve(asked.id, "allowed", "cli:ann")
             if full:
                 with full_disk(app.audit):
                     code = await harness.refusal(INSERT, Scope.FULL_ACCESS)

@@ -5,7 +5,7 @@ import duckdb
 import pytest
 
 from support.judge_cases import load
-from tidegate.engines.duckdb.connection import Session
+from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.messages import Setup
 from tidegate.errors import TidegateError
 from tidegate.model.results import Limits
@@ -103,7 +103,7 @@ async def test_a_pivot_of_what_only_reads_is_a_read(full_shop):
 @pytest.fixture
 def session(full_shop):
     """The worker's handle without the worker: no judge, no permit, no types of statements."""
-    session = Session(Setup(str(full_shop.path), 256_000_000, 1, 0.1))
+    session = DuckdbSession(Setup(str(full_shop.path), 256_000_000, 1, 0.1))
     yield session
     session.release()
 

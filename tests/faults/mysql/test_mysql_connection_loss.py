@@ -84,7 +84,7 @@ async def test_a_change_on_a_cut_line_runs_once_at_most(shop, server, proxied):
 
 @pytest.mark.parametrize("how", ["time", "cancel"])
 async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how, monkeypatch):
-    monkeypatch.setattr("tidegate.engines.mysql.connection.Session.grace_s", 0.2)
+    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.2)
     cancellation = Cancellation()
     async with proxied() as (engine, proxy):
         limits = Limits(timeout_s=HANG_S)

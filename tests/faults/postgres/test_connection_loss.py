@@ -252,7 +252,7 @@ CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON kept
 async def test_a_change_whose_line_breaks_during_the_commit_has_an_unknown_outcome(
     by_tcp, server, database, fault, monkeypatch
 ):
-    monkeypatch.setattr("tidegate.engines.postgres.connection.Session.grace_s", 0.2)
+    monkeypatch.setattr("tidegate.engines.postgres.connection.PostgresSession.grace_s", 0.2)
     server.ask(SLOW_COMMIT, database)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)

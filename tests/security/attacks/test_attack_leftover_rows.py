@@ -14,7 +14,7 @@ from support.surface_client import READER, Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.result_cache import CachedResult, ResultCache, Rights, RowBuffer
+from tidegate.gateway.result_cache import AppliedRules, CachedResult, ResultCache, RowBuffer
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, FetchMore, Query
 from tidegate.model.results import Column, Limits
@@ -92,10 +92,10 @@ def test_a_result_of_another_database_role_is_not_handed_out() -> None:
     results = ResultCache()
     query = Query(Statement("SELECT 1"))
     rest = RowBuffer(query, [("hush",)])
-    read_as = Rights(None, Identity("clerk"))
+    read_as = AppliedRules(None, Identity("clerk"))
     handle = results.put(CachedResult("a", "s", query, (Column("x", ""),), rest, read_as))
     with pytest.raises(TidegateError) as refused:
-        results.take(handle, "a", "s", Rights(None, Identity("intern")))
+        results.take(handle, "a", "s", AppliedRules(None, Identity("intern")))
     assert refused.value.code is Code.RESULT_GONE
 
 

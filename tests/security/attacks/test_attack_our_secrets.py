@@ -19,9 +19,9 @@ from support.server_keeper import PASSWORD
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.masking import source_key
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Explain, Query
@@ -87,7 +87,7 @@ def attack(engine: str, directory: Path) -> tuple[str, str]:
     async def run() -> None:
         state = SqliteState(directory / "state.db")
         audit, history = AuditLog(directory / "audit"), History(state.history)
-        connections = Connections(state.sources, open_engine, [source])
+        connections = SourceConnections(state.sources, open_engine, [source])
         gateway = Gateway(connections, audit, history, masking_key=lambda: SECRET)
         limits = Limits(max_rows=50, timeout_s=5.0)
         try:

@@ -10,7 +10,7 @@ import pytest
 from support.attack_target import Target, headers_of, tool_call
 from support.eventually import PATIENCE_S
 from tidegate.edges.http.edge import bind
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.server import Deadlines, Server
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
@@ -27,7 +27,7 @@ BEGUN = {
 HURRIED = partial(Server, deadlines=Deadlines(0.3, 0.3, 0.3), sweep_s=0.1)
 
 
-async def application(request: Request) -> None:
+async def application(request: IncomingRequest) -> None:
     """Reads the whole body, then answers."""
     await request.read(1_000)
     request.respond(200, b"", b"done")

@@ -14,7 +14,7 @@ from support.attack_target import RUNAWAY, Target, make_shop, target
 from support.eventually import HANG_S, PATIENCE_S
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.url import FileUrl
-from tidegate.engines.sqlite.connection import Session
+from tidegate.engines.sqlite.connection import SqliteSession
 from tidegate.engines.sqlite.engine import SqliteEngine
 from tidegate.engines.sqlite.worker_thread import NICENESS, WorkerThread
 from tidegate.errors import Code, TidegateError
@@ -119,7 +119,7 @@ def test_threads_that_never_come_back_are_not_replaced_without_end(tmp_path: Pat
     gate = threading.Event()
 
     async def open_thread() -> WorkerThread:
-        return WorkerThread(lambda: Session(FileUrl(str(shop))), "stuck")
+        return WorkerThread(lambda: SqliteSession(FileUrl(str(shop))), "stuck")
 
     async def play() -> None:
         pool = Pool(open_thread, 2)

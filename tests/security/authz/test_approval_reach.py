@@ -86,10 +86,10 @@ def _knock(port: int, method: str, path: str, token: str, id: str) -> None:
     connection.close()
 
 
-GRANTS = ("decide", "answer_approval", "record_client_answer")
+GRANTS = ("resolve", "answer_approval", "record_client_answer")
 
 
-def test_only_the_inbox_and_the_client_s_form_decide() -> None:
+def test_only_the_inbox_and_the_client_s_form_resolve() -> None:
     """A new way to grant needs a change of this test, and so a decision."""
     root = Path(tidegate.__file__).parent
     deciders: set[tuple[str, str]] = set()
@@ -100,8 +100,8 @@ def test_only_the_inbox_and_the_client_s_form_decide() -> None:
                 if owner.endswith(("approvals", "_book", "gate", "gateway")):
                     deciders.add((file.relative_to(root).as_posix(), f"{owner}.{node.attr}"))
     assert deciders == {
-        ("cli/commands/approvals.py", "app.approvals.decide"),
+        ("cli/commands/approvals.py", "app.approvals.resolve"),
         ("gateway/approval.py", "services.approvals.record_client_answer"),
         ("surfaces/elicitation.py", "gate.answer_approval"),
-        ("approvals/approvals.py", "self._book.decide"),
+        ("approvals/approvals.py", "self._book.resolve"),
     }

@@ -29,7 +29,7 @@ async def allowed(harness: Harness, peer: Peer, **more: Any) -> None:
     error = await peer.error("execute_query", **where)
     assert error["data"]["code"] == "approval.needed"
     (question,) = harness.app.approvals.list()
-    harness.app.approvals.decide(question.id, "allowed", "the operator")
+    harness.app.approvals.resolve(question.id, "allowed", "the operator")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -67,7 +67,7 @@ def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) 
         where = {"connection_id": harness.source.id, "table": "customers", "columns": ["id"]}
         await writer.error("insert_rows", **where, rows=[[7]])
         (question,) = harness.app.approvals.list()
-        harness.app.approvals.decide(question.id, "allowed", "the operator")
+        harness.app.approvals.resolve(question.id, "allowed", "the operator")
         before = harness.shop.digest()
         for rows in ([[8]], [["7"]], [[7], [7]], [[7.0]], [[True]], [[None]]):
             await writer.error("insert_rows", **where, rows=rows)
@@ -108,7 +108,7 @@ def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> N
         said = await writer.text("query", source="kept", sql=ALLOWED)
         assert said.startswith("approval.needed: ")
         (question,) = harness.app.approvals.list()
-        harness.app.approvals.decide(question.id, "allowed", "the operator")
+        harness.app.approvals.resolve(question.id, "allowed", "the operator")
         before = harness.shop.digest()
         for change in ({"access": "read"}, {"access": "none"},
                        {"changes": "deny"}, {"agents": "deny"}):  # fmt: skip

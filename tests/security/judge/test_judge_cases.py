@@ -9,7 +9,7 @@ from tidegate.errors import Code
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
-from tidegate.policy.verdict import decide
+from tidegate.policy.verdict import evaluate
 from tidegate.sql.judge import judge, judge_uncached
 
 CASES = load()
@@ -20,7 +20,7 @@ READER = Actor("t1", "reader", Scope.READ_ONLY)
 def test_a_reader_gets_the_expected_verdict(case: Case) -> None:
     source = Source("s1", "shop", "", case.dialect, case.dialect)
     judgement = judge(case.sql, case.dialect)
-    verdict = decide(READER, source, Scope.READ_ONLY, judgement)
+    verdict = evaluate(READER, source, Scope.READ_ONLY, judgement)
     if case.expected != "limit":
         assert verdict.kind == case.expected, judgement
 

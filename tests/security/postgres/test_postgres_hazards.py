@@ -6,8 +6,8 @@ from msgspec import structs
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
@@ -225,7 +225,7 @@ async def test_e_what_the_catalogue_tells_is_explained_as_it_is_done(traps, case
     source = structs.replace(case.source, access="write")
     state = SqliteState(tmp_path / "state.db")
     audit, history = AuditLog(tmp_path / "audit"), History(state.history)
-    connections = Connections(state.sources, open_engine, [source])
+    connections = SourceConnections(state.sources, open_engine, [source])
     gateway = Gateway(connections, audit, history)
     reader = Actor("reader", "reader", Scope.READ_ONLY)
     try:

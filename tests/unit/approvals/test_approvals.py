@@ -110,7 +110,7 @@ def test_the_same_question_asked_five_times_at_once_is_one_question(inbox: Inbox
 )
 def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: ApprovalRequest) -> None:
     asked = inbox.ask(approval_request())
-    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
     assert inbox.ask(other).state == "pending"
     assert inbox.ask(approval_request()).state == "used"
 
@@ -124,7 +124,7 @@ def test_parameters_that_look_alike_are_distinguished(one: Any, two: Any) -> Non
 
 def test_a_grant_is_used_once(inbox: Inbox) -> None:
     first = inbox.ask(approval_request())
-    inbox.approvals.decide(first.id, "allowed", "cli:ann")
+    inbox.approvals.resolve(first.id, "allowed", "cli:ann")
     assert inbox.ask(approval_request()).id == first.id
     again = inbox.ask(approval_request())
     assert (again.state, again.id == first.id) == ("pending", False)
@@ -141,7 +141,7 @@ def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
     inbox.now += 6 * DAY
     later = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
-    later.decide(asked.id, "allowed", "cli:ann")
+    later.resolve(asked.id, "allowed", "cli:ann")
     inbox.now += DAY - 1
     reopened = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
     used = asyncio.run(reopened.request(approval_request()))
@@ -150,7 +150,7 @@ def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
 
 def test_a_denial_cools_off_and_then_it_may_be_asked_again(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
-    inbox.approvals.decide(asked.id, "denied", "cli:ann", "not on a Friday")
+    inbox.approvals.resolve(asked.id, "denied", "cli:ann", "not on a Friday")
     inbox.now += COOL_OFF_S - 1
     refusal = inbox.refused(approval_request())
     assert refusal.code is Code.APPROVAL_DECLINED
@@ -162,7 +162,7 @@ def test_a_denial_cools_off_and_then_it_may_be_asked_again(inbox: Inbox) -> None
 
 def test_an_unused_grant_expires(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
-    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
     inbox.now += DAY
     assert inbox.ask(approval_request()).state == "pending"
     assert inbox.approvals.find(asked.id).state == "expired"
@@ -177,14 +177,14 @@ def test_what_no_one_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -
     inbox.now += KEPT_S + 1
     assert inbox.approvals.list(everything=True) == ()
     with pytest.raises(TidegateError, match="no question"):
-        inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+        inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
 
 
 def test_an_answer_stands(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
-    inbox.approvals.decide(asked.id, "denied", "cli:ann")
+    inbox.approvals.resolve(asked.id, "denied", "cli:ann")
     with pytest.raises(TidegateError, match="denied by cli:ann"):
-        inbox.approvals.decide(asked.id, "allowed", "cli:bob")
+        inbox.approvals.resolve(asked.id, "allowed", "cli:bob")
     assert inbox.approvals.find(asked.id).state == "denied"
 
 
@@ -214,7 +214,7 @@ def test_a_client_answers_for_its_own_caller_alone(inbox: Inbox) -> None:
     with pytest.raises(TidegateError, match="another caller"):
         asyncio.run(inbox.approvals.record_client_answer(asked, OTHER.id, True, "somebody"))
     assert inbox.approvals.find(asked.id).state == "pending"
-    inbox.approvals.decide(asked.id, "denied", "cli:ann")
+    inbox.approvals.resolve(asked.id, "denied", "cli:ann")
     asyncio.run(inbox.approvals.record_client_answer(asked, WRITER.id, True, "somebody"))
     assert inbox.approvals.find(asked.id).state == "denied"
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
 
     deaf = Approvals(inbox.state.approvals, note=fail, clock=lambda: inbox.now)
     with pytest.raises(TidegateError, match="disk"):
-        deaf.decide(asked.id, "allowed", "cli:ann")
+        deaf.resolve(asked.id, "allowed", "cli:ann")
     assert inbox.approvals.find(asked.id).state == "pending"
 
 
@@ -260,7 +260,7 @@ def test_two_processes_never_use_one_grant_both(inbox: Inbox) -> None:
     grants = 30
     for number in range(grants):
         asked = inbox.ask(approval_request(f"DELETE FROM t WHERE id = {number}"))
-        inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+        inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
     words = [sys.executable, "-c", _RACE, str(inbox.path), str(grants), *sys.path]
     words.append(str(Path(__file__).parent))
     racers = [
@@ -304,7 +304,7 @@ class Life(RuleBasedStateMachine):
     def answer(self, key: int, state: Any) -> None:
         for question in self.inbox.approvals.list():
             if question.subject.params == f"[{key}]":
-                self.inbox.approvals.decide(question.id, state, "cli:ann")
+                self.inbox.approvals.resolve(question.id, state, "cli:ann")
                 if state == "allowed":
                     self.granted[key] += 1
                 else:

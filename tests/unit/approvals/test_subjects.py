@@ -231,7 +231,7 @@ def inbox(tmp_path: Path) -> Iterator[Inbox]:
 
 def test_a_denial_is_on_record_with_its_reason_and_its_person(inbox: Inbox) -> None:
     asked = inbox.ask(request())
-    inbox.approvals.decide(asked.id, "denied", "cli:ann", "on Friday")
+    inbox.approvals.resolve(asked.id, "denied", "cli:ann", "on Friday")
     assert inbox.done == [
         (
             "approval.denied",
@@ -252,7 +252,7 @@ def test_a_denial_is_on_record_with_its_reason_and_its_person(inbox: Inbox) -> N
 
 def test_a_grant_is_on_record_before_it_counts_and_its_use_after(inbox: Inbox) -> None:
     asked = inbox.ask(request())
-    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
     assert inbox.ask(request()).state == "used"
     details = {"approval": asked.id, "source": "shop", "caller": "tok_1"}
     assert inbox.told == [
@@ -275,15 +275,15 @@ def test_an_answer_at_the_client_is_what_the_person_chose(
 
 def test_a_question_that_waits_no_more_says_who_answered_it(inbox: Inbox) -> None:
     asked = inbox.ask(request())
-    inbox.approvals.decide(asked.id, "allowed", "cli:ann")
+    inbox.approvals.resolve(asked.id, "allowed", "cli:ann")
     with pytest.raises(TidegateError) as refusal:
-        inbox.approvals.decide(asked.id, "denied", "cli:bob")
+        inbox.approvals.resolve(asked.id, "denied", "cli:bob")
     assert f"{asked.id} is no longer open: it was allowed by cli:ann" in refusal.value.message
     assert inbox.approvals.find(asked.id).state == "allowed"
 
 
 def test_the_inbox_lists_those_that_wait_and_all_on_request(inbox: Inbox) -> None:
     first, second = inbox.ask(request()), inbox.ask(request("DELETE FROM t"))
-    inbox.approvals.decide(first.id, "denied", "cli:ann")
+    inbox.approvals.resolve(first.id, "denied", "cli:ann")
     assert [each.id for each in inbox.approvals.list()] == [second.id]
     assert [each.id for each in inbox.approvals.list(everything=True)] == [first.id, second.id]

@@ -16,8 +16,8 @@ from tidegate.audit.log import AuditLog
 from tidegate.config.model import ApprovalSettings
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
@@ -45,12 +45,12 @@ class Shop:
         self.state = SqliteState(directory / "state.db")
         self.audit, self.history = AuditLog(directory / "audit"), History(self.state.history)
         self.approvals = Approvals(self.state.approvals, ApprovalSettings(**settings))
-        self.opened: list[Connections] = []
+        self.opened: list[SourceConnections] = []
 
     def gateway(self, *, approvals: bool = True, **source: Any) -> Gateway:
         """As another process has it whose settings differ in `source`."""
         settings = structs.replace(self.source, **source)
-        self.opened.append(Connections(self.state.sources, open_engine, [settings]))
+        self.opened.append(SourceConnections(self.state.sources, open_engine, [settings]))
         book = self.approvals if approvals else None
         return Gateway(self.opened[-1], self.audit, self.history, approvals=book)
 
@@ -187,7 +187,7 @@ async def test_a_call_runs_unattended_only_where_the_source_says_so(
 async def test_an_unattended_call_uses_an_answer_that_was_given(tmp_path: Path) -> None:
     async with shop(tmp_path) as built:
         needed = await asked(built.gateway(), call(can_ask=False))
-        built.approvals.decide(needed.question.id, "denied", "cli:ann")
+        built.approvals.resolve(needed.question.id, "denied", "cli:ann")
         with pytest.raises(TidegateError) as refused:
             await built.gateway(unattended="allow").handle(call(can_ask=False))
         assert refused.value.code is Code.APPROVAL_DECLINED
@@ -202,7 +202,7 @@ async def test_a_call_that_waits_goes_on_with_the_answer(tmp_path: Path) -> None
             told.append((share, text))
             if text == "Waiting for approval":
                 (question,) = built.approvals.list()
-                built.approvals.decide(question.id, "allowed", "cli:ann")
+                built.approvals.resolve(question.id, "allowed", "cli:ann")
 
         await gateway.handle(call(can_ask=False, progress=answer))
         assert (0.1, "Waiting for approval") in told

@@ -13,8 +13,8 @@ import pytest
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections, DecisionKey
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import DecisionKey, SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
@@ -43,7 +43,7 @@ def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path:
         state = SqliteState(tmp_path / "state.db")
         history, audit = History(state.history), AuditLog(tmp_path / "audit")
         state.sources.add(source)
-        connections = Connections(state.sources, open_engine)
+        connections = SourceConnections(state.sources, open_engine)
         gateway = Gateway(connections, audit, history)
 
         async def ask(text: str, actor: Actor, **fields: bool) -> bytes:
@@ -96,14 +96,14 @@ def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(
     shop = Judgement(Effect.READ, "read", "Reads only", tables=("shop",))
     pay = msgspec.structs.replace(shop, tables=("pay",))
     for _ in range(2):
-        assert verdict.decide(READER, source, Scope.READ_ONLY, shop).kind == "allow"
-        assert verdict.decide(READER, source, Scope.READ_ONLY, pay).kind == "deny"
+        assert verdict.evaluate(READER, source, Scope.READ_ONLY, shop).kind == "allow"
+        assert verdict.evaluate(READER, source, Scope.READ_ONLY, pay).kind == "deny"
 
 
 def test_the_keys_of_kept_decisions_have_all_that_a_rule_looks_at() -> None:
     """Who lets rules look at more must add it to both keys, then here."""
     looked_at = {"actor", "source", "scope", "judgement", "confirmed", "reads_only"}
     assert set(PolicyInput.__struct_fields__) == looked_at
-    assert set(inspect.signature(verdict.decide).parameters) == looked_at
+    assert set(inspect.signature(verdict.evaluate).parameters) == looked_at
     # The gateway's key has the text in place of the judgement; a connection has one source.
     assert len(DecisionKey.__args__) == len(looked_at) - 1

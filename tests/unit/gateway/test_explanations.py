@@ -14,8 +14,8 @@ from msgspec import structs
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Browse, Call, Query, Request
@@ -90,7 +90,7 @@ def call(request: Request, actor: Actor) -> Call:
 async def gateway_over(directory: Path, source: Source) -> AsyncIterator[Gateway]:
     state = SqliteState(directory / "state.db")
     audit, history = AuditLog(directory / "audit"), History(state.history)
-    connections = Connections(state.sources, open_engine, [source])
+    connections = SourceConnections(state.sources, open_engine, [source])
     try:
         yield Gateway(connections, audit, history)
     finally:

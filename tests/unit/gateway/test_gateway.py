@@ -16,8 +16,8 @@ import pytest
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
@@ -52,7 +52,7 @@ class Harness:
             dialect="sqlite",
             access="write" if writable else "readOnly",
         )
-        self.connections = Connections(self.state.sources, open_engine, [self.source])
+        self.connections = SourceConnections(self.state.sources, open_engine, [self.source])
         self.gateway = Gateway(self.connections, self.audit, self.history)
 
     async def ask(self, request: Request, actor: Actor = READER, **fields: Any) -> Any:

@@ -19,9 +19,9 @@ from tidegate.config.model import ApprovalSettings
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import MOST_AT_ONCE
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import METADATA, Browse, Call, FetchMore, Query, Request, Sample
@@ -60,7 +60,7 @@ class Shop:
         self.state.sources.add(self.source)
         self.audit, self.history = AuditLog(directory / "audit"), History(self.state.history)
         self.approvals = Approvals(self.state.approvals, ApprovalSettings(wait_s=30))
-        self.connections = Connections(self.state.sources, open_engine, [])
+        self.connections = SourceConnections(self.state.sources, open_engine, [])
         self.gateway = Gateway(self.connections, self.audit, self.history, approvals=self.approvals)
 
     async def ask(self, request: Request | str, actor: Actor = WRITER, **more: Any) -> Any:
@@ -103,7 +103,7 @@ async def test_a_source_that_changes_while_a_person_is_asked_refuses_the_call(
                 built.state.sources.remove("shop")
                 built.state.sources.add(structs.replace(built.source, tags=("other",)))
                 (question,) = built.approvals.list()
-                built.approvals.decide(question.id, "allowed", "cli:ann")
+                built.approvals.resolve(question.id, "allowed", "cli:ann")
 
         with pytest.raises(TidegateError) as refused:
             await built.ask("UPDATE t SET name = 'b' WHERE id = 1", progress=answer)
@@ -126,7 +126,7 @@ async def test_a_source_that_changes_while_it_is_opened_is_closed_and_refuses_th
             opened.append(engine)
             return engine
 
-        built.connections = Connections(built.state.sources, open_and_change, [])
+        built.connections = SourceConnections(built.state.sources, open_and_change, [])
         built.gateway = Gateway(built.connections, built.audit, built.history)
         with pytest.raises(TidegateError) as refused:
             await built.ask("UPDATE t SET name = 'b' WHERE id = 1")

@@ -14,8 +14,8 @@ import pytest
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.connections import Connections
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Browse, Call, ListSources, Query, Request
@@ -40,7 +40,7 @@ class Shop:
         odd = Source("s2", "odd", "odd://x", "odd", "odd")
         self.state = SqliteState(directory / "state.db")
         self.audit, self.history = AuditLog(directory / "audit"), History(self.state.history)
-        self.connections = Connections(self.state.sources, open_engine, [source, odd])
+        self.connections = SourceConnections(self.state.sources, open_engine, [source, odd])
         self.gateway = Gateway(self.connections, self.audit, self.history)
 
     async def ask(self, request: Request | str, actor: Actor = WRITER, **more: Any) -> Any:

@@ -16,11 +16,11 @@ from tidegate.identity.pairing import (
 )
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
-from tidegate.store.records import Rights
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 VERIFIER = "v" * 43
-WANTED = Rights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)
+WANTED = TokenRights(Scope.READ_WRITE, frozenset({"shop"}), frozenset({"eu"}), 3600.0)
 
 
 class Harness:
@@ -88,7 +88,7 @@ def test_an_approved_request_becomes_the_token_that_was_asked_for(harness):
 
 def test_the_operator_grants_less_under_another_name(harness):
     asked = harness.ask()
-    less = Rights(Scope.READ_ONLY, frozenset({"demo"}), None, 60.0)
+    less = TokenRights(Scope.READ_ONLY, frozenset({"demo"}), None, 60.0)
     harness.pairing_service.approve(asked.id, less, "narrow")
     actor = harness.tokens.verify(
         harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
@@ -99,7 +99,9 @@ def test_the_operator_grants_less_under_another_name(harness):
 
 def test_the_operator_narrows_a_token_to_tables(harness):
     asked = harness.ask()
-    harness.pairing_service.approve(asked.id, Rights(Scope.READ_ONLY, tables=frozenset({"orders"})))
+    harness.pairing_service.approve(
+        asked.id, TokenRights(Scope.READ_ONLY, tables=frozenset({"orders"}))
+    )
     actor = harness.tokens.verify(
         harness.pairing_service.exchange(asked.code, VERIFIER, "10.0.0.1")
     )
@@ -108,7 +110,7 @@ def test_the_operator_narrows_a_token_to_tables(harness):
 
 def test_more_than_was_asked_for_is_not_granted(harness):
     asked = harness.ask()
-    given = (asked.id, Rights(Scope.FULL_ACCESS))
+    given = (asked.id, TokenRights(Scope.FULL_ACCESS))
     assert error_of(harness.pairing_service.approve, *given) is Code.ARGUMENT_INVALID
     assert harness.refusal(asked.code) == "pending"
 
@@ -235,7 +237,7 @@ def test_a_verifier_is_43_to_128_unreserved_characters(harness, verifier):
 @pytest.mark.parametrize("name", ["", "a\nb", "claude\u202eecalp", "a\x9b2J", "x" * 65])
 def test_a_name_that_could_deceive_the_operator_is_refused(harness, name):
     assert error_of(harness.ask, name) is Code.ARGUMENT_INVALID
-    wanted = Rights(sources=frozenset({name}))
+    wanted = TokenRights(sources=frozenset({name}))
     assert error_of(harness.ask, "claude", wanted) is Code.ARGUMENT_INVALID
     assert harness.pairing_service.waiting() == ()
 

@@ -15,7 +15,7 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import explain
 from tidegate.policy.model import PolicyInput
 from tidegate.policy.rules import RULES
-from tidegate.policy.verdict import ALLOWED, decide
+from tidegate.policy.verdict import ALLOWED, evaluate
 
 AGENT = Actor("t1", "agent", Scope.READ_WRITE)
 PERSON = Actor("p1", "ann", Scope.READ_WRITE, kind="person")
@@ -280,11 +280,11 @@ def test_every_rule_refuses_in_the_decision_too() -> None:
     assert list(cases) == [rule.name for rule in RULES]
     for name, (judgement, actor, scope, settings, flags) in cases.items():
         source = structs.replace(SHOP, **settings)
-        verdict = decide(actor, source, scope, judgement, **flags)
+        verdict = evaluate(actor, source, scope, judgement, **flags)
         explained = explain(actor, source, scope, judgement, **flags)
         assert verdict.kind != "allow", name
         assert explained.verdict == verdict == explained.findings[-1].verdict
         assert explained.findings[-1].rule == name
         assert all(finding.verdict is None for finding in explained.findings[:-1])
-    assert decide(AGENT, SHOP, Scope.READ_WRITE, WRITE) == ALLOWED
+    assert evaluate(AGENT, SHOP, Scope.READ_WRITE, WRITE) == ALLOWED
     assert len(explain(AGENT, SHOP, Scope.READ_WRITE, WRITE).findings) == len(RULES)

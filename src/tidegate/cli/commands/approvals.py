@@ -71,7 +71,7 @@ def _deny(app: App, arguments: argparse.Namespace) -> None:
 
 def _decide(app: App, start: str, state: Any, reason: str) -> None:
     question = app.approvals.find(start)
-    app.approvals.decide(question.id, state, f"cli:{getpass.getuser()}", reason)
+    app.approvals.resolve(question.id, state, f"cli:{getpass.getuser()}", reason)
     print_status(f"{state} {question.id}: {_whose(question)}")
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from types import FrameType
 
 from tidegate.app import App
-from tidegate.cli.client_config import entries
 from tidegate.cli.commands.source import save
+from tidegate.cli.demo_client_entries import entries
+from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.demo_session import DemoSession
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.mcp_client import McpClient
 from tidegate.cli.progress import Advance, progress
 from tidegate.cli.terminal import color, show
 from tidegate.config.model import Config
@@ -159,7 +159,7 @@ async def _serve(app: App, state: Path, token: str, port: int, *, once: bool) ->
 
 async def _show(address: str, token: str, state: Path, *, once: bool) -> None:
     show(f"Serving on {address}/mcp/core\n")
-    client = McpClient(f"{address}/mcp/core", token)
+    client = DemoMcpClient(f"{address}/mcp/core", token)
     try:
         await asyncio.to_thread(DemoSession(client).hold)
     finally:

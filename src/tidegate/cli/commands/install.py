@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
-from tidegate.cli.clients import CLIENTS, Client, http_entry, local_entry, settings_file
+from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.jsonc import Text, Unreadable, put, take
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_query
-from tidegate.cli.settings_file import SettingsFile
+from tidegate.cli.supported_clients import CLIENTS, Client, http_entry, local_entry, settings_file
 from tidegate.cli.terminal import print_status, show
 from tidegate.config.addresses import check_private_url, parse_http_url
 from tidegate.config.installation import client_command
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     path = settings_file(client, arguments.scope or client.scope)
     if arguments.remove:
-        _remove(SettingsFile(path), client, arguments.name)
+        _remove(ClientSettingsFile(path), client, arguments.name)
         return 0
     entry = _entry(client, arguments)
     if not arguments.allow_unknown and (arguments.source or arguments.table):
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(f"tidegate: for {path}")
         show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
         return 0
-    write_entry(SettingsFile(path), client, arguments.name, entry, arguments.force)
+    write_entry(ClientSettingsFile(path), client, arguments.name, entry, arguments.force)
     if not arguments.http:
         _note_variables(arguments)
     if arguments.http:
@@ -175,7 +175,7 @@ def check_address(url: str, surface: str | None) -> None:
 
 
 def write_entry(
-    file: SettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
+    file: ClientSettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
 ) -> None:
     """Write the entry to the file. Raises: TidegateError ARGUMENT_INVALID if another one is there,
     CLIENT_FILE; then nothing was changed."""
@@ -202,7 +202,7 @@ def write_entry(
     show(f"{client.name}: wrote the entry {name} to {file.path}")
 
 
-def _remove(file: SettingsFile, client: Client, name: str) -> None:
+def _remove(file: ClientSettingsFile, client: Client, name: str) -> None:
     if find_entry(file, client, name) is None:
         show(f"{client.name}: {file.path} has no entry {name}")
         return
@@ -214,7 +214,7 @@ def _remove(file: SettingsFile, client: Client, name: str) -> None:
     show(f'{client.name}: removed entry "{name}" from {file.path}')
 
 
-def find_entry(file: SettingsFile, client: Client, name: str) -> Any:
+def find_entry(file: ClientSettingsFile, client: Client, name: str) -> Any:
     """The entry of that name, None if there is none. Raises: TidegateError CLIENT_FILE."""
     if not file.text.strip():
         return None
@@ -231,7 +231,7 @@ def find_entry(file: SettingsFile, client: Client, name: str) -> Any:
     return cast(dict[str, Any], entries).get(name)
 
 
-def _refuse(file: SettingsFile, error: Unreadable) -> TidegateError:
+def _refuse(file: ClientSettingsFile, error: Unreadable) -> TidegateError:
     return TidegateError(
         Code.CLIENT_FILE,
         f"The settings file `{file.path}` cannot be parsed at {error}; nothing was changed.",

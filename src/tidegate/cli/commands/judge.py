@@ -19,7 +19,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
-from tidegate.policy.verdict import decide
+from tidegate.policy.verdict import evaluate
 from tidegate.sql.judge import judge
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _judge(line: Line, scope: Scope) -> tuple[Judgement, Verdict]:
     source = Source("judge", "judge", "", line.dialect, line.dialect, access=access)
     judgement = judge(line.sql, line.dialect)
     actor = Actor("judge", "judge", scope)
-    verdict = decide(actor, source, Scope.READ_ONLY, judgement)
+    verdict = evaluate(actor, source, Scope.READ_ONLY, judgement)
     return judgement, verdict
 
 

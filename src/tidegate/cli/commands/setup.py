@@ -15,12 +15,11 @@ from pathlib import Path
 import msgspec
 
 from tidegate.app import App
-from tidegate.cli.clients import CLIENTS, Client, local_entry, settings_file
+from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.install import find_entry, write_entry
 from tidegate.cli.commands.source import absolute_file_url, save_new
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
-from tidegate.cli.settings_file import SettingsFile
 from tidegate.cli.source_check import (
     Tried,
     can_ask,
@@ -29,6 +28,7 @@ from tidegate.cli.source_check import (
     require_success,
     try_source,
 )
+from tidegate.cli.supported_clients import CLIENTS, Client, local_entry, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.installation import client_command
 from tidegate.config.model import Config
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         _save(config, tried, add)
         show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
         return 0
-    file = SettingsFile(settings_file(client, "user"))
+    file = ClientSettingsFile(settings_file(client, "user"))
     entry = local_entry(client, _command(arguments), {})
     force = arguments.force or _may_replace(file, client, entry)
     _save(config, tried, add, partial(write_entry, file, client, ENTRY, entry, force))
@@ -225,7 +225,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _may_replace(file: SettingsFile, client: Client, entry: dict[str, object]) -> bool:
+def _may_replace(file: ClientSettingsFile, client: Client, entry: dict[str, object]) -> bool:
     """Whether a person says to replace another entry of that name. Raises: TidegateError
     ARGUMENT_INVALID if they do not, CLIENT_FILE."""
     there = find_entry(file, client, ENTRY)

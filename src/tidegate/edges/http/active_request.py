@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 
@@ -15,7 +15,7 @@ class ActiveRequest(Cancellation, eq=False, kw_only=True):
     stream that ends only when the client or the server ends it.
     """
 
-    request: Request
+    request: IncomingRequest
     actor: Actor
     active: set[ActiveRequest]
     detached: bool = False

@@ -20,7 +20,7 @@ from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.router import HttpRequest
 from tidegate.edges.http.sse import HeaderList
 from tidegate.edges.http1.head import Head
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
@@ -72,7 +72,7 @@ class HttpApplication:
         self._active: set[ActiveRequest] = set()
         self._mcp = McpHandler(authenticate, self._active, body_limit, self._proxies)
 
-    async def __call__(self, request: Request) -> None:
+    async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed
         conventions: HttpConventions = _PAGES
         try:
@@ -162,7 +162,7 @@ class HttpApplication:
         if not self._origin_checks.admits_origin(headers.get(b"origin")):
             raise HttpRefusal(403, "This Origin is not allowed; see `allowed_origins`")
 
-    async def _serve_route(self, request: Request, endpoint: Endpoint | None) -> None:
+    async def _serve_route(self, request: IncomingRequest, endpoint: Endpoint | None) -> None:
         head = request.head
         router = None if endpoint is None else endpoint.router
         allowed = None if router is None else router.allowed(head.raw_path)
@@ -189,7 +189,7 @@ class HttpApplication:
             raise endpoint.conventions.refusal_of(error) from error
         request.respond(response.status, block_of([*cors, *response.headers]), response.body)
 
-    def _report(self, request: Request, *, ready: bool) -> None:
+    def _report(self, request: IncomingRequest, *, ready: bool) -> None:
         """Answer `/health` (the process answers) or `/ready` (it can do its work). Load balancers
         ask by whatever name they know, so neither looks at Host."""
         if request.head.method not in ("GET", "HEAD"):

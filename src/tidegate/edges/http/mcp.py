@@ -15,7 +15,7 @@ from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
 from tidegate.edges.http.sse import EventStream
-from tidegate.edges.http1.request import CutOff, Request, TooLarge
+from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
@@ -68,7 +68,7 @@ class McpHandler:
         self._body_limit = body_limit
         self._proxies = proxies
 
-    async def serve(self, request: Request, parsed: ParsedHead) -> None:
+    async def serve(self, request: IncomingRequest, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
         method, conventions = request.head.method, parsed.endpoint.conventions
         if method == "OPTIONS":
@@ -95,7 +95,9 @@ class McpHandler:
 
     # POST: one frame in, one reply out
 
-    async def _post(self, request: Request, parsed: ParsedHead, actor: Actor, address: str) -> None:
+    async def _post(
+        self, request: IncomingRequest, parsed: ParsedHead, actor: Actor, address: str
+    ) -> None:
         if parsed.takes_events is None:
             parsed.takes_events = parsed.endpoint.conventions.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
@@ -111,7 +113,7 @@ class McpHandler:
 
     async def _serve(
         self,
-        request: Request,
+        request: IncomingRequest,
         parsed: ParsedHead,
         call: ActiveRequest,
         frame: bytes,
@@ -147,7 +149,7 @@ class McpHandler:
 
     # GET: a session's own stream, or the rest of one that was cut off
 
-    async def _get(self, request: Request, parsed: ParsedHead, actor: Actor) -> None:
+    async def _get(self, request: IncomingRequest, parsed: ParsedHead, actor: Actor) -> None:
         headers = request.head.headers
         accept = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accept and b"*/*" not in accept:
@@ -187,7 +189,7 @@ class McpHandler:
         return session
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: IncomingRequest, limit: int) -> bytes:
     """Raises: HttpRefusal 413 beyond `limit` bytes, 400 if not all of it comes."""
     try:
         return await request.read(limit)

@@ -25,7 +25,7 @@ from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import PairingService, Refused
 from tidegate.model.actors import Scope
-from tidegate.store.records import Rights
+from tidegate.store.records import TokenRights
 
 ASK = "/v1/integrations/pair"
 EXCHANGE = "/v1/integrations/exchange"
@@ -68,7 +68,7 @@ def pairing_routes(pairing_service: PairingService) -> Router:
 
     async def ask(request: HttpRequest) -> HttpResponse:
         body = await _body(request, _Ask)
-        wanted = Rights(
+        wanted = TokenRights(
             body.scope,
             None if body.sources is None else frozenset(body.sources),
             None if body.tags is None else frozenset(body.tags),

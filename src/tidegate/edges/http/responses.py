@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.edges.http.sse import HeaderList
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.transport import Answer
@@ -53,7 +53,9 @@ class HttpRefusal(Exception):
         self.name = name
 
 
-def reply(request: Request, answer: Answer | None, block: bytes, *, close: bool = False) -> None:
+def reply(
+    request: IncomingRequest, answer: Answer | None, block: bytes, *, close: bool = False
+) -> None:
     """Answer with a frame of the protocol; `block` are headers beside its own."""
     if answer is None:
         request.respond(202, block)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
 from tidegate.protocol.session import Stream
 
@@ -37,7 +37,7 @@ class EventStream(msgspec.Struct, eq=False):
     that comes back; None where the revision cannot resume.
     """
 
-    request: Request
+    request: IncomingRequest
     block: bytes
     stream: Stream | None = None
     open: bool = True

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.http1.head import Head, Malformed
 from tidegate.edges.http1.reader import MOST_AHEAD, Reader
-from tidegate.edges.http1.request import Request
+from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import CLOSE, whole
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LINGER_S = 5.0
 """How long a refused client may go on sending its body, so that it comes to read the answer."""
 
 
-class Connection(Reader):
+class ClientConnection(Reader):
     """One client's connection to `server`. Each of its requests runs in the one task of the
     connection, unless an answer was ended before its request was through: then another goes on."""
 
@@ -42,8 +42,8 @@ class Connection(Reader):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._held = False
-        self._ready: deque[Request] = deque()
-        self._current: Request | None = None
+        self._ready: deque[IncomingRequest] = deque()
+        self._current: IncomingRequest | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._worker: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -73,7 +73,7 @@ class Connection(Reader):
         current, incoming = self._current, self._incoming
         self._current = self._incoming = None
         for request in {current, incoming} - {None}:
-            cast(Request, request).leave()
+            cast(IncomingRequest, request).leave()
         self._wake()
         del self._parser
 
@@ -99,7 +99,7 @@ class Connection(Reader):
         if len(self._ready) >= MOST_AT_ONCE:
             raise Malformed(429)
 
-    def _take(self, request: Request) -> None:
+    def _take(self, request: IncomingRequest) -> None:
         ready = self._ready
         ready.append(request)
         if self._current is None and len(ready) == 1:
@@ -151,14 +151,14 @@ class Connection(Reader):
             if self._worker is not me:
                 return
 
-    def _fail(self, request: Request) -> None:
+    def _fail(self, request: IncomingRequest) -> None:
         """Answer what the application did not; a stream that is not ended was cut off."""
         if request.begun:
             self.abort()
         else:
             request.respond(500, b"", close=True)
 
-    def answered(self, request: Request, *, close: bool) -> None:
+    def answered(self, request: IncomingRequest, *, close: bool) -> None:
         if self._current is not request:
             return
         self._current = None

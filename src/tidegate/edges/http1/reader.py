@@ -1,4 +1,4 @@
-"""Reading requests from one connection: bytes in, `Request`s out, or the end of it.
+"""Reading requests from one connection: bytes in, `IncomingRequest`s out, or the end of it.
 
 Knows nothing of answers. Requests begin when their head is complete; a body may still be coming.
 """
@@ -10,7 +10,7 @@ import asyncio
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from tidegate.edges.http1.head import MOST_BYTES, MOST_HEADERS, Head, Malformed, Pattern, read_head
-from tidegate.edges.http1.request import Line, Request
+from tidegate.edges.http1.request import IncomingRequest, Line
 
 MOST_AHEAD = 65_536
 """Bytes of a body that are read before the application asks for it."""
@@ -34,7 +34,7 @@ class Reader(asyncio.Protocol, Line):
         self._pattern: Pattern | None = None
         self._between = True
         self._deaf = False
-        self._incoming: Request | None = None
+        self._incoming: IncomingRequest | None = None
         self._refusal: Malformed | None = None
         self._target = b""
         self._pairs: list[tuple[bytes, bytes]] = []
@@ -50,7 +50,7 @@ class Reader(asyncio.Protocol, Line):
 
     # What the other half does
 
-    def _take(self, request: Request) -> None:
+    def _take(self, request: IncomingRequest) -> None:
         """Have a request answered when its turn comes."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class Reader(asyncio.Protocol, Line):
             if pattern is not None:
                 body = pattern.body_of(data)
                 if body is not None:
-                    self._take(Request(self, pattern.head, body))
+                    self._take(IncomingRequest(self, pattern.head, body))
                     return
         if self._deaf or self._dropping:
             self._spared += len(data)
@@ -187,7 +187,7 @@ class Reader(asyncio.Protocol, Line):
             raise
         self._bytes = -self._piece
         self._head = head
-        self._incoming = request = Request(self, head, None)
+        self._incoming = request = IncomingRequest(self, head, None)
         if head.has_body:
             self._take(request)
 

@@ -57,7 +57,7 @@ class Line(Protocol):
         """Read on."""
         ...
 
-    def answered(self, request: Request, *, close: bool) -> None:
+    def answered(self, request: IncomingRequest, *, close: bool) -> None:
         """The answer has been given."""
         ...
 
@@ -66,7 +66,7 @@ class Line(Protocol):
         ...
 
 
-class Request:
+class IncomingRequest:
     """`body` is None until it is here as a whole; `gone` is whether the client has left."""
 
     __slots__ = (
@@ -247,5 +247,5 @@ class Request:
             arrival.set_exception(failure)
 
 
-Application = Callable[[Request], Awaitable[None]]
+Application = Callable[[IncomingRequest], Awaitable[None]]
 """Answers requests; what it raises is a fault."""

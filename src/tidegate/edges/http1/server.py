@@ -10,7 +10,7 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
-from tidegate.edges.http1.connection import Connection
+from tidegate.edges.http1.connection import ClientConnection
 from tidegate.edges.http1.request import Application
 
 logger = logging.getLogger("tidegate.http")
@@ -49,10 +49,10 @@ class Server:
         self.stopping = False
         self.now = asyncio.get_running_loop().time()
         self.workers: set[asyncio.Task[None]] = set()
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._most = most_connections
         self._most_unread = most_unread
-        self._unread: dict[Connection, None] = {}
+        self._unread: dict[ClientConnection, None] = {}
         self._checking_unread = False
         self._sweep_s = sweep_s
         self._accepting: asyncio.Server | None = None
@@ -71,21 +71,21 @@ class Server:
         self._sweeping = loop.create_task(self.sweep())
         self._accepting = await loop.create_server(self.connection, sock=listener, backlog=BACKLOG)
 
-    def connection(self) -> Connection:
+    def connection(self) -> ClientConnection:
         """A new connection; for `loop.create_server`."""
-        return Connection(self)
+        return ClientConnection(self)
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Take a connection in, unless there are too many."""
         if self.stopping or len(self._connections) >= self._most:
             return False
         self._connections.add(connection)
         return True
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
 
-    def hold_unread(self, connection: Connection) -> None:
+    def hold_unread(self, connection: ClientConnection) -> None:
         """Count what waits for this client, until `release_unread`. Call it again for more."""
         self._unread.setdefault(connection)
         if not self._checking_unread:
@@ -93,7 +93,7 @@ class Server:
             # Not within the write that led here: aborting may end the very connection.
             asyncio.get_running_loop().call_soon(self._limit_unread)
 
-    def release_unread(self, connection: Connection) -> None:
+    def release_unread(self, connection: ClientConnection) -> None:
         """Count this client's answers no more: it has read them, or has gone."""
         self._unread.pop(connection, None)
 

@@ -1,8 +1,8 @@
 """A bounded pool of connections to one database, the same for every engine.
 
 A connection is what runs one statement at a time for one caller: a session at a server, a thread
-with a handle of its own, a worker process. `Connection` says what it must offer to be pooled here
-and to carry a statement (`running_statement.py`). An engine says how one is opened.
+with a handle of its own, a worker process. `PooledConnection` says what it must offer to be pooled
+here and to carry a statement (`running_statement.py`). An engine says how one is opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLOSE_S = 5.0
 """How long `Pool.close` waits for what it closes, such as a thread inside one long operation."""
 
 
-class Connection(Protocol):
+class PooledConnection(Protocol):
     """One connection, for one caller at a time. Used on the event loop only."""
 
     late_s: ClassVar[float]
@@ -86,7 +86,7 @@ class Connection(Protocol):
         ...
 
 
-ConnectionT = TypeVar("ConnectionT", bound=Connection)
+ConnectionT = TypeVar("ConnectionT", bound=PooledConnection)
 
 
 class Pool(Generic[ConnectionT]):
@@ -322,7 +322,7 @@ class Pool(Generic[ConnectionT]):
             self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
 
 
-async def _ready(connection: Connection, after: asyncio.Task[None] | None) -> None:
+async def _ready(connection: PooledConnection, after: asyncio.Task[None] | None) -> None:
     """Make a connection ready for the next caller. Raises: TidegateError if it is lost,
     TimeoutError if the server does not answer."""
     async with asyncio.timeout(RESET_S):

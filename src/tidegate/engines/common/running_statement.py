@@ -2,7 +2,7 @@
 
 It holds a connection from its pool, and ends the statement by its time limit, by its caller, or
 because the source is closed. How a database is interrupted, and what a connection does to be ready
-again, is the connection's own (`pool.Connection`).
+again, is the connection's own (`pool.PooledConnection`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 class Line(Protocol):
     """The protocol of one connection. `unanswered`: how much was asked whose end has not been
-    read. The rest is as in `pool.Connection`."""
+    read. The rest is as in `pool.PooledConnection`."""
 
     @property
     def open(self) -> bool: ...
@@ -29,8 +29,8 @@ LineT = TypeVar("LineT", bound=Line)
 
 
 class ServerSession(Generic[LineT]):
-    """The members of `pool.Connection` that only look at the line. A server keeps the time limit
-    itself, so a statement is interrupted from here a little later."""
+    """The members of `pool.PooledConnection` that only look at the line. A server keeps the time
+    limit itself, so a statement is interrupted from here a little later."""
 
     late_s: ClassVar[float] = 0.25
     grace_s: ClassVar[float] = 2.0

@@ -33,7 +33,7 @@ RETRY_S = 0.05
 QueryKey = tuple[str, str | None, tuple[type[object], ...]]
 
 
-class Session:
+class DuckdbSession:
     """One database, opened when it is needed and in the way that is needed."""
 
     def __init__(self, setup: Setup) -> None:

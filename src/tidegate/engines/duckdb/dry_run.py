@@ -14,7 +14,7 @@ import duckdb
 
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED, UNREAD
-from tidegate.engines.duckdb.connection import Session
+from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import explained, read
 from tidegate.engines.duckdb.messages import Run
 from tidegate.engines.duckdb.transaction import check_effect
@@ -55,7 +55,7 @@ WHERE database_name = current_database() AND lower(schema_name) = lower($1)
   AND lower(table_name) = lower($2) AND constraint_type = 'PRIMARY KEY'"""
 
 
-def run_dry(session: Session, run: Run) -> DryRun:
+def run_dry(session: DuckdbSession, run: Run) -> DryRun:
     """Try it. Raises: TidegateError POLICY_* if it does more than `run.effect`; duckdb.Error."""
     found = parse_dml(run.text, "duckdb")
     if isinstance(found, str):
@@ -80,7 +80,7 @@ def run_dry(session: Session, run: Run) -> DryRun:
         session.drop(cursor)
 
 
-def _only_reads(session: Session, version: str, query: str) -> bool:
+def _only_reads(session: DuckdbSession, version: str, query: str) -> bool:
     cursor = session.cursor(version)
     try:
         return explained(read(query), cursor).effect is Effect.READ

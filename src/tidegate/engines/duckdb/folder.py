@@ -16,7 +16,7 @@ import duckdb
 import msgspec
 
 from tidegate.engines.common.errors import folder_is_read_only, shortened
-from tidegate.engines.duckdb.connection import Session, config_of
+from tidegate.engines.duckdb.connection import DuckdbSession, config_of
 from tidegate.engines.duckdb.errors import file_fault
 from tidegate.engines.duckdb.files import (
     DEFAULT_SCHEMA,
@@ -64,7 +64,7 @@ class _Made(NamedTuple):
     is_view: bool
 
 
-class FolderSession(Session):
+class FolderSession(DuckdbSession):
     """A folder of files, opened again when files come or go."""
 
     def __init__(self, setup: Setup, folder: Folder) -> None:

@@ -9,7 +9,7 @@ import duckdb
 import msgspec
 
 from tidegate.engines.common.column_kinds import column_of
-from tidegate.engines.duckdb.connection import Session
+from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
 from tidegate.engines.duckdb.types import Column, ExactQuery, check_exact, coerced, is_json
@@ -35,7 +35,7 @@ Row = tuple[Any, ...]
 class Execution:
     """A statement that has begun. A change is committed when its last row was read."""
 
-    def __init__(self, session: Session, run: Run) -> None:
+    def __init__(self, session: DuckdbSession, run: Run) -> None:
         """Begin it. Raises: TidegateError POLICY_* if it does more than `run.effect`;
         duckdb.Error."""
         reading = read(run.text)

@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 
 from tidegate.engines.duckdb import catalog
-from tidegate.engines.duckdb.connection import Session, bound_memory
+from tidegate.engines.duckdb.connection import DuckdbSession, bound_memory
 from tidegate.engines.duckdb.dry_run import run_dry
 from tidegate.engines.duckdb.errors import translate
 from tidegate.engines.duckdb.folder import FolderSession
@@ -46,7 +46,7 @@ class Worker:
     """One session and the statement on it."""
 
     def __init__(self) -> None:
-        self._session: Session | None = None
+        self._session: DuckdbSession | None = None
         self._execution: Execution | None = None
         self.verbs: Mapping[str, Answer] = {
             "setup": lambda body: self.setup(unpack(body, Setup)),
@@ -64,7 +64,7 @@ class Worker:
         }
 
     @property
-    def session(self) -> Session:
+    def session(self) -> DuckdbSession:
         if self._session is None:
             raise TidegateError(
                 Code.INTERNAL, "The process of the database driver was not given its settings."
@@ -84,7 +84,7 @@ class Worker:
     def setup(self, setup: Setup) -> None:
         bound_memory(setup)
         folder = setup.folder
-        self._session = Session(setup) if folder is None else FolderSession(setup, folder)
+        self._session = DuckdbSession(setup) if folder is None else FolderSession(setup, folder)
 
     def greet(self, version: Version) -> Greeting:
         cursor = self.session.cursor(version.version)

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from tidegate.engines.mysql.connection import Session
+from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.engines.mysql.errors import ServerError
 from tidegate.engines.mysql.packets import Rows
 from tidegate.errors import Code, TidegateError
@@ -131,7 +131,7 @@ _MERGED = frozenset({"MYISAM", "MRG_MYISAM"})
 _OUT_OF_TIME = frozenset({1317, 1969, 3024})
 
 
-async def describe(session: Session, request: Browse) -> Description:
+async def describe(session: MysqlSession, request: Browse) -> Description:
     """Answer a Browse that needs the server. Raises: TidegateError TABLE_UNKNOWN, ServerError."""
     databases = tuple([str(row[0]) for row in await session.own(DATABASES)])
     if request.aspect == "databases":
@@ -146,7 +146,7 @@ async def describe(session: Session, request: Browse) -> Description:
 
 
 async def _catalog(
-    session: Session,
+    session: MysqlSession,
     names: Rows,
     request: Browse,
     schema: str | None,
@@ -291,13 +291,15 @@ def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
     return keys
 
 
-async def _ddl(session: Session, place: Place) -> Ddl:
+async def _ddl(session: MysqlSession, place: Place) -> Ddl:
     name = f"{_quote(place[0])}.{_quote(place[1])}"
     ((_, text, *_),) = await session.own(f"SHOW CREATE TABLE {name}".encode())
     return Ddl(f"{text};")
 
 
-async def _counts(session: Session, names: Rows, request: Browse, schema: str | None) -> Counts:
+async def _counts(
+    session: MysqlSession, names: Rows, request: Browse, schema: str | None
+) -> Counts:
     """Count the one table, or every table that is not a view."""
     if request.table is not None:
         places = [_known(names, request.table, schema)]

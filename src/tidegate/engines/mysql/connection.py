@@ -48,8 +48,8 @@ _TWO = b"SELECT 1; SELECT 2"
 _SYNTAX_ERROR = 1064
 
 
-class Session(ServerSession[CommandProtocol]):
-    """One connection with our settings (`pool.Connection`).
+class MysqlSession(ServerSession[CommandProtocol]):
+    """One connection with our settings (`pool.PooledConnection`).
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a request to end a
     statement was sent, and may still be on its way.
@@ -78,7 +78,7 @@ class Session(ServerSession[CommandProtocol]):
         self._home_role: tuple[str | None] | None = None
 
     @classmethod
-    async def open(cls, target: Conninfo) -> Session:
+    async def open(cls, target: Conninfo) -> MysqlSession:
         """Connect and set up. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_BUSY,
         UNSUPPORTED."""
         line = await CommandProtocol.connect(target)

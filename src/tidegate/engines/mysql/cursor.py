@@ -8,7 +8,7 @@ from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.mysql.command_protocol import Done, Fields
-from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, Session
+from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, MysqlSession
 from tidegate.engines.mysql.packets import Rows
 from tidegate.engines.mysql.types import read_fields, single, single_places
 from tidegate.errors import Code, TidegateError
@@ -36,14 +36,14 @@ class MysqlCursor:
 
     def __init__(
         self,
-        running: RunningStatement[Session],
+        running: RunningStatement[MysqlSession],
         head: Done | Fields,
         *,
         binary: bool,
         keeps: bool = True,
     ) -> None:
         self.affected = 0
-        self._running: RunningStatement[Session] | None = running
+        self._running: RunningStatement[MysqlSession] | None = running
         self._keeps = keeps
         self._binary = binary
         self._ready: Rows = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
 from tidegate.engines.mysql.catalog import sees_triggers
-from tidegate.engines.mysql.connection import ROLLBACK, Session
+from tidegate.engines.mysql.connection import ROLLBACK, MysqlSession
 from tidegate.engines.mysql.packets import Rows
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
@@ -40,7 +40,7 @@ MOST_RETURNED = 1_000
 
 
 async def run_dry(
-    session: Session,
+    session: MysqlSession,
     text: bytes,
     params: tuple[object, ...],
     outline: DmlStatement,
@@ -73,7 +73,7 @@ async def run_dry(
 
 
 async def _objection(
-    session: Session, text: str, outline: DmlStatement, schema: str, name: str
+    session: MysqlSession, text: str, outline: DmlStatement, schema: str, name: str
 ) -> str:
     known = {function.lower() for function in find("mysql").functions} | _NO_CALLS
     if outline.qualified or not {call.lower() for call in outline.calls} <= known:
@@ -100,7 +100,7 @@ async def _objection(
 
 
 async def _try(
-    session: Session,
+    session: MysqlSession,
     text: bytes,
     params: tuple[object, ...],
     outline: DmlStatement,
@@ -133,7 +133,7 @@ async def _try(
 
 
 async def _insert(
-    session: Session,
+    session: MysqlSession,
     params: tuple[object, ...],
     outline: DmlStatement,
     schema: str,
@@ -151,7 +151,7 @@ async def _insert(
     return DryRun(session.line.affected, reason="the rows that it adds cannot be shown here.")
 
 
-async def _touched(session: Session, outline: DmlStatement, params: tuple[object, ...]) -> int:
+async def _touched(session: MysqlSession, outline: DmlStatement, params: tuple[object, ...]) -> int:
     counting = shared.counting(outline)
     if not counting.text:
         return 0

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unfit
-from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -25,7 +24,7 @@ from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.account import privilege_warnings
-from tidegate.engines.mysql.connection import Session
+from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.dry_run import run_dry
 from tidegate.engines.mysql.errors import ServerError
@@ -34,6 +33,7 @@ from tidegate.engines.mysql.transaction import check_run_as
 from tidegate.engines.mysql.types import check_count, pack
 from tidegate.engines.mysql.url import Conninfo, parse_conninfo
 from tidegate.errors import TidegateError
+from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
@@ -56,7 +56,7 @@ class MysqlEngine:
 
     capabilities: Capabilities
 
-    def __init__(self, target: Conninfo, first: Session, warnings: tuple[str, ...]) -> None:
+    def __init__(self, target: Conninfo, first: MysqlSession, warnings: tuple[str, ...]) -> None:
         self.capabilities = Capabilities(
             inspects=True,
             schemas=False,
@@ -67,7 +67,7 @@ class MysqlEngine:
         )
         self._setting = first.setting
         self._server = ServerPool(
-            lambda _: Session.open(target), target.pool, first, first.setting.database
+            lambda _: MysqlSession.open(target), target.pool, first, first.setting.database
         )
         self._opinions = Inspector(first.setting.database)
         self._started = 0
@@ -82,7 +82,7 @@ class MysqlEngine:
     async def open(cls, source: Source) -> MysqlEngine:
         check_run_as(source.run_as)
         target = parse_conninfo(source.url)
-        first = await Session.open(target)
+        first = await MysqlSession.open(target)
         try:
             grants = [str(row[0]) for row in await first.own(b"SHOW GRANTS")]
         except ServerError:
@@ -191,7 +191,7 @@ class MysqlEngine:
     async def close(self) -> None:
         await self._server.close()
 
-    async def _mark(self, session: Session) -> str:
+    async def _mark(self, session: MysqlSession) -> str:
         """When the server started, and how often schemas were changed since then."""
         rows = await session.own(catalog.counters(session.setting.mariadb))
         started, counts = 0, 0
@@ -215,7 +215,7 @@ def _may_leave_kept(text: str) -> bool:
 
 
 async def _send(
-    session: Session, encoded: bytes, params: tuple[object, ...] | None, explains: bool
+    session: MysqlSession, encoded: bytes, params: tuple[object, ...] | None, explains: bool
 ) -> bool:
     """Send a statement. Returns whether its rows come by the binary protocol."""
     line = session.line

@@ -24,7 +24,7 @@ from msgspec import structs
 from tidegate.engines.common.running_statement import BorrowedConnection
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
-from tidegate.engines.mysql.connection import Session
+from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.engines.mysql.errors import ServerError
 from tidegate.engines.mysql.transaction import sets_variables
 from tidegate.errors import Code, TidegateError
@@ -58,7 +58,7 @@ class Views:
         return until > time.monotonic(), objection
 
     async def objection(
-        self, session: Session, read: Judgement, database: str | None
+        self, session: MysqlSession, read: Judgement, database: str | None
     ) -> str | None:
         """Why a statement that seems to read may do more; None if it does not.
 
@@ -73,7 +73,9 @@ class Views:
         self._answers[read.tables, read.functions, database] = (until, found)
         return found
 
-    async def _stored_function(self, session: Session, functions: tuple[str, ...]) -> str | None:
+    async def _stored_function(
+        self, session: MysqlSession, functions: tuple[str, ...]
+    ) -> str | None:
         if not functions:
             return None
         until, stored = self._stored
@@ -87,7 +89,7 @@ class Views:
         return None
 
     async def _look(
-        self, session: Session, tables: tuple[str, ...], database: str | None
+        self, session: MysqlSession, tables: tuple[str, ...], database: str | None
     ) -> str | None:
         seen: set[Place] = set()
         wanted = _places(tables, database)
@@ -123,7 +125,7 @@ class Views:
         self._answers.clear()
         self._stored = (0.0, frozenset())
 
-    async def _learn(self, session: Session, wanted: set[Place]) -> None:
+    async def _learn(self, session: MysqlSession, wanted: set[Place]) -> None:
         now = time.monotonic()
         stale = [
             place
@@ -199,7 +201,7 @@ def first_word(text: str) -> str:
     return word[0].upper() if word else ""
 
 
-async def prepare(session: Session, text: str, encoded: bytes) -> Prepared:
+async def prepare(session: MysqlSession, text: str, encoded: bytes) -> Prepared:
     """What a text is. Raises: TidegateError SOURCE_UNREACHABLE."""
     try:
         statement, columns, _ = await session.line.prepare(encoded)
@@ -256,7 +258,7 @@ class Inspector:
         self._views: dict[str | None, Views] = {}
 
     async def inspect(
-        self, text: str, read: Judgement, borrowed: BorrowedConnection[Session]
+        self, text: str, read: Judgement, borrowed: BorrowedConnection[MysqlSession]
     ) -> Judgement | None:
         """The server's opinion of a text that was judged as `read`; None on what it cannot prepare.
         Raises: TidegateError."""
@@ -283,7 +285,7 @@ class Inspector:
         encoded: bytes,
         read: Judgement,
         database: str | None,
-        borrowed: BorrowedConnection[Session],
+        borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
         *,
         explains: bool,
@@ -322,7 +324,7 @@ class Inspector:
         text: str,
         encoded: bytes,
         database: str | None,
-        borrowed: BorrowedConnection[Session],
+        borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
     ) -> Prepared:
         """What the server says of a text, of texts that differ in plain values only once."""
@@ -340,7 +342,7 @@ class Inspector:
         self,
         read: Judgement,
         database: str | None,
-        borrowed: BorrowedConnection[Session],
+        borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
     ) -> str | None:
         """Why what seems to read may do more, as far as the server's catalogue tells. It tells

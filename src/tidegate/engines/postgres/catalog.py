@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.schema_state import SCHEMA_STATE, version_of
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
@@ -260,7 +260,7 @@ class Relation(msgspec.Struct, frozen=True):
 
 
 async def describe(
-    session: Session, request: Browse, timeout_ms: int, identity: Identity | None
+    session: PostgresSession, request: Browse, timeout_ms: int, identity: Identity | None
 ) -> Description:
     """Answer a Browse that needs the database. What shows data does it as `identity`; what is
     kept for all callers is seen by the source's account.
@@ -282,7 +282,7 @@ async def describe(
     return await _catalog(session, request, relations, timeout_ms)
 
 
-async def _relations(session: Session, request: Browse, timeout_ms: int) -> list[Relation]:
+async def _relations(session: PostgresSession, request: Browse, timeout_ms: int) -> list[Relation]:
     schema = None if request.schema is None else request.schema.encode()
     schemas, rows = await session.ask(SCHEMAS, (RELATIONS, [schema]), timeout_ms=timeout_ms)
     _check_schema(request.schema, schemas)
@@ -299,7 +299,7 @@ def _check_schema(name: str | None, schemas: Rows) -> None:
 
 
 async def _catalog(
-    session: Session, request: Browse, chosen: list[Relation] | None, timeout_ms: int
+    session: PostgresSession, request: Browse, chosen: list[Relation] | None, timeout_ms: int
 ) -> Catalog:
     schema = None if request.schema is None else request.schema.encode()
     one = b"%d" % chosen[0].oid if chosen is not None and len(chosen) == 1 else None
@@ -427,7 +427,7 @@ def _named(relations: list[Relation], name: str, schema: str | None) -> list[Rel
 
 
 async def _ddl(
-    session: Session, relations: list[Relation], timeout_ms: int, identity: Identity | None
+    session: PostgresSession, relations: list[Relation], timeout_ms: int, identity: Identity | None
 ) -> Ddl:
     texts: list[str] = []
     for relation in relations:
@@ -445,7 +445,7 @@ async def _ddl(
 
 
 async def _counts(
-    session: Session, relations: list[Relation], timeout_ms: int, identity: Identity | None
+    session: PostgresSession, relations: list[Relation], timeout_ms: int, identity: Identity | None
 ) -> Counts:
     """Count every table that is not a view, as far as the time goes and the account may."""
     until = monotonic() + timeout_ms / 1000

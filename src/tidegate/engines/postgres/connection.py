@@ -110,8 +110,8 @@ class _Read(NamedTuple):
         )
 
 
-class Session(ServerSession[CommandProtocol]):
-    """One connection with our settings (`pool.Connection`).
+class PostgresSession(ServerSession[CommandProtocol]):
+    """One connection with our settings (`pool.PooledConnection`).
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a cancel request was
     sent, and may still be on its way. `prepared`: what the server keeps prepared, for reads only;
@@ -128,7 +128,7 @@ class Session(ServerSession[CommandProtocol]):
         self.setting = Setting("", None, "", "")
 
     @classmethod
-    async def open(cls, target: Conninfo, **others: str) -> Session:
+    async def open(cls, target: Conninfo, **others: str) -> PostgresSession:
         """Connect and set up. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_BUSY."""
         line = await CommandProtocol.connect(target, **others)
         session = cls(line, prepares=target.prepared_statements and CAN_FORGET)

@@ -11,7 +11,7 @@ from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost, stopped
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.postgres.command_protocol import FAILED
-from tidegate.engines.postgres.connection import COMMIT, Session
+from tidegate.engines.postgres.connection import COMMIT, PostgresSession
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.errors import Code, TidegateError
@@ -36,7 +36,7 @@ class PostgresCursor:
 
     def __init__(
         self,
-        running: RunningStatement[Session],
+        running: RunningStatement[PostgresSession],
         first: PGresult,
         columns: tuple[Column, ...],
         reader: Reader,
@@ -45,7 +45,7 @@ class PostgresCursor:
         self._changes = _SELECTS.match(text) is None
         self.columns = columns
         self.affected = 0
-        self._running: RunningStatement[Session] | None = running
+        self._running: RunningStatement[PostgresSession] | None = running
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
         self._next = 0

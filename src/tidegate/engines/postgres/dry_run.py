@@ -18,7 +18,7 @@ from tidegate.engines.common.dry_run import (
     MOST_TOUCHED,
 )
 from tidegate.engines.postgres.command_protocol import FAILED, Params
-from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, Session
+from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Reader, Rows
@@ -98,7 +98,7 @@ _OBJECTIONS = (
 
 
 async def run_dry(
-    session: Session,
+    session: PostgresSession,
     text: bytes,
     params: list[bytes | None],
     outline: DmlStatement,
@@ -125,7 +125,7 @@ async def run_dry(
 
 
 async def _try(
-    session: Session,
+    session: PostgresSession,
     text: bytes,
     params: list[bytes | None],
     outline: DmlStatement,
@@ -173,7 +173,7 @@ async def _try(
 
 
 async def _insert(
-    session: Session,
+    session: PostgresSession,
     params: list[bytes | None],
     outline: DmlStatement,
     columns: list[str],
@@ -209,7 +209,7 @@ def _name(outline: DmlStatement) -> str:
     return ".".join(_quote(part) if given else part for part, given in outline.name)
 
 
-async def _send(session: Session, *queries: tuple[bytes, Params]) -> list[PGresult]:
+async def _send(session: PostgresSession, *queries: tuple[bytes, Params]) -> list[PGresult]:
     """Run queries in the open transaction; a result each. Raises: TidegateError."""
     line = session.line
     line.send(*queries)

@@ -16,7 +16,6 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unfit
-from tidegate.engines.common.judging_thread import compute
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -29,7 +28,7 @@ from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.command_protocol import FAILED
-from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import translate
@@ -40,6 +39,7 @@ from tidegate.engines.postgres.transaction import check_run_as
 from tidegate.engines.postgres.types import TypeCache
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
+from tidegate.judging_thread import compute
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
@@ -72,7 +72,7 @@ class PostgresEngine:
 
     capabilities: Capabilities
 
-    def __init__(self, target: Conninfo, first: Session) -> None:
+    def __init__(self, target: Conninfo, first: PostgresSession) -> None:
         self.capabilities = Capabilities(
             inspects=True,
             several_databases=True,
@@ -83,12 +83,14 @@ class PostgresEngine:
         )
         self._setting = first.setting
 
-        def open_session(database: str | None) -> Awaitable[Session]:
-            return Session.open(target, **({} if database is None else {"dbname": database}))
+        def open_session(database: str | None) -> Awaitable[PostgresSession]:
+            return PostgresSession.open(
+                target, **({} if database is None else {"dbname": database})
+            )
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._target = target
-        home = _Database(CatalogSafetyCache(), TypeCache(lambda: Session.open(target)))
+        home = _Database(CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)))
         self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
         self._schema = SchemaVersion()
         self._server_version = first.line.server_version
@@ -103,7 +105,7 @@ class PostgresEngine:
     async def open(cls, source: Source) -> PostgresEngine:
         check_run_as(source.run_as)
         target = parse_conninfo(source.url)
-        return cls(target, await Session.open(target))
+        return cls(target, await PostgresSession.open(target))
 
     @property
     def status(self) -> Status:
@@ -154,7 +156,7 @@ class PostgresEngine:
         if known is None:
             target, others = self._target, {} if name is None else {"dbname": name}
             known = self._databases[name] = _Database(
-                CatalogSafetyCache(), TypeCache(lambda: Session.open(target, **others))
+                CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target, **others))
             )
         return known
 
@@ -217,7 +219,7 @@ class PostgresEngine:
         return PinnedSchema(self._schema, permit.schema_version)
 
     async def _cursor(
-        self, running: RunningStatement[Session], first: PGresult, request: Query | Explain
+        self, running: RunningStatement[PostgresSession], first: PGresult, request: Query | Explain
     ) -> PostgresCursor:
         columns, reader = await self._database(request.database).types.columns(first)
         cursor = PostgresCursor(running, first, columns, reader, request.statement.text)

@@ -16,11 +16,11 @@ from time import monotonic
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.common.judging_thread import compute
-from tidegate.engines.postgres.connection import Session
+from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.schema_state import NAMES_STATE, RULES_STATE, SNAPSHOT
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code
+from tidegate.judging_thread import compute
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
@@ -106,7 +106,7 @@ NONE = UnsafeObjects()
 CATALOG_RULE = "postgres.catalog"
 
 
-async def survey(session: Session, timeout_ms: int) -> UnsafeObjects:
+async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
     """Look through the catalogue. Raises: TidegateError."""
     (
         views,
@@ -299,7 +299,8 @@ _UNNAMED = Judgement(
 
 
 def leads_to(tree: bytes | None, oids: frozenset[int]) -> bool:
-    """Whether an analysed statement, as `Session.analysed` gives it, may call one of the oids.
+    """Whether an analysed statement, as `PostgresSession.analysed` gives it, may call one of
+    the oids.
 
     Every long number of the tree counts as an oid, so this never misses one.
     """
@@ -337,7 +338,7 @@ class CatalogSafetyCache:
         """Something was written: look again."""
         self._until = 0.0
 
-    async def look(self, session: Session, timeout_ms: int) -> None:
+    async def look(self, session: PostgresSession, timeout_ms: int) -> None:
         """See whether the catalogue has changed, and survey it if it has. Raises: TidegateError."""
         until = monotonic() + FRESH_S
         ((moment,),) = await session.own(SNAPSHOT)
@@ -360,7 +361,7 @@ class CatalogSafetyCache:
 
     async def analysed(
         self,
-        session: Session,
+        session: PostgresSession,
         text: str,
         judgement: Judgement,
         schema: bytes | None,

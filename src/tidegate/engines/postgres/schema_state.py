@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from tidegate.engines.postgres.connection import Session
+    from tidegate.engines.postgres.connection import PostgresSession
 
 SNAPSHOT_COLUMN = b"pg_catalog.txid_current_snapshot()::text"
 """Equal texts: no transaction that wrote anything has ended in between."""
@@ -82,7 +82,7 @@ class SchemaVersion:
         self._version: str | None = None
         self.moving = False
 
-    async def current(self, session: Session, timeout_ms: int) -> str:
+    async def current(self, session: PostgresSession, timeout_ms: int) -> str:
         """The version now. Raises: TidegateError."""
         if self._version is not None:
             ((snapshot,),) = await session.own(SNAPSHOT)

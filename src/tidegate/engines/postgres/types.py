@@ -26,7 +26,7 @@ from tidegate.engines.common.texts import json_raw
 from tidegate.model.results import Column
 
 if TYPE_CHECKING:
-    from tidegate.engines.postgres.connection import Session
+    from tidegate.engines.postgres.connection import PostgresSession
 
 HEADER = 4
 """A type modifier counts these bytes with the length."""
@@ -400,7 +400,7 @@ Shape = tuple[tuple[bytes | None, int, int], ...]
 class TypeCache:
     """The types of one source, by oid and modifier."""
 
-    def __init__(self, open_session: Callable[[], Awaitable[Session]]) -> None:
+    def __init__(self, open_session: Callable[[], Awaitable[PostgresSession]]) -> None:
         self._open = open_session
         self._known: dict[tuple[int, int], Type] = {}
         self._shapes: dict[Shape, tuple[tuple[Column, ...], Reader]] = {}

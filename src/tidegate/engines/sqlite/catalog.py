@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 import apsw
 from msgspec import structs
 
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.apsw_types import Rows
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import Mode
-from tidegate.engines.sqlite.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import (
@@ -129,7 +129,7 @@ _GENERATED = {2: "generated virtual", 3: "generated stored"}
 
 
 def describe(
-    session: Session,
+    session: SqliteSession,
     progress_handler: ProgressHandler,
     request: Browse,
     status: Status,
@@ -151,13 +151,13 @@ def describe(
         return _catalog(session, request, status, identity)
 
 
-def schema_version(session: Session, identity: str) -> str:
+def schema_version(session: SqliteSession, identity: str) -> str:
     """The schema's version and the file's identity. Raises: apsw.Error."""
     version = session.connection.execute("PRAGMA schema_version").fetchall()
     return f"{identity}.{version[0][0]}"
 
 
-def _catalog(session: Session, request: Browse, status: Status, identity: str) -> Catalog:
+def _catalog(session: SqliteSession, request: Browse, status: Status, identity: str) -> Catalog:
     mark = schema_version(session, identity)
     listed = _all(session, _TABLES)
     names = {row[0].lower(): row[0] for row in listed}
@@ -190,7 +190,7 @@ def _catalog(session: Session, request: Browse, status: Status, identity: str) -
     return Catalog(status.database, SCHEMA, (SCHEMA,), tuple(tables), mark)
 
 
-def _columns(session: Session, listed: Rows, only: str | None) -> dict[str, list[ColumnInfo]]:
+def _columns(session: SqliteSession, listed: Rows, only: str | None) -> dict[str, list[ColumnInfo]]:
     try:
         rows = _all(session, _COLUMNS, only)
     except apsw.SQLError:
@@ -222,7 +222,10 @@ def _columns(session: Session, listed: Rows, only: str | None) -> dict[str, list
 
 
 def _read_makings(
-    session: Session, listed: Rows, columns: dict[str, list[ColumnInfo]], names: dict[str, str]
+    session: SqliteSession,
+    listed: Rows,
+    columns: dict[str, list[ColumnInfo]],
+    names: dict[str, str],
 ) -> dict[str, list[str]]:
     """Put in the expressions of computed columns; which tables a virtual one holds rows of."""
     virtual = {name for name, kind, _ in listed if kind == "virtual"}
@@ -244,7 +247,7 @@ def _read_makings(
     return reads
 
 
-def _columns_of(session: Session, table: str) -> Rows:
+def _columns_of(session: SqliteSession, table: str) -> Rows:
     query = (
         'SELECT ?1, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden'
         " FROM pragma_table_xinfo(?1) AS c WHERE c.hidden != 1"
@@ -255,7 +258,7 @@ def _columns_of(session: Session, table: str) -> Rows:
         return []
 
 
-def _indexes(session: Session, only: str | None) -> dict[str, list[Index]]:
+def _indexes(session: SqliteSession, only: str | None) -> dict[str, list[Index]]:
     grouped: dict[tuple[str, str, int, str], list[str]] = defaultdict(list)
     for table, name, unique, origin, column in _all(session, _INDEXES, only):
         grouped[table, name, unique, origin].append(column or "<expression>")
@@ -266,7 +269,7 @@ def _indexes(session: Session, only: str | None) -> dict[str, list[Index]]:
 
 
 def _foreign_keys(
-    session: Session,
+    session: SqliteSession,
     columns: dict[str, list[ColumnInfo]],
     names: dict[str, str],
     only: str | None,
@@ -298,7 +301,7 @@ def _foreign_keys(
     return keys
 
 
-def _estimates(session: Session) -> dict[str, int]:
+def _estimates(session: SqliteSession) -> dict[str, int]:
     """Row counts as of the last ANALYZE, if there was one."""
     try:
         rows = _all(session, "SELECT tbl, stat FROM sqlite_stat1 WHERE stat IS NOT NULL")
@@ -312,7 +315,7 @@ def _estimates(session: Session) -> dict[str, int]:
     return estimates
 
 
-def _ddl(session: Session, table: str) -> Ddl:
+def _ddl(session: SqliteSession, table: str) -> Ddl:
     rows = session.connection.execute(
         "SELECT sql FROM sqlite_schema WHERE (name = ?1 OR tbl_name = ?1) AND sql IS NOT NULL"
         " ORDER BY name = ?1 DESC, type, name",
@@ -321,7 +324,7 @@ def _ddl(session: Session, table: str) -> Ddl:
     return Ddl(";\n".join(row[0] for row in rows) + ";")
 
 
-def _counts(session: Session, table: str | None) -> Counts:
+def _counts(session: SqliteSession, table: str | None) -> Counts:
     """Count the one table, or every table that is not a view."""
     if table is not None:
         names = [_known(session, table)]
@@ -346,7 +349,7 @@ def _counts(session: Session, table: str | None) -> Counts:
     return Counts(counts)
 
 
-def _known(session: Session, table: str) -> str:
+def _known(session: SqliteSession, table: str) -> str:
     """A table's name as the catalog spells it. Raises: TidegateError TABLE_UNKNOWN."""
     names = {row[0].lower(): row[0] for row in _all(session, _TABLES)}
     found = names.get(table.lower())
@@ -357,5 +360,5 @@ def _known(session: Session, table: str) -> str:
     return found
 
 
-def _all(session: Session, query: str, *params: str | None) -> Rows:
+def _all(session: SqliteSession, query: str, *params: str | None) -> Rows:
     return session.connection.execute(query, params or None).fetchall()

@@ -20,10 +20,10 @@ import apsw
 from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import stopped
 from tidegate.engines.common.url import FileUrl
+from tidegate.engines.sqlite.apsw_types import ApswConnection, ApswCursor, Rows, connect
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.sqlite.errors import translate
 from tidegate.engines.sqlite.inspect import PACE, Authorizer, CachedStatement, Mode
-from tidegate.engines.sqlite.types import Connection, Cursor, Rows, connect
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
@@ -31,7 +31,7 @@ from tidegate.model.statements import Statement
 NAME = "tidegate_hash"
 
 
-def offer_hash(connection: Connection) -> None:
+def offer_hash(connection: ApswConnection) -> None:
     """Let `tidegate_hash(key, text)` be called, in statements only and in no view or trigger. The
     judge has it on no list: only what the gate itself writes into a statement can call it."""
     connection.create_scalar_function(
@@ -53,12 +53,12 @@ class ProgressHandler:
 
     def __init__(self, timeout_s: float) -> None:
         self._lock = Lock()
-        self._connection: Connection | None = None
+        self._connection: ApswConnection | None = None
         self.cause: str | None = None
         self.timeout_s = timeout_s
         self.deadline = monotonic() + timeout_s
 
-    def engage(self, connection: Connection) -> None:
+    def engage(self, connection: ApswConnection) -> None:
         """The thread is about to step on `connection`. Raises: TidegateError if already pulled."""
         with self._lock:
             if self.cause is None and monotonic() >= self.deadline:
@@ -135,7 +135,7 @@ class OpenStatement(Protocol):
         ...
 
 
-class Session:
+class SqliteSession:
     """One connection. `writes` opens it for changes; `inline` makes it the event loop's own."""
 
     def __init__(
@@ -279,7 +279,7 @@ class Session:
         self._until = now + INLINE_SECONDS
         return now
 
-    def describe(self, cursor: Cursor, statement: Statement) -> tuple[Column, ...]:
+    def describe(self, cursor: ApswCursor, statement: Statement) -> tuple[Column, ...]:
         """The columns of a statement that has begun, as they are now."""
         try:
             found = cursor.get_description()
@@ -302,7 +302,7 @@ class Session:
         """Prepare the first statement of a text without running it. Raises: apsw.Error."""
         glances: list[Glance] = []
 
-        def look(cursor: Cursor, sql: str, _: object) -> bool:
+        def look(cursor: ApswCursor, sql: str, _: object) -> bool:
             glances.append(Glance(cursor, sql))
             return False
 
@@ -375,7 +375,7 @@ class Glance:
 
     __slots__ = ("description", "explains", "parameters", "readonly", "real", "sql")
 
-    def __init__(self, cursor: Cursor, sql: str) -> None:
+    def __init__(self, cursor: ApswCursor, sql: str) -> None:
         self.sql = sql
         self.real = cursor.has_vdbe
         self.readonly = cursor.is_readonly
@@ -384,7 +384,7 @@ class Glance:
         self.description = cursor.get_description()
 
 
-def _connect(file: FileUrl, writes: bool) -> Connection:
+def _connect(file: FileUrl, writes: bool) -> ApswConnection:
     if file.path is None:
         name = f"file:/{file.options['memory']}?vfs=memdb"
         flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE

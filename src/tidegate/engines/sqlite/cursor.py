@@ -9,9 +9,9 @@ import msgspec
 
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.running_statement import RunningStatement
-from tidegate.engines.sqlite.connection import Session
+from tidegate.engines.sqlite.apsw_types import Rows
+from tidegate.engines.sqlite.connection import SqliteSession
 from tidegate.engines.sqlite.transaction import Execution
-from tidegate.engines.sqlite.types import Rows
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 
@@ -60,10 +60,10 @@ class StreamCursor:
         self._next = 0
         self._running = running
 
-    async def begin(self, start: Callable[[Session], Execution], max_rows: int) -> None:
+    async def begin(self, start: Callable[[SqliteSession], Execution], max_rows: int) -> None:
         """Start the statement and read its first rows. It has ended if this raises."""
 
-        def work(session: Session) -> Rows:
+        def work(session: SqliteSession) -> Rows:
             started = perf_counter()
             self._execution = execution = start(session)
             # The rows of a change are read when they are asked for: only then may it be committed.

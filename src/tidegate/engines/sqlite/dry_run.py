@@ -13,9 +13,9 @@ import apsw
 
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.apsw_types import Rows
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import Mode
-from tidegate.engines.sqlite.types import Rows
 from tidegate.model.statements import DryRun, Statement
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement, Part
@@ -36,7 +36,7 @@ _ROWIDS = ("rowid", "oid", "_rowid_")
 
 
 def run_dry(
-    session: Session,
+    session: SqliteSession,
     progress_handler: ProgressHandler,
     statement: Statement,
     outline: DmlStatement,
@@ -91,15 +91,15 @@ def run_dry(
                     connection.execute("ROLLBACK", can_cache=False)
 
 
-def _read(session: Session, text: str, values: tuple[object, ...] = ()) -> Rows:
+def _read(session: SqliteSession, text: str, values: tuple[object, ...] = ()) -> Rows:
     return session.connection.execute(text, values, can_cache=False).fetchall()
 
 
-def _read_part(session: Session, part: Part, params: tuple[object, ...] | None) -> Rows:
+def _read_part(session: SqliteSession, part: Part, params: tuple[object, ...] | None) -> Rows:
     return _read(session, part.text, tuple(shared.taken(part, params)))
 
 
-def _objection(session: Session, name: str) -> str:
+def _objection(session: SqliteSession, name: str) -> str:
     rows = _read(
         session,
         "SELECT type, sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'index'",
@@ -118,7 +118,7 @@ def _objection(session: Session, name: str) -> str:
     return ""
 
 
-def _columns(session: Session, name: str) -> tuple[list[str], list[str], list[str]]:
+def _columns(session: SqliteSession, name: str) -> tuple[list[str], list[str], list[str]]:
     """The columns that are shown, the names of the key, and the expressions that tell a row: its
     rowid under a name that no column has, since a primary key may hold NULL more than once."""
     rows = _read(session, f"PRAGMA table_info({_quote(name)})")
@@ -140,7 +140,9 @@ def _expression(column: str) -> str:
     )
 
 
-def _again(session: Session, name: str, shown: list[str], keys: list[str], before: Rows) -> Rows:
+def _again(
+    session: SqliteSession, name: str, shown: list[str], keys: list[str], before: Rows
+) -> Rows:
     """The same rows by their keys."""
     found: Rows = []
     condition = " AND ".join(f"{key} IS ?" for key in keys)

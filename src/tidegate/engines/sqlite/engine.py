@@ -32,7 +32,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.registry import resolve_options
 from tidegate.engines.sqlite import catalog
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.dry_run import run_dry
@@ -73,7 +73,9 @@ class SqliteEngine:
         explains_as_json=False, inspects=True, schemas=False, dry_runs=True
     )
 
-    def __init__(self, file: FileUrl, inline: Session, readers: Threads, writer: Threads) -> None:
+    def __init__(
+        self, file: FileUrl, inline: SqliteSession, readers: Threads, writer: Threads
+    ) -> None:
         self._file = file
         self._identity = identity_of(file)
         self._checked_until = 0.0
@@ -94,11 +96,11 @@ class SqliteEngine:
     async def open(cls, source: Source) -> SqliteEngine:
         file = read_url(source.url, resolve_options(source))
         name = f"sqlite-{source.name}"
-        readers = _threads(lambda: Session(file), READERS, name)
-        writer = _threads(lambda: Session(file, writes=True), 1, f"{name}-writer")
+        readers = _threads(lambda: SqliteSession(file), READERS, name)
+        writer = _threads(lambda: SqliteSession(file, writes=True), 1, f"{name}-writer")
         worker = await readers.take(WAIT_S)
         try:
-            inline = await worker.do(lambda _: Session(file, inline=True))
+            inline = await worker.do(lambda _: SqliteSession(file, inline=True))
         except BaseException:
             await readers.close()
             raise
@@ -197,7 +199,7 @@ class SqliteEngine:
             return UNREAD
         progress_handler = ProgressHandler(permit.limits.timeout_s)
 
-        def work(session: Session) -> DryRun:
+        def work(session: SqliteSession) -> DryRun:
             return run_dry(
                 session, progress_handler, request.statement, found, permit.limits.max_rows
             )
@@ -212,7 +214,7 @@ class SqliteEngine:
             return Databases((self._status.database,))
         progress_handler = ProgressHandler(permit.limits.timeout_s)
 
-        def work(session: Session) -> Description:
+        def work(session: SqliteSession) -> Description:
             return catalog.describe(
                 session, progress_handler, request, self._status, self._identity
             )
@@ -227,7 +229,7 @@ class SqliteEngine:
         progress_handler = ProgressHandler(WAIT_S)
         identity = self._identity
 
-        def work(session: Session) -> str:
+        def work(session: SqliteSession) -> str:
             with session.stepping(progress_handler):
                 return catalog.schema_version(session, identity)
 
@@ -258,7 +260,7 @@ class SqliteEngine:
         self,
         progress_handler: ProgressHandler,
         cancellation: Cancellation,
-        work: Callable[[Session], Answer],
+        work: Callable[[SqliteSession], Answer],
         pool: Threads | None = None,
     ) -> Answer:
         """Have a thread answer one question."""
@@ -307,7 +309,7 @@ class SqliteEngine:
             await self._inline.renew(self._readers)
             progress_handler = ProgressHandler(WAIT_S)
 
-            def work(session: Session) -> CachedStatement:
+            def work(session: SqliteSession) -> CachedStatement:
                 with session.stepping(progress_handler):
                     return prepare(session, text)
 
@@ -333,7 +335,7 @@ class SqliteEngine:
         self._identity = identity
 
 
-def _threads(open_session: Callable[[], Session], size: int, name: str) -> Threads:
+def _threads(open_session: Callable[[], SqliteSession], size: int, name: str) -> Threads:
     async def open_thread() -> WorkerThread:
         return WorkerThread(open_session, name)
 

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from tidegate.engines.common.errors import shortened
-from tidegate.engines.sqlite.types import Failure, failure_of
+from tidegate.engines.sqlite.apsw_types import Failure, failure_of
 from tidegate.errors import Code, TidegateError
 
 _CODES: dict[int, Code] = {

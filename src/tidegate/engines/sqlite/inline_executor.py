@@ -12,9 +12,9 @@ import apsw
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
-from tidegate.engines.sqlite.connection import Session
+from tidegate.engines.sqlite.apsw_types import Rows
+from tidegate.engines.sqlite.connection import SqliteSession
 from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
-from tidegate.engines.sqlite.types import Rows
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
@@ -29,9 +29,9 @@ class InlineExecutor:
     """The connection for inline reads, used on the event loop only. `session` is None while it is
     reopened (`renewing`), and if it could not be opened."""
 
-    def __init__(self, file: FileUrl, session: Session, plans: StatementCache) -> None:
+    def __init__(self, file: FileUrl, session: SqliteSession, plans: StatementCache) -> None:
         self._file = file
-        self.session: Session | None = session
+        self.session: SqliteSession | None = session
         self._plans = plans
         self.renewing = False
         self._closed = False
@@ -81,7 +81,7 @@ class InlineExecutor:
         try:
             worker = await readers.take(RENEW_S)
             try:
-                fresh = await worker.do(lambda _: Session(self._file, inline=True))
+                fresh = await worker.do(lambda _: SqliteSession(self._file, inline=True))
             finally:
                 readers.give(worker)
         finally:
@@ -98,7 +98,7 @@ class InlineExecutor:
         if self.session is not None:
             self.session.close()
             self.session = None
-        self.session = Session(self._file, inline=True, in_thread=False)
+        self.session = SqliteSession(self._file, inline=True, in_thread=False)
 
     def close(self) -> None:
         """Close it for good."""

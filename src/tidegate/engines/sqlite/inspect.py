@@ -19,7 +19,7 @@ from tidegate.model.results import Column
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
-    from tidegate.engines.sqlite.connection import Glance, Session
+    from tidegate.engines.sqlite.connection import Glance, SqliteSession
 
 
 PACE = 100
@@ -338,7 +338,7 @@ class StatementCache:
         self._old.clear()
 
 
-def prepare(session: Session, text: str) -> CachedStatement:
+def prepare(session: SqliteSession, text: str) -> CachedStatement:
     """What a text is. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE; what SQLite raises."""
     authorizer = session.authorizer
     try:
@@ -356,7 +356,7 @@ def prepare(session: Session, text: str) -> CachedStatement:
         return CachedStatement(_refusal(authorizer))
 
 
-def _only_statement(session: Session, text: str) -> Glance:
+def _only_statement(session: SqliteSession, text: str) -> Glance:
     """Prepare the one statement of a text. Empty ones, and comments, may stand around it."""
     only: Glance | None = None
     rest = text
@@ -374,7 +374,7 @@ def _only_statement(session: Session, text: str) -> Glance:
     return only
 
 
-def _glance_behind(session: Session, rest: str) -> Glance:
+def _glance_behind(session: SqliteSession, rest: str) -> Glance:
     try:
         return session.glance(rest)
     except apsw.Error as error:
@@ -383,7 +383,7 @@ def _glance_behind(session: Session, rest: str) -> Glance:
         ) from error
 
 
-def _plan(session: Session, text: str, glance: Glance) -> CachedStatement:
+def _plan(session: SqliteSession, text: str, glance: Glance) -> CachedStatement:
     authorizer = session.authorizer
     effect = _effect(authorizer, glance)
     judgement = Judgement(

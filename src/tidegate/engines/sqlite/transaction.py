@@ -16,9 +16,9 @@ import apsw
 
 from tidegate.engines.api import RowCollector
 from tidegate.engines.common.column_kinds import column_of
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.apsw_types import ApswCursor, Rows
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import CachedStatement, Mode
-from tidegate.engines.sqlite.types import Cursor, Rows
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 
@@ -35,7 +35,9 @@ class InvalidTextCursor:
 
     __slots__ = ("_cursor", "_encoding", "_rows")
 
-    def __init__(self, session: Session, statement: Statement, columns: int, skip: int) -> None:
+    def __init__(
+        self, session: SqliteSession, statement: Statement, columns: int, skip: int
+    ) -> None:
         """Raises: apsw.Error, also if the statement cannot stand inside another (PRAGMA)."""
         with session.mode(Mode.OBSERVE):
             inside = session.glance(statement.text, statement.params).sql.rstrip("; \t\r\n")
@@ -108,7 +110,7 @@ class Execution:
 
     def __init__(
         self,
-        session: Session,
+        session: SqliteSession,
         plan: CachedStatement,
         statement: Statement,
         progress_handler: ProgressHandler,
@@ -124,7 +126,7 @@ class Execution:
         self._given = 0
         self._quick = False
         self._held: Rows = []
-        self._cursor: Cursor | InvalidTextCursor
+        self._cursor: ApswCursor | InvalidTextCursor
         self.writes = writes
         self._explain = explain
         self._changes_before = session.connection.total_changes()
@@ -143,7 +145,7 @@ class Execution:
                 raise
         session.open_statement = self
 
-    def _begin_change(self, statement: Statement) -> tuple[Cursor, tuple[Column, ...]]:
+    def _begin_change(self, statement: Statement) -> tuple[ApswCursor, tuple[Column, ...]]:
         session = self._session
         with session.mode(Mode.OBSERVE):
             found = session.glance(statement.text, statement.params).description
@@ -153,7 +155,7 @@ class Execution:
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])
 
-    def _begin_read(self, statement: Statement) -> Cursor:
+    def _begin_read(self, statement: Statement) -> ApswCursor:
         session = self._session
         execute = session.connection.execute
         if self._explain or self._plan.explains:

@@ -17,10 +17,10 @@ from threading import Thread, get_native_id
 from typing import Any, ClassVar, TypeVar
 
 from tidegate.engines.common.errors import lost
-from tidegate.engines.sqlite.connection import ProgressHandler, Session
+from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 
 Result = TypeVar("Result")
-Task = tuple[Callable[[Session], Any], "asyncio.Future[Any]"]
+Task = tuple[Callable[[SqliteSession], Any], "asyncio.Future[Any]"]
 
 NICENESS = 5
 """Lower than the event loop's: long statements on all workers must not make quick ones wait."""
@@ -29,7 +29,7 @@ _numbers = count(1)
 
 
 class WorkerThread:
-    """One thread and its session, opened when it first has work (`pool.Connection`).
+    """One thread and its session, opened when it first has work (`pool.PooledConnection`).
 
     `progress_handler` is that of the statement it has. A thread inside one long operation cannot be
     ended: `close` answers who waits for it, and it ends by itself when it comes back.
@@ -51,7 +51,7 @@ class WorkerThread:
         "progress_handler",
     )
 
-    def __init__(self, open_session: Callable[[], Session], name: str) -> None:
+    def __init__(self, open_session: Callable[[], SqliteSession], name: str) -> None:
         self._open = open_session
         self._inbox: SimpleQueue[Task | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class WorkerThread:
     def check(self) -> bool:
         return not self._closed
 
-    async def do(self, work: Callable[[Session], Result]) -> Result:
+    async def do(self, work: Callable[[SqliteSession], Result]) -> Result:
         """Do `work` in the thread, after what it was given before.
 
         Raises: what `work` raises; TidegateError SOURCE_UNREACHABLE if the thread was closed.
@@ -109,7 +109,7 @@ class WorkerThread:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
         try:
-            await self.do(Session.close_statement)
+            await self.do(SqliteSession.close_statement)
         except Exception as error:
             self.close()
             raise lost() from error
@@ -138,7 +138,7 @@ class WorkerThread:
 
     def _run(self) -> None:
         _give_way()
-        session: Session | None = None
+        session: SqliteSession | None = None
         while (task := self._inbox.get()) is not None:
             work, future = task
             result: Any = None

@@ -1,7 +1,8 @@
 """The frames between the gate and a worker process: msgpack, each after its length.
 
-The gate sends a `Request`, the worker answers with the `Reply` of the same number, one at a time.
-Only the request `interrupt` may come while another is being answered; it has no reply itself.
+The gate sends a `WorkerRequest`, the worker answers with the `WorkerReply` of the same number, one
+at a time. Only the request `interrupt` may come while another is being answered; it has no reply
+itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _JSON = 2
 """The extension type of JSON as it stands in the database."""
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True):
+class WorkerRequest(msgspec.Struct, frozen=True, array_like=True):
     """What the gate asks. `number` counts up, `body` is packed as `verb` wants it."""
 
     number: int
@@ -52,7 +53,7 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
         return TidegateError(Code(self.code), self.message, hint=self.hint, details=self.details)
 
 
-class Reply(msgspec.Struct, frozen=True, array_like=True):
+class WorkerReply(msgspec.Struct, frozen=True, array_like=True):
     """The answer to the request of the same number: a fault, or a body."""
 
     number: int
@@ -77,7 +78,7 @@ def unpack(raw: msgspec.Raw, kind: type[Body]) -> Body:
     return msgspec.msgpack.decode(raw, type=kind, ext_hook=_extension)
 
 
-def frame(message: Request | Reply) -> bytes:
+def frame(message: WorkerRequest | WorkerReply) -> bytes:
     """The message behind its length."""
     content = _encode(message)
     return HEADER.pack(len(content)) + content

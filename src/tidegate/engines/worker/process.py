@@ -20,8 +20,8 @@ from tidegate.engines.worker.frames import (
     HEADER,
     INTERRUPT,
     MOST_BYTES,
-    Reply,
-    Request,
+    WorkerReply,
+    WorkerRequest,
     frame,
     pack,
     unpack,
@@ -44,11 +44,11 @@ CLOSE = "close"
 
 Body = TypeVar("Body")
 
-_decode = msgspec.msgpack.Decoder(Reply).decode
+_decode = msgspec.msgpack.Decoder(WorkerReply).decode
 
 
 class WorkerProcess(asyncio.SubprocessProtocol):
-    """One process, which answers one request at a time (`pool.Connection`)."""
+    """One process, which answers one request at a time (`pool.PooledConnection`)."""
 
     late_s: ClassVar[float] = 0.0
     grace_s: ClassVar[float] = 0.7
@@ -171,7 +171,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         if not self.alive:
             future.set_exception(lost())
             return future
-        request = Request(self._number + 1, verb, pack(body))
+        request = WorkerRequest(self._number + 1, verb, pack(body))
         self._number += 1
         self._verb = verb
         self._pending = future
@@ -181,7 +181,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     async def interrupt(self, cause: str) -> None:
         """Have it end what it is answering; nothing if it is idle, or about to be."""
         if self._pending is not None and self.alive and self._verb != CLOSE:
-            self._write(Request(self._number, INTERRUPT))
+            self._write(WorkerRequest(self._number, INTERRUPT))
 
     def settle_now(self) -> bool:
         return self._pending is None
@@ -249,7 +249,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         if pending is not None and not pending.done():
             pending.set_exception(lost())
 
-    def _take(self, reply: Reply) -> None:
+    def _take(self, reply: WorkerReply) -> None:
         pending = self._pending
         if pending is None or reply.number != self._number:
             return
@@ -263,7 +263,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         else:
             pending.set_result(reply.body)
 
-    def _write(self, request: Request) -> None:
+    def _write(self, request: WorkerRequest) -> None:
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         pipe.write(frame(request))
 

@@ -19,8 +19,8 @@ from tidegate.engines.worker.frames import (
     INTERRUPT,
     MOST_BYTES,
     Fault,
-    Reply,
-    Request,
+    WorkerReply,
+    WorkerRequest,
     frame,
     pack,
 )
@@ -50,7 +50,7 @@ class Service(Protocol):
 def serve(service: Service) -> None:
     """Answer until the gate closes its end."""
     source, target = _own_descriptors()
-    requests: SimpleQueue[Request] = SimpleQueue()
+    requests: SimpleQueue[WorkerRequest] = SimpleQueue()
     line = _Line(service, requests)
     Thread(target=line.listen, args=(source,), daemon=True).start()
     while True:
@@ -65,14 +65,14 @@ def serve(service: Service) -> None:
 class _Line:
     """The gate's requests as they arrive."""
 
-    def __init__(self, service: Service, requests: SimpleQueue[Request]) -> None:
+    def __init__(self, service: Service, requests: SimpleQueue[WorkerRequest]) -> None:
         self._service = service
         self._requests = requests
         self.current = 0
 
     def listen(self, source: int) -> None:
         """Read requests until the gate has gone; then end the process, without ceremony."""
-        decode = msgspec.msgpack.Decoder(Request).decode
+        decode = msgspec.msgpack.Decoder(WorkerRequest).decode
         try:
             while True:
                 (size,) = HEADER.unpack(_read(source, HEADER.size))
@@ -85,11 +85,11 @@ class _Line:
             os._exit(0)
 
 
-def _answer(service: Service, request: Request) -> Reply:
+def _answer(service: Service, request: WorkerRequest) -> WorkerReply:
     try:
         body = pack(service.verbs[request.verb](request.body))
         if memoryview(body).nbytes <= MOST_BYTES:
-            return Reply(request.number, None, body)
+            return WorkerReply(request.number, None, body)
         error = TidegateError(
             Code.LIMIT_BYTES, "A row is larger than the driver's process can send."
         )
@@ -103,7 +103,7 @@ def _answer(service: Service, request: Request) -> Reply:
             error = TidegateError(
                 Code.INTERNAL, f"The driver's process met an unknown error, {kind}."
             )
-    return Reply(request.number, Fault.of(error))
+    return WorkerReply(request.number, Fault.of(error))
 
 
 def _own_descriptors() -> tuple[int, int]:

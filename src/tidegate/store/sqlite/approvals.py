@@ -101,7 +101,7 @@ class SqliteApprovalStore:
                 (id,),
             )
 
-    def decide(
+    def resolve(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:
         with self._file.changing() as connection:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidegate.store.records import Pairing, PairingState, Rights
+from tidegate.store.records import Pairing, PairingState, TokenRights
 from tidegate.store.sqlite.connection import StateConnection
 
 _FIELDS = Pairing.__struct_fields__
@@ -70,7 +70,7 @@ class SqlitePairingStore:
     def by_digest(self, digest: bytes) -> Pairing | None:
         return next(iter(self._read("WHERE digest = ?", digest)), None)
 
-    def decide(
+    def resolve(
         self,
         id: str,
         state: Literal["approved", "denied"],
@@ -78,7 +78,7 @@ class SqlitePairingStore:
         *,
         expires_at: float | None = None,
         token_name: str = "",
-        granted: Rights | None = None,
+        granted: TokenRights | None = None,
     ) -> bool:
         with self._file.changing() as connection:
             connection.execute(

@@ -25,7 +25,7 @@ class Nothing(msgspec.Struct, frozen=True):
     """No arguments."""
 
 
-class Connection(msgspec.Struct, frozen=True):
+class ListedConnection(msgspec.Struct, frozen=True):
     """A saved connection. A database that is a file has no host, port or user: empty, 0, empty.
     The host of a URL that cannot be read is `(unreadable URL)`."""
 
@@ -42,7 +42,7 @@ class Connection(msgspec.Struct, frozen=True):
 
 
 class Connections(msgspec.Struct, frozen=True):
-    connections: tuple[Connection, ...]
+    connections: tuple[ListedConnection, ...]
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -82,10 +82,10 @@ def _type(source: Source) -> str:
     return dialect.titles.get(source.url.partition(":")[0]) or dialect.title or source.engine
 
 
-def _connection(entry: SourceEntry) -> Connection:
+def _connection(entry: SourceEntry) -> ListedConnection:
     source, state = entry.source, entry.state
     place = locate(source.url)
-    return Connection(
+    return ListedConnection(
         id=source.id,
         name=source.name,
         type=_type(source),

@@ -21,7 +21,7 @@ _META = {
 }
 
 
-class McpClient:
+class DemoMcpClient:
     """A client of one endpoint with one token. Not safe to use from several threads."""
 
     def __init__(self, url: str, token: str) -> None:

@@ -27,7 +27,7 @@ _BOTH = ("Accept", "application/json, text/event-stream")
 _JSON = ("Content-Type", "application/json")
 
 
-class ServerSession:
+class BridgeSession:
     """A session at the server that `discovery` finds, on the path of `surface`, with the access
     that `share` asks for."""
 

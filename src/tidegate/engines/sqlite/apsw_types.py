@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol, cast
 import apsw
 
 Rows = list[tuple[Any, ...]]
-Trace = Callable[["Cursor", str, object], bool]
+Trace = Callable[["ApswCursor", str, object], bool]
 
 
-class Cursor(Protocol):
+class ApswCursor(Protocol):
     """A statement that was begun."""
 
     exec_trace: Trace | None
@@ -30,14 +30,14 @@ class Cursor(Protocol):
         *,
         can_cache: bool = True,
         explain: int = -1,
-    ) -> Cursor: ...
+    ) -> ApswCursor: ...
     def fetchall(self) -> Rows: ...
     def get_description(self) -> tuple[tuple[str, str | None], ...]: ...
     def close(self, force: bool = False) -> None: ...
     def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
 
 
-class Connection(Protocol):
+class ApswConnection(Protocol):
     """A connection; `interrupt` alone may be called from another thread while it works."""
 
     authorizer: Callable[[int, str | None, str | None, str | None, str | None], int] | None
@@ -49,8 +49,8 @@ class Connection(Protocol):
         *,
         can_cache: bool = True,
         explain: int = -1,
-    ) -> Cursor: ...
-    def cursor(self) -> Cursor: ...
+    ) -> ApswCursor: ...
+    def cursor(self) -> ApswCursor: ...
     def close(self, force: bool = False) -> None: ...
     def interrupt(self) -> None: ...
     def config(self, op: int, value: int) -> int: ...
@@ -73,9 +73,9 @@ class Connection(Protocol):
     def set_busy_handler(self, callable: Callable[[int], bool]) -> None: ...
 
 
-def connect(name: str, flags: int) -> Connection:
+def connect(name: str, flags: int) -> ApswConnection:
     """Open a connection. Raises: apsw.Error."""
-    return cast("Connection", apsw.Connection(name, flags=flags, statementcachesize=256))
+    return cast("ApswConnection", apsw.Connection(name, flags=flags, statementcachesize=256))
 
 
 class Failure(NamedTuple):

@@ -15,7 +15,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import explain
 from tidegate.policy.rules import RULES
-from tidegate.policy.verdict import decide, is_visible
+from tidegate.policy.verdict import evaluate, is_visible
 
 ACTOR = Actor("t1", "agent", Scope.READ_WRITE)
 SOURCE = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", access="write")
@@ -39,7 +39,7 @@ def verdict(
     **source: Any,
 ) -> Verdict:
     changed = msgspec.structs.replace(SOURCE, **source)
-    return decide(actor, changed, scope, judgement, confirmed=confirmed)
+    return evaluate(actor, changed, scope, judgement, confirmed=confirmed)
 
 
 def reader() -> Actor:
@@ -202,18 +202,18 @@ def test_a_kept_verdict_is_for_its_own_caller_source_and_tool_however_often_it_i
     known = Actor("tok_1", "reader", Scope.READ_ONLY, frozenset({"shop"}))
     unlisted = msgspec.structs.replace(known, sources=frozenset({"other"}))
     for _ in range(2):
-        assert decide(known, opened, Scope.READ_ONLY, reads).kind == "allow"
-        assert decide(known, blocked, Scope.READ_ONLY, reads).kind == "deny"
-        assert decide(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"
-        assert decide(known, opened, Scope.READ_WRITE, reads).kind == "deny"
-        assert decide(known, opened, Scope.READ_ONLY, reads, confirmed=True).kind == "deny"
-        assert decide(known, opened, Scope.READ_ONLY, WRITE).kind == "deny"
-        assert decide(ACTOR, SOURCE, Scope.READ_WRITE, WRITE).kind == "allow"
-        assert decide(ACTOR, SOURCE, Scope.READ_WRITE, EVERY_ROW).kind == "confirm"
-        assert decide(ACTOR, opened, Scope.READ_ONLY, WRITE).kind == "deny"
+        assert evaluate(known, opened, Scope.READ_ONLY, reads).kind == "allow"
+        assert evaluate(known, blocked, Scope.READ_ONLY, reads).kind == "deny"
+        assert evaluate(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"
+        assert evaluate(known, opened, Scope.READ_WRITE, reads).kind == "deny"
+        assert evaluate(known, opened, Scope.READ_ONLY, reads, confirmed=True).kind == "deny"
+        assert evaluate(known, opened, Scope.READ_ONLY, WRITE).kind == "deny"
+        assert evaluate(ACTOR, SOURCE, Scope.READ_WRITE, WRITE).kind == "allow"
+        assert evaluate(ACTOR, SOURCE, Scope.READ_WRITE, EVERY_ROW).kind == "confirm"
+        assert evaluate(ACTOR, opened, Scope.READ_ONLY, WRITE).kind == "deny"
         assert is_visible(known, opened)
         assert not is_visible(unlisted, opened)
     for number in range(3_000):  # callers that come and go, whose memory is used again
         passing = Actor(f"tok_{number}", "x", Scope.READ_ONLY, frozenset({"shop", str(number)}))
-        assert decide(passing, opened, Scope.READ_ONLY, reads).kind == "allow"
-        assert decide(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"
+        assert evaluate(passing, opened, Scope.READ_ONLY, reads).kind == "allow"
+        assert evaluate(unlisted, opened, Scope.READ_ONLY, reads).kind == "deny"

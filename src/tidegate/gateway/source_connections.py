@@ -67,7 +67,7 @@ DecisionKey = tuple[str, int, int, bool, bool]
 _DEFAULT_TARGET = SessionTarget()
 
 
-class Connection:
+class SourceConnection:
     """One source's engine, and since when. `decisions` are kept by `gateway.decision`."""
 
     __slots__ = (
@@ -137,7 +137,7 @@ class Connection:
         return ConnectionState(status, current, self.connected_at, self.last_active_at, self.error)
 
 
-class Connections:
+class SourceConnections:
     """The directory of sources and their open engines."""
 
     def __init__(
@@ -155,13 +155,13 @@ class Connections:
         self._ephemeral = tuple(ephemeral)
         self._follow: Callable[[], ConfiguredSources | None] | None = None
         self._generation: int | None = None
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, SourceConnection] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._temporary: dict[tuple[str, str], Connection] = {}
+        self._temporary: dict[tuple[str, str], SourceConnection] = {}
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._ordered: tuple[Source, ...] = ()
-        self._only: dict[int, tuple[Actor, Connection]] = {}
-        self._unopened: set[Connection] = set()
+        self._only: dict[int, tuple[Actor, SourceConnection]] = {}
+        self._unopened: set[SourceConnection] = set()
         self._visible: dict[int, tuple[Actor, tuple[Source, ...]]] = {}
 
     def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
@@ -203,7 +203,7 @@ class Connections:
             kept = self._visible[id(actor)] = actor, visible
         return kept[1]
 
-    def find(self, key: str | None, actor: Actor, session: str = "") -> Connection:
+    def find(self, key: str | None, actor: Actor, session: str = "") -> SourceConnection:
         """The connection of a source by name or id; None means the actor's only source.
 
         Raises: TidegateError SOURCE_UNKNOWN that names what there is.
@@ -232,7 +232,7 @@ class Connections:
             return connection
         raise _unknown(key, visible)
 
-    async def engine(self, connection: Connection) -> Engine:
+    async def engine(self, connection: SourceConnection) -> Engine:
         """The open engine, opened now if it is not.
 
         Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL, ENGINE_MISSING.
@@ -274,7 +274,7 @@ class Connections:
         source = msgspec.structs.replace(source, id=id, ephemeral=True)
         if self._apply_global_rules is not None:
             source = self._apply_global_rules(source)
-        self._temporary[key] = Connection(source, temporary=True)
+        self._temporary[key] = SourceConnection(source, temporary=True)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
         return source
@@ -295,7 +295,7 @@ class Connections:
             self._drop({connection})
             connection.engine = None
 
-    async def disconnect(self, connection: Connection) -> None:
+    async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
         engine, connection.engine, connection.catalog = connection.engine, None, None
         connection.forget_profiles()
@@ -319,7 +319,7 @@ class Connections:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def _open(self, connection: Connection) -> Engine:
+    async def _open(self, connection: SourceConnection) -> Engine:
         try:
             engine = await self._open_engine(connection.source)
         except TidegateError as error:
@@ -355,11 +355,13 @@ class Connections:
         if self._apply_global_rules is not None:
             named = {name: self._apply_global_rules(source) for name, source in named.items()}
         old = self._connections
-        fresh: dict[str, Connection] = {}
+        fresh: dict[str, SourceConnection] = {}
         for name in sorted(named):
             source = named[name]
             kept = old.get(name)
-            connection = kept if kept is not None and kept.source == source else Connection(source)
+            connection = (
+                kept if kept is not None and kept.source == source else SourceConnection(source)
+            )
             fresh[name] = connection
             fresh.setdefault(source.id, connection)
         self._connections = fresh
@@ -369,7 +371,7 @@ class Connections:
         self._visible.clear()
         self._drop(set(old.values()) - set(fresh.values()))
 
-    def _drop(self, gone: set[Connection]) -> None:
+    def _drop(self, gone: set[SourceConnection]) -> None:
         """Close what was removed or changed, without making the caller wait."""
         self._unopened -= gone
         for connection in gone:
@@ -412,7 +414,7 @@ async def connect(ctx: CallContext) -> None:
     ctx.database = request.database or ctx.engine.status.database
 
 
-def _ended(connection: Connection) -> TidegateError:
+def _ended(connection: SourceConnection) -> TidegateError:
     name = connection.source.name
     if connection.temporary:
         return _unknown(name, ())

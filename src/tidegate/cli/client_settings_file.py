@@ -14,7 +14,7 @@ BACKUP = ".tidegate.bak"
 _MARK = "\ufeff"
 
 
-class SettingsFile:
+class ClientSettingsFile:
     """The file at `path`, or the one that a symbolic link there leads to.
 
     Raises: TidegateError CLIENT_FILE if it cannot be read.
