@@ -18,7 +18,19 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import data, engines, judging, layers, path, peers, points, servers, workloads
+from bench import (
+    data,
+    defog,
+    defog_analyst,
+    engines,
+    judging,
+    layers,
+    path,
+    peers,
+    points,
+    servers,
+    workloads,
+)
 from bench.client import WrongAnswerError
 from bench.mcp import McpError
 from bench.report import render
@@ -50,6 +62,7 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
     "memory": workloads.memory,
     "tokens": lambda contestants, _: workloads.tokens(contestants),
     "analyst": lambda contestants, _: workloads.analysts(contestants),
+    "defog": lambda contestants, _: defog_analyst.questions(contestants),
 }
 
 
@@ -64,6 +77,8 @@ IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {
 
 def main() -> None:
     options = _options()
+    if options.defog is not None:
+        os.environ[defog.VARIABLE] = str(options.defog)
     alone = bool(options.only) and set(options.only) <= IN_PROCESS.keys()
     peers.WORK.mkdir(exist_ok=True)
     data.make_shop(workloads.SHOP)
@@ -109,6 +124,12 @@ def _options() -> argparse.Namespace:
         default=[],
         metavar="NAME,...",
         help="only these servers",
+    )
+    parser.add_argument(
+        "--defog",
+        type=Path,
+        metavar="FOLDER",
+        help=f"where the databases of the workload `defog` are (or set {defog.VARIABLE})",
     )
     parser.add_argument(
         "--before",

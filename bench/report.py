@@ -63,6 +63,14 @@ def _ratio(
     return find
 
 
+def _for_a_question(key: str, unit: float = 1.0) -> Callable[[Results], float]:
+    def find(workloads: Results) -> float:
+        row = workloads["defog"][GATE][0]
+        return row[key] / row["questions"] / unit
+
+    return find
+
+
 def _growth(workloads: Results) -> float:
     row = workloads["memory"][GATE][0]
     at_last = [value for key, value in row.items() if key.endswith(" calls")][-1]
@@ -191,6 +199,8 @@ AIMS = (
     Aim("find-and-query conversation, bytes", 2300, 0, _median("tokens", "total")),
     Aim("16 questions on an unknown database, calls", 10, 0, _median("analyst", "calls")),
     Aim("16 questions on an unknown database, kB", 16, 1, _median("analyst", "total", 1e3)),
+    Aim("a question on Defog's databases, calls", 2.05, 2, _for_a_question("calls")),
+    Aim("a question on Defog's databases, kB", 1.6, 1, _for_a_question("conversations", 1e3)),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
     Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),
@@ -215,6 +225,7 @@ def render(results: Results) -> str:
         ("memory", _memory),
         ("tokens", _tokens),
         ("analyst", _analyst),
+        ("defog", _defog),
         ("engines", _engines),
         ("export", _export),
         ("layers", _layers),
@@ -343,6 +354,16 @@ def _analyst(rows: Rows) -> str:
     keys = ("calls", "definitions", "conversation", "total")
     lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
     title = "Calls and bytes for 16 questions on an unknown database of 220 tables"
+    return f"## {title}\n\n{_table(('server', *keys), lines)}"
+
+
+def _defog(rows: Rows) -> str:
+    keys = ("questions", "calls", "most calls", "definitions", "conversations")
+    lines = [
+        (name, *(f"{one[0][key]:,.0f}" for key in keys)) if one else (name, *("",) * len(keys))
+        for name, one in rows.items()
+    ]
+    title = "Calls and bytes for the questions on Defog's databases"
     return f"## {title}\n\n{_table(('server', *keys), lines)}"
 
 
