@@ -43,6 +43,8 @@ from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
+from tidegate.search.embeddings.embedder import Embedder
+from tidegate.search.requests import EmbedTexts
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
@@ -94,6 +96,7 @@ class App:
             note_done=self.server_audit.record_done_as,
             name_of=self.name_of,
         )
+        self.embedder = Embedder(config.embeddings)
         self.gateway = Gateway(
             self.connections,
             self.audit,
@@ -106,6 +109,7 @@ class App:
                 OpenTable: self.workspace.open_table,
                 FocusTab: self.workspace.focus_tab,
                 ListTabs: self.workspace.list_tabs,
+                EmbedTexts: self.embedder.answer,
                 OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
             },
         )

@@ -62,6 +62,17 @@ class Code(Enum):
     STATE_FAILED = "state.failed"
     AUDIT_UNAVAILABLE = "audit.unavailable"
     AUDIT_OUTCOME = "audit.outcome_unrecorded"
+    PROVIDER_UNREACHABLE = "provider.unreachable"
+    PROVIDER_TIMEOUT = "provider.timeout"
+    PROVIDER_CUT_OFF = "provider.cut_off"
+    PROVIDER_TOO_LARGE = "provider.too_large"
+    PROVIDER_REPLY = "provider.invalid_reply"
+    PROVIDER_RATE = "provider.rate_limited"
+    PROVIDER_REFUSED = "provider.refused"
+    PROVIDER_FAILED = "provider.failed"
+    EMBEDDING_MISSING = "embedding.missing"
+    EMBEDDING_DIMENSION = "embedding.dimension"
+    EMBEDDING_MODEL = "embedding.model"
     UNSUPPORTED = "engine.unsupported"
     INTERNAL = "internal.fault"
 
@@ -165,6 +176,33 @@ FATES: dict[Code, Fate] = {
     ),
     Code.AUDIT_OUTCOME: Fate(
         -32603, 500, "08007", 74, "It ran. Check what it changed before you send it again."
+    ),
+    Code.PROVIDER_UNREACHABLE: Fate(
+        -32000, 503, "08001", 69, "Check the provider's address, and that it is running."
+    ),
+    Code.PROVIDER_TIMEOUT: Fate(
+        -32003, 200, "57014", 75, "Retry, or give the provider more time in the settings."
+    ),
+    Code.PROVIDER_CUT_OFF: Fate(-32000, 502, "08006", 75, "Retry in a moment."),
+    Code.PROVIDER_TOO_LARGE: Fate(
+        -32000, 502, "54000", 69, "Check that the address is that of the provider's API."
+    ),
+    Code.PROVIDER_REPLY: Fate(
+        -32000, 502, "08P01", 69, "Check that the address is that of the provider's API."
+    ),
+    Code.PROVIDER_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
+    Code.PROVIDER_REFUSED: Fate(-32000, 502, "28000", 77, "Check the key in the settings."),
+    Code.PROVIDER_FAILED: Fate(
+        -32000, 502, "58000", 75, "Check the model's name in the settings, or retry later."
+    ),
+    Code.EMBEDDING_MISSING: Fate(
+        -32000, 503, "0A000", 69, "Install `tidegate[embeddings]`, or configure `embeddings`."
+    ),
+    Code.EMBEDDING_DIMENSION: Fate(
+        -32602, 200, "22000", 65, "Configure the model that made the vectors of this column."
+    ),
+    Code.EMBEDDING_MODEL: Fate(
+        -32602, 200, "22000", 65, "Configure the model that made the vectors of this column."
     ),
     Code.UNSUPPORTED: Fate(-32602, 200, "0A000", 69, "Use a source whose engine supports it."),
     Code.INTERNAL: Fate(-32603, 500, "XX000", 70, "Report the call id to the operator."),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tidegate.config.addresses import LOOPBACK, check_proxy, http_address
+from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
@@ -127,6 +128,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()
     temporary_sources: TemporarySourceSettings = TemporarySourceSettings()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)

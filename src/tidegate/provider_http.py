@@ -1,0 +1,242 @@
+"""Calls a model provider's HTTP API: JSON out, JSON in; timed, bounded, retried.
+
+A request runs on the event loop and ends with its task, so a caller that goes away costs nothing
+more. No error text holds a key: what a provider says is shown in part, without anything that looks
+like one. Redirects are not followed, since they could carry the key to another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httptools
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+
+MOST_BYTES = 67_108_864
+_CHUNK = 65_536
+_SAID = 200
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_FIRST_PAUSE_S = 0.5
+_TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.]{16,}")
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Endpoint(NamedTuple):
+    """Where a provider is and how it is called. `name` is what errors call it. `secrets` are never
+    shown. `timeout_s` is for one attempt, reading included."""
+
+    name: str
+    base_url: str
+    headers: Mapping[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    timeout_s: float = 60.0
+    retries: int = 3
+    max_bytes: int = MOST_BYTES
+
+    @property
+    def host(self) -> str:
+        """The host and port as written in the address."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+
+class _Response(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+async def post_json(
+    endpoint: Endpoint, path: str, payload: Mapping[str, Any], *, sleep: Sleep = asyncio.sleep
+) -> Any:
+    """POST `payload` to `path` below the provider's address; the parsed JSON of its answer.
+
+    Tries again after a failure that may pass, `retries` times, and waits as long as `Retry-After`
+    says, if that is no longer than one attempt may take.
+    Raises: TidegateError PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_CUT_OFF,
+    PROVIDER_TOO_LARGE, PROVIDER_REPLY, PROVIDER_RATE, PROVIDER_REFUSED, PROVIDER_FAILED.
+    """
+    body = msgspec.json.encode(payload)
+    for attempt in range(endpoint.retries + 1):
+        wait_s = _FIRST_PAUSE_S * 2**attempt * (1 + random.random() / 4)
+        try:
+            response = await _attempt(endpoint, path, body)
+        except TidegateError as error:
+            if attempt == endpoint.retries or error.code not in _PASSING:
+                raise
+        else:
+            if response.status == 200:
+                return _parsed(endpoint, response)
+            failure = _failure(endpoint, response)
+            named = failure.retry_after_s
+            if attempt == endpoint.retries or response.status not in _RETRIED:
+                raise failure
+            if named is not None:
+                if named > endpoint.timeout_s:
+                    raise failure
+                wait_s = named
+        await sleep(wait_s)
+    raise AssertionError("the last attempt returns or raises")
+
+
+_PASSING = (Code.PROVIDER_UNREACHABLE, Code.PROVIDER_CUT_OFF)
+"""What may pass within seconds. A timeout is not repeated: it has cost a whole attempt."""
+
+
+async def _attempt(endpoint: Endpoint, path: str, body: bytes) -> _Response:
+    """One request. Raises: TidegateError."""
+    try:
+        async with asyncio.timeout(endpoint.timeout_s):
+            return await _exchange(endpoint, path, body)
+    except TimeoutError:
+        raise TidegateError(
+            Code.PROVIDER_TIMEOUT,
+            f"{endpoint.name} did not answer within {endpoint.timeout_s:g} s",
+        ) from None
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or type(error).__name__
+        raise TidegateError(
+            Code.PROVIDER_UNREACHABLE, f"{endpoint.name} at {endpoint.host}: {reason}"
+        ) from None
+
+
+async def _exchange(endpoint: Endpoint, path: str, body: bytes) -> _Response:
+    address = urlsplit(endpoint.base_url.rstrip("/") + path)
+    secure = address.scheme == "https"
+    host = address.hostname or ""
+    reader, writer = await asyncio.open_connection(
+        host, address.port or (443 if secure else 80), ssl=_tls() if secure else None
+    )
+    try:
+        target = address.path + (f"?{address.query}" if address.query else "")
+        headers = {
+            "Host": address.netloc.rpartition("@")[2],
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "tidegate",
+            "Connection": "close",
+            "Content-Length": str(len(body)),
+            **endpoint.headers,
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"POST {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body)
+        await writer.drain()
+        return await _read(endpoint, reader)
+    finally:
+        writer.close()
+
+
+class _Collector:
+    """Collects one response from `httptools`."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self.complete = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+async def _read(endpoint: Endpoint, reader: asyncio.StreamReader) -> _Response:
+    collected = _Collector()
+    parser: Any = httptools.HttpResponseParser(collected)  # pyright: ignore[reportUnknownMemberType] - it has no types
+    seen = 0
+    while not collected.complete:
+        data = await reader.read(_CHUNK)
+        if not data:
+            if seen and not {"content-length", "transfer-encoding"} & collected.headers.keys():
+                break  # a response without a length ends with the connection
+            raise TidegateError(
+                Code.PROVIDER_CUT_OFF, f"{endpoint.name} closed the connection in mid-answer"
+            )
+        seen += len(data)
+        if seen > endpoint.max_bytes:
+            raise TidegateError(
+                Code.PROVIDER_TOO_LARGE,
+                f"{endpoint.name} sent more than {endpoint.max_bytes:,} bytes",
+            )
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserError:
+            raise TidegateError(
+                Code.PROVIDER_REPLY, f"{endpoint.name} at {endpoint.host} does not speak HTTP"
+            ) from None
+    return _Response(parser.get_status_code(), collected.headers, bytes(collected.body))
+
+
+def _parsed(endpoint: Endpoint, response: _Response) -> Any:
+    try:
+        return msgspec.json.decode(response.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        kind = response.headers.get("content-type", "text of no stated type").partition(";")[0]
+        raise TidegateError(
+            Code.PROVIDER_REPLY,
+            f"{endpoint.name} at {endpoint.host} answered with {kind[:60]}, not with JSON",
+        ) from None
+
+
+def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
+    status = response.status
+    said = _said(endpoint, response)
+    text = f"{endpoint.name} answered with HTTP status {status}{said}"
+    after = _retry_after(response.headers.get("retry-after"))
+    if status == 429:
+        return TidegateError(Code.PROVIDER_RATE, text, retry_after_s=after)
+    if status in (401, 403):
+        return TidegateError(Code.PROVIDER_REFUSED, text)
+    return TidegateError(Code.PROVIDER_FAILED, text, retry_after_s=after)
+
+
+def _said(endpoint: Endpoint, response: _Response) -> str:
+    """What a JSON error says, shortened, without what may be a key. An HTML page says nothing."""
+    try:
+        document = msgspec.json.decode(response.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    found: Any = document
+    for name in ("error", "message"):
+        if isinstance(found, dict):
+            found = found.get(name, found)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - parsed text has no type
+    if isinstance(found, dict):
+        found = found.get("detail")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - parsed text has no type
+    if not isinstance(found, str) or not found.strip():
+        return ""
+    for secret in endpoint.secrets:
+        found = found.replace(secret, "***") if secret else found
+    found = _TOKEN.sub("***", " ".join(found.split()))
+    return f": {found[:_SAID]}"
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds from now, of either form of the header (RFC 9110, section 10.2.3)."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()

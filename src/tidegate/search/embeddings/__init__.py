@@ -1,0 +1,1 @@
+"""Vectors of texts: the providers that compute them, and the request that asks for them."""

@@ -1,0 +1,79 @@
+"""Answers `EmbedTexts`: finds the model of a column and has it compute the vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Call
+from tidegate.model.sources import Source
+from tidegate.search.requests import Embeddings, EmbedTexts
+
+if TYPE_CHECKING:
+    from tidegate.search.embeddings.api import Provider
+
+MOST_TEXTS = 1_024
+MOST_CHARACTERS = 1_000_000
+
+
+class Embedder:
+    """The embeddings of one process. Providers are made when they are first used, and kept."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self.settings = settings
+        self._providers: dict[ModelSettings, Provider] = {}
+
+    async def answer(self, call: Call, sources: tuple[Source, ...]) -> Embeddings:
+        """Raises: TidegateError ARGUMENT_INVALID, and what `Provider.embed` raises."""
+        request = call.request
+        if not isinstance(request, EmbedTexts):
+            raise TypeError(type(request).__name__)
+        if not request.texts or not all(text.strip() for text in request.texts):
+            raise TidegateError(Code.ARGUMENT_INVALID, "There is no text to embed")
+        size = sum(map(len, request.texts))
+        if len(request.texts) > MOST_TEXTS or size > MOST_CHARACTERS:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"{len(request.texts)} texts of {size:,} characters are too many at once",
+                hint=f"Send at most {MOST_TEXTS:,} texts with {MOST_CHARACTERS:,} characters.",
+            )
+        named = call.source is not None and len(sources) == 1
+        column = self.column_of(sources[0].name, request.table, request.column) if named else None
+        settings = self.model_of(column)
+        provider = self.provider(settings)
+        prefix = settings.query_prefix if request.purpose == "query" else settings.document_prefix
+        texts = [prefix + text for text in request.texts]
+        vectors = await provider.embed(texts, request.purpose)
+        return Embeddings(
+            tuple(vectors), provider.name, provider.model, len(vectors[0]), provider.host
+        )
+
+    def column_of(self, source: str, table: str, column: str) -> ColumnSettings | None:
+        """What the settings say of a column; `table` is `schema.table`."""
+        if not column:
+            return None
+        whole = f"{table}.{column}"
+        for each in self.settings.columns:
+            if each.source == source and (
+                each.column == whole
+                or (each.column.count(".") == 1 and whole.endswith(f".{each.column}"))
+            ):
+                return each
+        return None
+
+    def model_of(self, column: ColumnSettings | None) -> ModelSettings:
+        """The model of a column, or the one of all others."""
+        if column is not None and column.use is not None:
+            return column.use
+        own = {field: getattr(self.settings, field) for field in ModelSettings.__struct_fields__}
+        return ModelSettings(**own)
+
+    def provider(self, settings: ModelSettings) -> Provider:
+        """The provider of these settings. Raises: as `provider_of`."""
+        provider = self._providers.get(settings)
+        if provider is None:
+            from tidegate.search.embeddings.providers import provider_of  # only who embeds pays
+
+            provider = self._providers[settings] = provider_of(settings)
+        return provider

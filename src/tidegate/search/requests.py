@@ -1,0 +1,58 @@
+"""The request for vectors of texts, and its answer. A provider's call thereby passes the gate: it
+is decided on and recorded like every other call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from tidegate.model.requests import Request, metadata
+from tidegate.model.statements import Judgement
+
+Purpose = Literal["query", "document"]
+
+
+class EmbedTexts(Request, frozen=True):
+    """Compute the vectors of `texts`. With a source, `table` (`schema.table`) and `column` name the
+    vector column that they are meant for, which may have a model of its own."""
+
+    kind: ClassVar[str] = "embedding"
+    judgement: ClassVar[Judgement | None] = metadata("embedding", "computes vectors of texts")
+    spans_sources: ClassVar[bool] = True
+
+    texts: tuple[str, ...]
+    purpose: Purpose = "query"
+    table: str = ""
+    column: str = ""
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        digest = hashlib.sha256("\0".join(self.texts).encode("utf-8", "replace")).hexdigest()
+        sizes: dict[str, Any] = {
+            "texts": len(self.texts),
+            "characters": sum(map(len, self.texts)),
+            "sha256": digest,
+            "purpose": self.purpose,
+        }
+        if self.column:
+            sizes |= {"table": self.table, "column": self.column}
+        return sizes
+
+
+class Embeddings(msgspec.Struct, frozen=True):
+    """The vectors of texts in their order, all of `dimensions` numbers, with who made them.
+
+    `host` is where the texts went, empty if they did not leave this machine.
+    """
+
+    vectors: tuple[tuple[float, ...], ...]
+    provider: str
+    model: str
+    dimensions: int
+    host: str = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self.vectors)
