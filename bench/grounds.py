@@ -68,7 +68,7 @@ class Login(NamedTuple):
 class Ground:
     """One engine's databases: `shop`, `counter` and `wide_N`; `url` and `bare` take their names.
 
-    `schema` is one plain catalogue statement that names every column. `login` is how to reach a
+    `schema` is one plain catalog statement that names every column. `login` is how to reach a
     database server over TCP; SQLite and DuckDB have none.
     """
 

@@ -101,7 +101,7 @@ class DuckdbHarness:
         self.digest()
 
     def calls(self) -> list[str]:
-        """By the types of the parameters that the catalogue tells."""
+        """By the types of the parameters that the catalog tells."""
         listed = self._handle.execute(
             "SELECT DISTINCT function_name, function_type, parameter_types::VARCHAR[]"
             " FROM duckdb_functions() ORDER BY ALL"

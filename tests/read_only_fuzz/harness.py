@@ -27,7 +27,7 @@ class Harness(Protocol):
     folder: Path
     """Where statements that write files find room; its files are in the digest."""
     hiding: tuple[str, ...]
-    """Names, in lower case, of what the catalogue alone can tell the harm of: there the engine's
+    """Names, in lower case, of what the catalog alone can tell the harm of: there the engine's
     opinion counts as well as the judge's."""
 
     def calls(self) -> list[str]:

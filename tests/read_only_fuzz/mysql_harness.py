@@ -105,7 +105,7 @@ class MysqlHarness:
         return connection
 
     def calls(self) -> list[str]:
-        """The catalogue lists names alone: each with none to three arguments. Of the calls that
+        """The catalog lists names alone: each with none to three arguments. Of the calls that
         the server cannot even prepare, one of a function stays."""
         listed = self._server.script("SELECT function FROM information_schema.sql_functions")
         names = {str(row[0]).lower() for row in listed} | find("mysql").functions

@@ -275,7 +275,7 @@ class PostgresHarness:
             self._connection.rollback()
         for part, query in PARTS.items():
             seen[part] = short(self._connection.execute(query.encode()).fetchall())
-        seen["data and catalogue"] = short(self._server.digest("harness"))
+        seen["data and catalog"] = short(self._server.digest("harness"))
         seen["files"] = short(files(self._server.directory / "data", NOISE))
         seen["reach"] = short(files(self.folder))
         databases = "SELECT datname FROM pg_database ORDER BY 1"

@@ -33,7 +33,7 @@ class Find:
 @dataclass
 class Summary:
     """What a hunt did. `objected` are reads that the engine's opinion kept from running, all of
-    which name something that the catalogue alone can tell the harm of."""
+    which name something that the catalog alone can tell the harm of."""
 
     engine: str
     seed: int

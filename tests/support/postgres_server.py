@@ -115,7 +115,7 @@ class Server(KeptServer):
         self.ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def digest(self, database: str) -> str:
-        """Of everything that a statement could change: rows, catalogue, settings, files."""
+        """Of everything that a statement could change: rows, catalog, settings, files."""
         queries = list(_DIGEST)
         for (table,) in self.ask(_DATA, database):
             text = "coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')"

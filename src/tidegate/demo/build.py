@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tidegate.demo import assortment, trade
+from tidegate.demo import rows as shop
 
 VERSION = 1
 """Raise it when the content changes: older files are then made again."""
@@ -88,25 +88,25 @@ def _fill(connection: sqlite3.Connection, advance: Advance) -> None:
 
 def tables() -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
     """Every table with its rows, parents before children."""
-    category_rows, category_ids = assortment.category_tree()
-    product_rows = list(assortment.products(category_ids))
+    category_rows, category_ids = shop.category_tree()
+    product_rows = list(shop.products(category_ids))
     prices = [row[6] for row in product_rows]
-    yield "countries", assortment.countries()
+    yield "countries", shop.countries()
     yield "categories", category_rows
-    yield "suppliers", assortment.suppliers()
+    yield "suppliers", shop.suppliers()
     yield "products", product_rows
-    yield "product_translations", assortment.product_translations()
-    yield "price_changes", assortment.price_changes(prices)
-    yield "warehouses", assortment.warehouses()
-    yield "stock", assortment.stock()
-    yield "employees", assortment.employees()
-    people, customer_rows, address_rows = trade.customers()
+    yield "product_translations", shop.product_translations()
+    yield "price_changes", shop.price_changes(prices)
+    yield "warehouses", shop.warehouses()
+    yield "stock", shop.stock()
+    yield "employees", shop.employees()
+    people, customer_rows, address_rows = shop.customers()
     yield "customers", customer_rows
     yield "addresses", address_rows
-    yield "promotions", trade.promotions()
-    yield "reviews", trade.reviews(people, len(prices))
-    sales = trade.Trade(people, prices)
-    sales.play()
+    yield "promotions", shop.promotions()
+    yield "reviews", shop.reviews(people, len(prices))
+    sales = shop.Sales(people, prices)
+    sales.generate()
     yield "orders", sales.orders
     yield "order_items", sales.items
     yield "payments", sales.payments

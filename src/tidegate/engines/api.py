@@ -155,7 +155,7 @@ class Engine(Protocol):
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         """Try the permit's INSERT, UPDATE or DELETE and roll it back, within the permit's limits.
 
-        Tries nothing, and says why, unless the catalogue shows that nothing outside the
+        Tries nothing, and says why, unless the catalog shows that nothing outside the
         transaction could notice: no trigger, no sequence, no function that may do more. Waits for
         no lock for long. Nothing is ever committed.
         Raises: as `run`, UNSUPPORTED if the engine has no dry runs.

@@ -76,7 +76,7 @@ def may_use_table(
     actor: Actor, source: Source, table: str, schema: str | None, database: str | None
 ) -> bool:
     """Whether the actor's list, if it has one, has a table that was looked up before. Without a
-    catalogue: a name without a schema means the usual default schemas alone."""
+    catalog: a name without a schema means the usual default schemas alone."""
     if actor.tables is None:
         return True
     listed = frozenset(_there(actor.tables, source))

@@ -10,8 +10,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
-from tidegate.policy.model import PolicyInput
-from tidegate.policy.rules import RULES
+from tidegate.policy.rules import RULES, PolicyInput
 from tidegate.policy.verdict import ALLOWED
 
 

@@ -9,8 +9,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.requests import METADATA
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.policy.model import PolicyInput
-from tidegate.policy.rules import RULES
+from tidegate.policy.rules import RULES, PolicyInput
 
 ALLOWED = Verdict("allow", "all", "Every rule admits the call")
 

@@ -20,7 +20,7 @@ import msgspec
 
 from tidegate.model.results import Column
 from tidegate.results.json_values import encode_rows, text
-from tidegate.results.literals import literals
+from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Write
 from tidegate.sql.quoting import identifier
 
@@ -104,7 +104,7 @@ class SqlWriter:
         named = unique([column.name or f"column_{n}" for n, column in enumerate(columns, 1)])
         names = ", ".join([identifier(name, self._dialect) for name in named])
         self._head = f"INSERT INTO {self._table} ({names}) {self._values} ("
-        self._writes = literals(columns, self._dialect)
+        self._writes = _literal_writers(columns, self._dialect)
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
         writes = self._writes
@@ -170,3 +170,10 @@ def _csv_field(value: Any) -> str:
     if not shown or not _NEEDS_QUOTES.isdisjoint(shown):
         return '"' + shown.replace('"', '""') + '"'
     return shown
+
+
+def _literal_writers(columns: Sequence[Column], dialect: str) -> list[Write]:
+    """For each column, what writes a value as the literal that the column takes back. Some
+    databases do not read what results show: an ISO 8601 duration, a moment that ends in Z."""
+    found = find(dialect)
+    return [found.export_writer(column.type, text) or found.literal for column in columns]

@@ -211,7 +211,7 @@ class ApprovalStore(Protocol):
 
 
 class WindowStore(Protocol):
-    """Windows and tabs of the console. A window never stays without a tab, and one is active.
+    """Windows and tabs of the workspace. A window never stays without a tab, and one is active.
 
     `show` and `close_tab` are for the page that shows a window, the rest for tools.
     """

@@ -35,7 +35,7 @@ class CombinedServer:
         self._surfaces = tuple(surfaces)
         self._owner: dict[str, Surface] = {}
         for surface in surfaces:
-            for name in surface.catalogue:
+            for name in surface.tools_by_name:
                 other = self._owner.setdefault(name, surface)
                 if other is not surface:
                     raise TidegateError(
@@ -90,7 +90,7 @@ class CombinedServer:
         self, context: Context, name: str, arguments: Mapping[str, str]
     ) -> PromptResult:
         for surface in self._surfaces:
-            if name in surface.prompt_catalogue:
+            if name in surface.prompts_by_name:
                 return await surface.get_prompt(context, name, arguments)
         return await self._surfaces[0].get_prompt(context, name, arguments)
 

@@ -81,7 +81,7 @@ class Surface:
         self.instructions = instructions
         self.capabilities = capabilities
         self.settings = settings
-        self.catalogue = {tool.name: tool for tool in tools}
+        self.tools_by_name = {tool.name: tool for tool in tools}
         self._on_rejected_call = on_rejected_call or _record_nothing
         self._gate = gate
         self._shape = shape
@@ -96,7 +96,7 @@ class Surface:
         self._list_resources = list_resources
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(r.listed_template() for r in resources if r.templated)
-        self.prompt_catalogue = {prompt.name: prompt for prompt in prompts}
+        self.prompts_by_name = {prompt.name: prompt for prompt in prompts}
         self._prompts = tuple(prompt.listed() for prompt in prompts)
         self.methods: Mapping[str, BareMethod] = {
             method.name: partial(self._call_method, method) for method in methods
@@ -105,7 +105,7 @@ class Surface:
     def tools(self, context: Context) -> Sequence[Tool]:
         """Every tool in its fixed order; schemas are derived at the first listing."""
         if self._listed is None:
-            self._listed = tuple(tool.listed(self._shape) for tool in self.catalogue.values())
+            self._listed = tuple(tool.listed(self._shape) for tool in self.tools_by_name.values())
         return self._listed
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -113,7 +113,7 @@ class Surface:
 
         Raises: RpcError where the surface shows errors or unknown tools that way.
         """
-        tool = self.catalogue.get(name)
+        tool = self.tools_by_name.get(name)
         if tool is None:
             self._on_rejected_call(context, name, "there is no such tool")
             return self._unknown_tool(name, context)
@@ -198,9 +198,9 @@ class Surface:
         self, context: Context, name: str, arguments: Mapping[str, str]
     ) -> PromptResult:
         """Render a prompt. Raises: RpcError for an unknown one, and for wrong arguments."""
-        prompt = self.prompt_catalogue.get(name)
+        prompt = self.prompts_by_name.get(name)
         if prompt is None:
-            if not self.prompt_catalogue:
+            if not self.prompts_by_name:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: prompts/get:{name}")
             raise RpcError(INVALID_PARAMS, f"Unknown prompt: {name}")
         known = {argument.name: argument for argument in prompt.arguments}
@@ -220,7 +220,7 @@ class Surface:
     def completers(self, reference: Mapping[str, Any]) -> Mapping[str, Completer] | None:
         """The completers of a prompt or a resource template; None if it is not of this surface."""
         if reference.get("type") == "ref/prompt":
-            prompt = self.prompt_catalogue.get(str(reference.get("name")))
+            prompt = self.prompts_by_name.get(str(reference.get("name")))
             return None if prompt is None else prompt.completers
         for resource in self.readable:
             if resource.uri == reference.get("uri"):

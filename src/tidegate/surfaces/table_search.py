@@ -1,7 +1,7 @@
 """Finds tables by words and shows them in shorthand, with likely joins and what columns hold.
 
-The text is the same for every surface that offers this help. What is derived from a catalogue (its
-index and its likely joins) is kept per caller and source, and rebuilt when the catalogue changes.
+The text is the same for every surface that offers this help. What is derived from a catalog (its
+index and its likely joins) is kept per caller and source, and rebuilt when the catalog changes.
 """
 
 from __future__ import annotations

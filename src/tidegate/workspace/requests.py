@@ -1,4 +1,4 @@
-"""Requests about windows and tabs of the console, and the replies to them. Frozen."""
+"""Requests about windows and tabs of the workspace, and the replies to them. Frozen."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from tidegate.model.requests import Request, metadata
 from tidegate.model.statements import Judgement
 
-WINDOWS = metadata("window", "opens, shows or lists windows of the console")
+WINDOWS = metadata("window", "opens, shows or lists windows of the workspace")
 
 
 class OpenWindow(Request, frozen=True):
-    """Open a window of the console on the source, or bring the one there is to the front."""
+    """Open a window of the workspace on the source, or bring the one there is to the front."""
 
     kind: ClassVar[str] = "window"
     judgement: ClassVar[Judgement | None] = WINDOWS
@@ -53,7 +53,7 @@ class ListTabs(Request, frozen=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """A window of the console. `is_delivered`: a page that shows it is attached now."""
+    """A window of the workspace. `is_delivered`: a page that shows it is attached now."""
 
     id: str
     source: str

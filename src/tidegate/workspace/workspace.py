@@ -1,7 +1,8 @@
-"""The workspace: windows and tabs of the console, whether or not a page shows them.
+"""The workspace: the windows and tabs that callers open for a person to look at, one window for
+each source. They are kept whether or not a page shows them; none does yet.
 
-Answers what the gate has let through, within the sources that the gate says its caller may see.
-Opening and focusing change what people see and no data.
+It answers what the gate has let through, for the sources that the gate says its caller may see.
+Opening and focusing change no data.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def test_rows_are_bounded_by_the_operators_limit(gate: SqliteGate) -> None:
 
 
 def test_every_tool_of_a_read_only_server_says_that_it_only_reads(gate: SqliteGate) -> None:
-    for tool in core.surface(gate).catalogue.values():
+    for tool in core.surface(gate).tools_by_name.values():
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is True
 
@@ -217,14 +217,14 @@ def test_every_tool_of_a_read_only_server_says_that_it_only_reads(gate: SqliteGa
     "config", [Config(allow_writes=True), Config(http="127.0.0.1:0"), Config(http="[::1]:0")]
 )
 def test_where_a_caller_may_write_query_says_so(gate: SqliteGate, config: Config) -> None:
-    hints = core.surface(gate, config=config).catalogue["query"].annotations
+    hints = core.surface(gate, config=config).tools_by_name["query"].annotations
     assert hints is not None
     assert (hints.read_only_hint, hints.destructive_hint) == (False, True)
 
 
 def test_where_no_one_has_a_token_query_only_reads(gate: SqliteGate) -> None:
     config = Config(http="127.0.0.1:0", auth=False)
-    hints = core.surface(gate, config=config).catalogue["query"].annotations
+    hints = core.surface(gate, config=config).tools_by_name["query"].annotations
     assert hints is not None and hints.read_only_hint
 
 

@@ -205,9 +205,7 @@ async def test_a_wrong_password_is_reported_without_it(by_tcp, monkeypatch):
     assert "password" in reported
 
 
-async def test_a_stalled_look_at_the_catalogue_ends_by_the_callers_limit(
-    by_tcp, server, monkeypatch
-):
+async def test_a_stalled_look_at_the_catalog_ends_by_the_callers_limit(by_tcp, server, monkeypatch):
     """Our own limit is longer than the patience of the test."""
     monkeypatch.setattr("tidegate.engines.postgres.inspect.FRESH_S", 0.0)
     monkeypatch.setattr("tidegate.engines.postgres.engine.OWN_S", 600.0)

@@ -1,4 +1,4 @@
-"""A8: values and counts that databases keep beside the rows, in catalogues and statistics, and the
+"""A8: values and counts that databases keep beside the rows, in catalogs and statistics, and the
 answers of their foreign keys. Tools that browse a schema go on working."""
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize("engine", EACH)
-def test_a8_no_catalogue_or_statistic_tells_values_or_counts_that_are_hidden(engine, tmp_path):
+def test_a8_no_catalog_or_statistic_tells_values_or_counts_that_are_hidden(engine, tmp_path):
     need(engine)
     texts = ATTACKS[engine].strip().splitlines()
     found_all = outcomes(engine, tmp_path, texts, mark="hush-both")
@@ -335,7 +335,7 @@ def test_a8_a_mask_alone_hides_what_a_filter_beside_it_hides(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", EACH)
-def test_a8_a_list_of_tables_admits_no_catalogue_at_all(engine, tmp_path):
+def test_a8_a_list_of_tables_admits_no_catalog_at_all(engine, tmp_path):
     need(engine)
     texts = [
         text
@@ -349,7 +349,7 @@ def test_a8_a_list_of_tables_admits_no_catalogue_at_all(engine, tmp_path):
         assert found.code in (Code.POLICY_TABLE, Code.POLICY_MASKED), (text, found)
 
 
-def test_a8_a_table_called_like_one_of_postgresqls_catalogue_opens_no_way_to_it(tmp_path):
+def test_a8_a_table_called_like_one_of_postgresqls_catalog_opens_no_way_to_it(tmp_path):
     need("postgres")
     script = (*SCRIPTS["postgres"], "CREATE TABLE public.pg_class (a INT)",
               "CREATE TABLE public.pg_stats (a INT)")  # fmt: skip
@@ -359,7 +359,7 @@ def test_a8_a_table_called_like_one_of_postgresqls_catalogue_opens_no_way_to_it(
     assert isinstance(found[1], TidegateError)
 
 
-def test_a8_a_view_over_the_catalogue_tells_as_little_as_the_catalogue(tmp_path):
+def test_a8_a_view_over_the_catalog_tells_as_little_as_the_catalog(tmp_path):
     need("postgres")
     script = (*SCRIPTS["postgres"],
               "CREATE VIEW sizes AS SELECT relname, reltuples FROM pg_class",

@@ -1,4 +1,4 @@
-"""What a text does not show, the catalogue tells: views, policies, domains, casts, operators."""
+"""What a text does not show, the catalog tells: views, policies, domains, casts, operators."""
 
 import pytest
 from msgspec import structs
@@ -221,7 +221,7 @@ async def test_e_operators_and_functions_of_extensions_are_read(
     assert value is None or found == value
 
 
-async def test_e_what_the_catalogue_tells_is_explained_as_it_is_done(traps, case, tmp_path):
+async def test_e_what_the_catalog_tells_is_explained_as_it_is_done(traps, case, tmp_path):
     source = structs.replace(case.source, access="write")
     state = SqliteState(tmp_path / "state.db")
     audit, history = AuditLog(tmp_path / "audit"), History(state.history)
@@ -246,7 +246,7 @@ async def test_e_what_the_catalogue_tells_is_explained_as_it_is_done(traps, case
         state.close()
 
 
-async def test_the_catalogue_of_another_database_is_asked_before_anything_runs_there(
+async def test_the_catalog_of_another_database_is_asked_before_anything_runs_there(
     case, server, database
 ):
     second = server.new_database()

@@ -22,7 +22,7 @@ from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Mask, Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy import verdict
-from tidegate.policy.model import PolicyInput
+from tidegate.policy.rules import PolicyInput
 from tidegate.store.sqlite.state import SqliteState
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)

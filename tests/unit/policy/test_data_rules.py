@@ -135,7 +135,7 @@ def table(schema, name, *keys):
     return Table(schema, name, "table", foreign_keys=keys, reads=(("s", "secret"),))
 
 
-def test_a_catalogue_shows_listed_tables_and_no_name_of_another():
+def test_a_catalog_shows_listed_tables_and_no_name_of_another():
     key = ForeignKey("k", ("a",), "secret", ("id",))
     own = ForeignKey("o", ("b",), "Orders", ("id",), schema="s")
     tables = (table("s", "Orders", key, own), table("s", "secret"), table("t", "orders"))

@@ -13,8 +13,7 @@ from tidegate.model.requests import METADATA
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import explain
-from tidegate.policy.model import PolicyInput
-from tidegate.policy.rules import RULES
+from tidegate.policy.rules import RULES, PolicyInput
 from tidegate.policy.verdict import ALLOWED, evaluate
 
 AGENT = Actor("t1", "agent", Scope.READ_WRITE)

@@ -233,7 +233,7 @@ def test_a_column_without_a_name_is_called_by_what_was_written(dialect):
     assert kept.endswith(") AS m FROM places")
 
 
-def test_a_new_catalogue_is_looked_at_again():
+def test_a_new_catalog_is_looked_at_again():
     assert put("SELECT id FROM people")
     grown = Catalog("db", "public", ("public",), (_table("people", "id"), PLACES), "2")
     refused("SELECT id FROM people", MASK, grown)

@@ -113,4 +113,4 @@ def test_a_conversation_on_212_tables_stays_within_its_bytes(tmp_path: Path) -> 
 
 
 def test_the_surface_has_at_most_six_tools(tmp_path: Path) -> None:
-    assert len(core.surface(SqliteGate(tmp_path)).catalogue) <= 6
+    assert len(core.surface(SqliteGate(tmp_path)).tools_by_name) <= 6

@@ -1,4 +1,4 @@
-"""What a text may do: the judge's reading, the server's own and its catalogue, joined.
+"""What a text may do: the judge's reading, the server's own and its catalog, joined.
 
 The server prepares the text, which runs nothing, and says how many columns it would give. What
 only reads gives at least one; an INTO OUTFILE, also one in an executable comment, gives none, nor
@@ -345,7 +345,7 @@ class Inspector:
         borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
     ) -> str | None:
-        """Why what seems to read may do more, as far as the server's catalogue tells. It tells
+        """Why what seems to read may do more, as far as the server's catalog tells. It tells
         each role what that may see."""
         home = database or self._home
         role = None if identity is None else identity.role

@@ -1,4 +1,4 @@
-"""Schemas, tables, columns, keys and DDL, from PostgreSQL's catalogue.
+"""Schemas, tables, columns, keys and DDL, from PostgreSQL's catalog.
 
 A fixed number of statements in one read transaction, however many tables there are. PostgreSQL
 keeps no text of a table, so its DDL is composed of the parts that the server itself prints.

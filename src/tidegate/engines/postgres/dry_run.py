@@ -1,7 +1,7 @@
 """Runs a change of a PostgreSQL table and rolls it back; refuses those that cannot be rolled back.
 
 ROLLBACK does not undo sequences, notifications, or the outside effects of user functions. So a dry
-run takes place only if the catalogue shows that the statement can reach none of them.
+run takes place only if the catalog shows that the statement can reach none of them.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class PostgresEngine:
         return self._status
 
     async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
-        """The catalogue's opinion, joined with the judge's; None on what neither can read.
+        """The catalog's opinion, joined with the judge's; None on what neither can read.
 
         Raises: TidegateError.
         """
@@ -135,7 +135,7 @@ class PostgresEngine:
         database: str | None = None,
         schema: bytes | None = None,
     ) -> Judgement:
-        """The judgement of a text, raised by what one database says, whose catalogue is surveyed
+        """The judgement of a text, raised by what one database says, whose catalog is surveyed
         before."""
         self._server.check_open()
         known = self._databases.get(database)

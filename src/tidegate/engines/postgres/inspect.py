@@ -1,9 +1,9 @@
-"""Finds which names of a database may do more than read, by its catalogue and not by their looks.
+"""Finds which names of a database may do more than read, by its catalog and not by their looks.
 
 A text can call a function that it does not name: by a view, a row security policy, an operator, a
-cast, a domain. The catalogue keeps all of these as trees with the oids of what they call. What
+cast, a domain. The catalog keeps all of these as trees with the oids of what they call. What
 leads to a function that is not known to be harmless is unsafe, and a text that names it is not a
-read. Harmless are PostgreSQL's own functions and those of extensions if the catalogue calls them
+read. Harmless are PostgreSQL's own functions and those of extensions if the catalog calls them
 immutable or stable or the judge's tables have them; functions that users wrote never are.
 """
 
@@ -107,7 +107,7 @@ CATALOG_RULE = "postgres.catalog"
 
 
 async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
-    """Look through the catalogue. Raises: TidegateError."""
+    """Look through the catalog. Raises: TidegateError."""
     (
         views,
         policies,
@@ -211,7 +211,7 @@ _LEAST_CUT_BYTES = 40
 
 
 def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool = False) -> Judgement | None:
-    """The catalogue's objection to a text, or to one that changes something; None if it has none.
+    """The catalog's objection to a text, or to one that changes something; None if it has none.
 
     Names and operators are those that the lexer finds, as in PostgreSQL 4.1 "Lexical Structure".
     """
@@ -310,7 +310,7 @@ def leads_to(tree: bytes | None, oids: frozenset[int]) -> bool:
 
 
 FRESH_S = 2.0
-"""How long the catalogue is trusted. What we write ourselves is noticed at once."""
+"""How long the catalog is trusted. What we write ourselves is noticed at once."""
 
 MAX_TEXTS = 1_024
 LONG_TEXT = 16_384
@@ -331,7 +331,7 @@ class CatalogSafetyCache:
 
     @property
     def is_due(self) -> bool:
-        """Whether the catalogue must be looked at again before anything is judged."""
+        """Whether the catalog must be looked at again before anything is judged."""
         return monotonic() >= self._until
 
     def wake(self) -> None:
@@ -339,7 +339,7 @@ class CatalogSafetyCache:
         self._until = 0.0
 
     async def look(self, session: PostgresSession, timeout_ms: int) -> None:
-        """See whether the catalogue has changed, and survey it if it has. Raises: TidegateError."""
+        """See whether the catalog has changed, and survey it if it has. Raises: TidegateError."""
         until = monotonic() + FRESH_S
         ((moment,),) = await session.own(SNAPSHOT)
         if moment != self._moment:
@@ -384,7 +384,7 @@ class CatalogSafetyCache:
         return _UNNAMED if unsafe else known
 
     async def joined(self, text: str, judgement: Judgement) -> Judgement:
-        """The higher of the text's judgement and the catalogue's opinion of it."""
+        """The higher of the text's judgement and the catalog's opinion of it."""
         opinions = self._opinions
         against = opinions.get(text) if text in opinions else await self._opinion(text, judgement)
         return judgement if against is None or against.effect <= judgement.effect else against
@@ -395,7 +395,7 @@ class CatalogSafetyCache:
             unsafe_objects = self._unsafe_objects
             against = await compute(text, opinion, text, unsafe_objects, changes=changes)
             if unsafe_objects is self._unsafe_objects:
-                break  # else the catalogue has changed meanwhile
+                break  # else the catalog has changed meanwhile
         if len(text) <= LONG_TEXT:
             if len(self._opinions) >= MAX_TEXTS:
                 self._opinions.clear()

@@ -1,5 +1,5 @@
 """Finds out cheaply whether a database's schema has changed: by its snapshot, and if that is
-another one by the rows of its catalogue."""
+another one by the rows of its catalog."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def version_of(database: str, state: str) -> str:
 class SchemaVersion:
     """The version of one database's schema, and the snapshot in which it was last seen.
 
-    `moving`: whether other snapshots come all the time, so that the catalogue is asked at once.
+    `moving`: whether other snapshots come all the time, so that the catalog is asked at once.
     """
 
     __slots__ = ("_snapshot", "_version", "moving")
@@ -99,7 +99,7 @@ class SchemaVersion:
         return version
 
     def at(self, snapshot: str) -> str | None:
-        """The version in a snapshot; None if the catalogue has to be asked."""
+        """The version in a snapshot; None if the catalog has to be asked."""
         if snapshot == self._snapshot:
             return self._version
         self.moving = True

@@ -117,7 +117,7 @@ PG_CATALOG = words("""
     pg_proc pg_range pg_roles pg_rules pg_sequence pg_settings pg_tables pg_tablespace
     pg_timezone_abbrevs pg_timezone_names pg_trigger pg_type pg_user pg_views
     """)
-"""Tables of PostgreSQL's catalogue that describe a database and hold no values of columns."""
+"""Tables of PostgreSQL's catalog that describe a database and hold no values of columns."""
 
 
 STANDARD_COLUMNS = """

@@ -1,6 +1,6 @@
 """PostgreSQL, as tables of data.
 
-The functions are those of pg_catalog that its catalogue calls immutable or stable, less some that
+The functions are those of pg_catalog that its catalog calls immutable or stable, less some that
 run SQL or reach files, plus volatile ones that only tell something, plus those of well-known
 extensions.
 """

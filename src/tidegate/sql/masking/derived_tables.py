@@ -53,7 +53,7 @@ class NamedTable(NamedTuple):
 
 
 class DerivedTables:
-    """What data rules make of the tables of a catalogue. Raises: TidegateError POLICY_MASKED if a
+    """What data rules make of the tables of a catalog. Raises: TidegateError POLICY_MASKED if a
     rule does not fit it."""
 
     def __init__(self, data_rules: DataRules, names: Names, key: str) -> None:
@@ -101,7 +101,7 @@ class DerivedTables:
         return None
 
     def _harmless(self, name: str) -> bool:
-        """Whether a function that reads a catalogue tells nothing hidden."""
+        """Whether a function that reads a catalog tells nothing hidden."""
         if name.removeprefix("pragma_") in DEFAULT_TELLING:
             return not self.telling
         return name in CATALOG_FUNCTIONS or ("", name) in self._dialect.partial_tables

@@ -20,7 +20,7 @@ _REPLACES = frozenset({"CONFLICT", "DUPLICATE", "REPLACE"})
 
 
 class KeyChecks:
-    """The foreign keys of a catalogue that refer to something hidden, or from it."""
+    """The foreign keys of a catalog that refer to something hidden, or from it."""
 
     def __init__(self, names: Names, rules: Rules, copies: Mapping[Place, str]) -> None:
         self._rules = rules

@@ -1,4 +1,4 @@
-"""Resolves a name to a table of the catalogue. A name that resolves to no known table is refused:
+"""Resolves a name to a table of the catalog. A name that resolves to no known table is refused:
 an unknown table could disclose hidden values.
 """
 
@@ -30,7 +30,7 @@ def qualified(table: Table, dialect: Dialect) -> str:
 
 
 class Names:
-    """The tables of one catalogue by name. `schema` takes the place of its default schema."""
+    """The tables of one catalog by name. `schema` takes the place of its default schema."""
 
     def __init__(self, catalog: Catalog, dialect: Dialect, schema: str | None = None) -> None:
         self.catalog = catalog
@@ -121,7 +121,7 @@ def _unknown(parts: Sequence[Part]) -> Exception:
     return masking_refused(
         f"`{name}` is no table that is known here, and some tables of this source are masked",
         "masking.unknown_table",
-        "Name a table of the catalogue; after a change of the schema, retry.",
+        "Name a table of the catalog; after a change of the schema, retry.",
     )
 
 

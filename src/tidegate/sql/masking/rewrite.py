@@ -40,7 +40,7 @@ from tidegate.sql.scan import scan
 
 
 class _Known:
-    """A catalogue, by its identity: to look it up costs nothing, and a new one is another."""
+    """A catalog, by its identity: to look it up costs nothing, and a new one is another."""
 
     __slots__ = ("catalog",)
 

@@ -1,5 +1,5 @@
 """Finds the tables and columns that data rules mean, and sees that the conditions of their
-filters are what they should be. A rule that does not fit the catalogue is refused, never left out.
+filters are what they should be. A rule that does not fit the catalog is refused, never left out.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ REFUSED_FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
 """Functions that tell the statement's own text, values and counts gathered elsewhere, or read a
 table that is named by a string."""
 CATALOG_FUNCTION_STARTS = ("duckdb_", "pragma_")
-"""Functions that read a catalogue: those that are not on the next list are refused."""
+"""Functions that read a catalog: those that are not on the next list are refused."""
 CATALOG_FUNCTIONS = words("""
     duckdb_constraints duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions
     duckdb_indexes duckdb_keywords duckdb_optimizers duckdb_schemas duckdb_settings duckdb_types

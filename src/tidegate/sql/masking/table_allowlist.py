@@ -42,7 +42,7 @@ _ROWS = words("DELETE INSERT MERGE REPLACE UPDATE")
 
 
 class TableAllowlist:
-    """The tables of one catalogue that are on one list."""
+    """The tables of one catalog that are on one list."""
 
     def __init__(self, only: Sequence[str], catalog: Catalog, dialect: Dialect) -> None:
         self._dialect = dialect

@@ -1,4 +1,4 @@
-"""Writes what a caller may know of a table as DDL: from the catalogue as it sees it, because the
+"""Writes what a caller may know of a table as DDL: from the catalog as it sees it, because the
 database's own text names other tables.
 """
 

@@ -1,4 +1,4 @@
-"""Windows and tabs of the console, in the state file."""
+"""Windows and tabs of the workspace, in the state file."""
 
 # pyright: reportUnknownMemberType=false
 # (the stubs of apsw name a type that Python 3.11 does not have)

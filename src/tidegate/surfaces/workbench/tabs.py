@@ -142,7 +142,7 @@ TOOLS = (
     SurfaceTool(
         name="open_connection_window",
         title="Open Connection Window",
-        description="Open a connection in a window of the console, or bring its window to front.",
+        description="Open a connection in a window of the workspace, or bring its window to front.",
         args=OnConnection,
         run=_open_window,
         output=OpenedWindow,
@@ -151,7 +151,7 @@ TOOLS = (
     SurfaceTool(
         name="open_table_tab",
         title="Open Table Tab",
-        description="Open a table in a tab of the console; an open one is brought to front.",
+        description="Open a table in a tab of the workspace; an open one is brought to front.",
         args=OnTable,
         run=_open_table,
         output=OpenedTab,
@@ -160,7 +160,7 @@ TOOLS = (
     SurfaceTool(
         name="focus_query_tab",
         title="Focus Query Tab",
-        description="Bring an open tab of the console to front.",
+        description="Bring an open tab of the workspace to front.",
         args=OfTab,
         run=_focus,
         output=FocusedTab,
@@ -169,7 +169,7 @@ TOOLS = (
     SurfaceTool(
         name="list_recent_tabs",
         title="List Recent Tabs",
-        description="List the open tabs of the console, the one last in front first.",
+        description="List the open tabs of the workspace, the one last in front first.",
         args=HowMany,
         run=_list,
         output=TabLines,
