@@ -41,6 +41,13 @@ class Code(Enum):
     SQL_FUNCTION = "sql.function_refused"
     SQL_FAILED = "sql.failed"
     SQL_OUTCOME = "sql.outcome_unknown"
+    QUESTION_EMPTY = "question.empty"
+    QUESTION_TOO_LONG = "question.too_long"
+    QUESTION_UNANSWERABLE = "question.unanswerable"
+    QUESTION_UNSOLVED = "question.unsolved"
+    QUESTION_COSTLY = "question.costly"
+    ANSWER_UNKNOWN = "answer.unknown"
+    MODEL_LIMIT = "model.limit"
     SOURCE_UNKNOWN = "source.unknown"
     SOURCE_UNREACHABLE = "source.unreachable"
     SOURCE_NOT_CONNECTED = "source.not_connected"
@@ -137,6 +144,25 @@ FATES: dict[Code, Fate] = {
     Code.SQL_FAILED: Fate(-32602, 200, "42000", 65, "Correct the statement and retry."),
     Code.SQL_OUTCOME: Fate(
         -32603, 500, "08007", 75, "Check whether it took effect before you send it again."
+    ),
+    Code.QUESTION_EMPTY: Fate(-32602, 200, "22023", 2, "Send a question or one SQL statement."),
+    Code.QUESTION_TOO_LONG: Fate(
+        -32602, 200, "54000", 2, "Shorten the question, or send SQL with `mode` sql."
+    ),
+    Code.QUESTION_UNANSWERABLE: Fate(
+        -32602, 200, "42P01", 66, "Ask for what the tables hold; list or search them first."
+    ),
+    Code.QUESTION_UNSOLVED: Fate(
+        -32602, 200, "42000", 65, "Ask in other words that name tables or columns, or send SQL."
+    ),
+    Code.QUESTION_COSTLY: Fate(
+        -32602, 200, "54000", 75, "Narrow the question, or raise `language.max_cost`."
+    ),
+    Code.ANSWER_UNKNOWN: Fate(
+        -32602, 200, "34000", 66, "Ask the earlier question again and use the handle of its answer."
+    ),
+    Code.MODEL_LIMIT: Fate(
+        -32000, 429, "53400", 75, "Wait until tomorrow (UTC), or raise `language.tokens_per_day`."
     ),
     Code.SOURCE_UNKNOWN: Fate(-32602, 200, "3D000", 66, "List the sources and use one of them."),
     Code.SOURCE_UNREACHABLE: Fate(

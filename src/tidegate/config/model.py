@@ -13,6 +13,7 @@ import msgspec
 from tidegate.config.addresses import LOOPBACK, check_proxy, http_address
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
+from tidegate.config.language import LanguageSettings
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
 from tidegate.model.sources import Mask, RowFilter
@@ -129,6 +130,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: tuple[RowFilter, ...] = ()
     temporary_sources: TemporarySourceSettings = TemporarySourceSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
+    language: LanguageSettings = LanguageSettings()
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)

@@ -14,7 +14,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
-from tidegate.surfaces.shorthand import table_name, with_keys
+from tidegate.search.shorthand import table_name, with_keys
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ async def describe_tables(
 
 
 def _with_nearest(name: str, catalog: Catalog) -> str:
-    from tidegate.surfaces.suggestions import nearest_tables
+    from tidegate.search.suggestions import nearest_tables
 
     near = nearest_tables(name, catalog)
     return f"{name} (nearest: {', '.join(near)})" if near else name

@@ -6,7 +6,7 @@ import pytest
 
 from support.attack_target import Target
 from tidegate.model.schema import Catalog, ColumnInfo, Table
-from tidegate.surfaces import suggestions
+from tidegate.search import suggestions
 
 
 def large() -> Catalog:

@@ -162,7 +162,7 @@ async def _query(
         raise await _advised(error, context, source, sql) from None
     note = ""
     if not page.row_count and page.columns and not page.affected and "'" in sql:
-        from tidegate.surfaces.suggestions import note_near_values
+        from tidegate.search.suggestions import note_near_values
 
         note = await note_near_values(sql, context, source)
     return _answer(page, source, note)
@@ -194,7 +194,7 @@ async def _query_all(
 async def _advised(
     error: TidegateError, context: ToolContext, source: str | None, sql: str
 ) -> TidegateError:
-    from tidegate.surfaces.suggestions import advise
+    from tidegate.search.suggestions import advise
 
     return await advise(error, context, source, sql)
 

@@ -118,11 +118,11 @@ def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceT
         except TidegateError as error:
             if not advises:
                 raise
-            from tidegate.surfaces.suggestions import advise
+            from tidegate.search.suggestions import advise
 
             raise await advise(error, context, source, args.query) from None
         if advises and not page.row_count and page.columns and not page.affected:
-            from tidegate.surfaces.suggestions import note_near_values
+            from tidegate.search.suggestions import note_near_values
 
             note = await note_near_values(args.query, context, source)
             if note:

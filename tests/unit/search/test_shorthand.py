@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
+from tidegate.search.shorthand import short_type, with_keys
 from tidegate.sql.quoting import shortest
-from tidegate.surfaces.shorthand import short_type, with_keys
 
 CATALOG = Catalog("shop", "main", ("main", "sales"), (), "1")
 

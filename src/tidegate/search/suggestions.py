@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.caller import Caller
 from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
-from tidegate.surfaces.shorthand import short_type, table_name
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.search.shorthand import short_type, table_name
 
 _NO_TABLE = re.compile(
     r"""no such table: (?P<a>[\w.]+)|(?:relation|table) (?:with name )?["'`]?(?P<b>[\w.]+)["'`]?"""
@@ -61,7 +61,7 @@ _MOST_NOTES = 2
 
 
 async def advise(
-    error: TidegateError, context: ToolContext, source: str | None, sql: str
+    error: TidegateError, caller: Caller, source: str | None, sql: str
 ) -> TidegateError:
     """The error, with what to try for a hint where the database missed a name or a type."""
     if error.code not in (Code.SQL_FAILED, Code.TABLE_UNKNOWN):
@@ -74,7 +74,7 @@ async def advise(
         if found is None:
             return error
         try:
-            catalog = await context.handle(Browse("catalog"), source, Catalog)
+            catalog = await caller.handle(Browse("catalog"), source, Catalog)
         except TidegateError:
             return error
         name = next(group for group in found.groups() if group)
@@ -91,7 +91,7 @@ async def advise(
     return TidegateError(error.code, error.message, hint=hint, details=error.details)
 
 
-async def note_near_values(sql: str, context: ToolContext, source: str | None) -> str:
+async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
     """For a statement that found no row: which texts it compares with exist otherwise. Of columns
     that are hidden from the caller it says nothing, as their values were never read."""
     if len(sql) > _LONGEST_READ:
@@ -103,11 +103,11 @@ async def note_near_values(sql: str, context: ToolContext, source: str | None) -
     if not compared:
         return ""
     try:
-        catalog = await context.handle(Browse("catalog"), source, Catalog)
+        catalog = await caller.handle(Browse("catalog"), source, Catalog)
         tables = _named_in(sql, catalog)[:_MOST_TABLES]
         if not tables:
             return ""
-        profiles = await context.handle(ReadProfiles(tuple(tables), len(tables)), source, Profiles)
+        profiles = await caller.handle(ReadProfiles(tuple(tables), len(tables)), source, Profiles)
     except TidegateError:
         return ""
     notes: list[str] = []
