@@ -214,9 +214,9 @@ def _words_of(family: Family, knowledge: Knowledge, profile: TableProfile) -> Co
     for column in table.columns:
         words.update(split(column.name))
         words.update(split(column.comment or ""))
-        told = known.columns.get(column.name) if known is not None else None
-        if told is not None:
-            for synonym in told.synonyms:
+        described = known.columns.get(column.name) if known is not None else None
+        if described is not None:
+            for synonym in described.synonyms:
                 words.update(split(synonym))
         seen = profile.get(column.name)
         for value in seen.values if seen is not None else ():

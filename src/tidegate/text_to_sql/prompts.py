@@ -1,4 +1,4 @@
-"""Writes what a model, or an agent that writes SQL itself, is told: schema, rules, question. Pure.
+"""Writes the text for a model, or an agent that writes SQL itself: schema, rules, question. Pure.
 
 Names, comments and values come from the database and may be hostile. They are written on one line
 each (`search.shorthand`), and the rules say that they are data. What protects the database is the

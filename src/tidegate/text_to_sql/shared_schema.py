@@ -25,9 +25,11 @@ def shared_catalog(catalog: Catalog, share: Share, knowledge: Knowledge) -> Cata
 
 def _shared(table: Table, share: Share, known: KnownTable | None) -> Table:
     masked = {column.name for column in table.columns if column.masked}
-    told = share != "names"
+    with_comments = share != "names"
     columns = [
-        _column(column, told, known) for column in table.columns if column.name not in masked
+        _column(column, with_comments, known)
+        for column in table.columns
+        if column.name not in masked
     ]
     comment = (known.description if known and known.description else table.comment) or ""
     if known is not None and known.default_filter:
@@ -37,15 +39,17 @@ def _shared(table: Table, share: Share, known: KnownTable | None) -> Table:
         columns=tuple(columns),
         indexes=tuple([each for each in table.indexes if masked.isdisjoint(each.columns)]),
         foreign_keys=tuple([key for key in table.foreign_keys if masked.isdisjoint(key.columns)]),
-        comment=(comment or None) if told else None,
+        comment=(comment or None) if with_comments else None,
         definition=None,
     )
 
 
-def _column(column: ColumnInfo, told: bool, known: KnownTable | None) -> ColumnInfo:
+def _column(column: ColumnInfo, with_comments: bool, known: KnownTable | None) -> ColumnInfo:
     comment = column.comment
     own = known.columns.get(column.name) if known is not None else None
     if own is not None:
         unit = f"in {own.unit}" if own.unit else ""
         comment = ", ".join([part for part in (own.description or comment, unit) if part])
-    return structs.replace(column, comment=(comment or None) if told else None, default=None)
+    return structs.replace(
+        column, comment=(comment or None) if with_comments else None, default=None
+    )

@@ -1,4 +1,4 @@
-"""Questions and statements without a model: what is run, and what the calling agent is told."""
+"""Questions and statements without a model: what is run, and what the calling agent is given."""
 
 from __future__ import annotations
 
