@@ -157,6 +157,7 @@ MEANINGS = {
 
 def _statuses() -> Iterator[tuple[int, str, str]]:
     yield cli_main.OK, "done", ""
+    yield 1, "`audit verify` found a change, or `doctor` a fault", ""
     for status in sorted({fate.exit_status for fate in FATES.values()}):
         codes = [f"`{code.value}`" for code, fate in FATES.items() if fate.exit_status == status]
         yield status, MEANINGS[status], ", ".join(codes)

@@ -31,6 +31,7 @@ VERBS: dict[str, Verb] = {
     "query": Verb("gated", ("query", "{name}", "{sql}")),
     "source test": Verb("gated", ("source", "test", "{name}")),
     "source harden": Verb("gated", ("source", "harden", "{name}")),
+    "doctor": Verb("gated", ("doctor", "--source", "{name}")),
     "tables": Verb("reads", ("tables", "{name}")),
     "describe": Verb("reads", ("describe", "{name}", "orders")),
     "export": Verb("reads", ("export", "{name}", "orders", "--directory", "{directory}")),

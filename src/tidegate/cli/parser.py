@@ -25,6 +25,7 @@ from tidegate.cli.arguments.serving import (
     add_bridge,
     add_config,
     add_demo,
+    add_doctor,
     add_install,
     add_serve,
     add_setup,
@@ -151,6 +152,7 @@ def build() -> Parser:
     add_bridge(commands)
     add_install(commands)
     add_status(commands)
+    add_doctor(commands)
     add_config(commands)
     add_source(commands)
     add_query(commands)

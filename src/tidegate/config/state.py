@@ -8,20 +8,25 @@ from pathlib import Path
 from tidegate.errors import Code, TidegateError
 
 
+def state_path(configured: str | None) -> Path:
+    """Where the directory of all state is or would be: as configured, else TIDEGATE_STATE, else the
+    platform's own. Nothing is made."""
+    chosen = configured or os.environ.get("TIDEGATE_STATE")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_data_path
+
+    return user_data_path("tidegate", appauthor=False)
+
+
 def state_directory(configured: str | None) -> Path:
-    """The directory of all state: as configured, else TIDEGATE_STATE, else the platform's own.
+    """The directory of all state at `state_path`.
 
     Made with mode 0700 if it is not there.
     Raises: TidegateError STATE_FAILED if it cannot be made, belongs to another account, or if every
     user may write in it.
     """
-    chosen = configured or os.environ.get("TIDEGATE_STATE")
-    if chosen:
-        path = Path(chosen).expanduser()
-    else:
-        from platformdirs import user_data_path
-
-        path = user_data_path("tidegate", appauthor=False)
+    path = state_path(configured)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.stat()

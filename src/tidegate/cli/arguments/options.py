@@ -26,6 +26,17 @@ def at_least_one(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    """A time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds")
+    return value
+
+
 def state_option(
     parser: argparse.ArgumentParser,
     explanation: str = "holds all state (default: $TIDEGATE_STATE, else the data directory)",

@@ -13,6 +13,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    seconds,
     state_option,
 )
 
@@ -238,6 +239,35 @@ def add_status(commands: Commands) -> None:
     )
     stop.set_defaults(module="stop")
     home_options(stop)
+
+
+def add_doctor(commands: Commands) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="look at everything that can be wrong, and say what to do",
+        description="Check Python and its extras, the settings, the state directory, the server, "
+        "every source, the audit log, the entries of clients, disk, clock and terminal. A line "
+        "begins with ok, note (it works, and something could be better) or fault, and says one "
+        "thing to do. The exit status is 1 if there is a fault. Sources are opened through the "
+        "gate, which records it; entries of clients are started and ended; nothing else happens.",
+    )
+    doctor.set_defaults(module="doctor")
+    doctor.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a source to check, instead of all; may be repeated",
+    )
+    doctor.add_argument(
+        "--timeout",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="how long a source, a client or the audit log may take (default 10)",
+    )
+    json_option(doctor)
+    home_options(doctor)
 
 
 def add_demo(commands: Commands) -> None:

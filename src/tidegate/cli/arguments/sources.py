@@ -14,6 +14,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    seconds,
 )
 from tidegate.cli.terminal import print_status
 from tidegate.config.old_names import OLD_POLICY, new_policy, policy_note
@@ -419,17 +420,6 @@ def add_judge(commands: Commands) -> None:
         "--scope", choices=SCOPES, default="readOnly", help="the caller's scope (default: readOnly)"
     )
     home_options(judge)
-
-
-def seconds(text: str) -> float:
-    """A time above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds")
-    return value
 
 
 def mask(text: str) -> tuple[str, Show]:

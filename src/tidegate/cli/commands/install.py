@@ -216,8 +216,13 @@ def _remove(file: ClientSettingsFile, client: Client, name: str) -> None:
 
 def find_entry(file: ClientSettingsFile, client: Client, name: str) -> Any:
     """The entry of that name, None if there is none. Raises: TidegateError CLIENT_FILE."""
+    return entries_of(file, client).get(name)
+
+
+def entries_of(file: ClientSettingsFile, client: Client) -> dict[str, Any]:
+    """The entries of a client's settings by name. Raises: TidegateError CLIENT_FILE."""
     if not file.text.strip():
-        return None
+        return {}
     try:
         whole = Text(file.text)
     except Unreadable as error:
@@ -228,7 +233,7 @@ def find_entry(file: ClientSettingsFile, client: Client, name: str) -> Any:
     entries = cast(dict[str, Any], settings).get(client.key, {})
     if not isinstance(entries, dict):
         raise _refuse(file, Unreadable(f"`{client.key}`"))
-    return cast(dict[str, Any], entries).get(name)
+    return cast(dict[str, Any], entries)
 
 
 def _refuse(file: ClientSettingsFile, error: Unreadable) -> TidegateError:

@@ -1,0 +1,147 @@
+"""Checks of the settings and of each source in them and in the state."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
+from tidegate.cli.local_actor import ask
+from tidegate.cli.settings import config_path, load_for_query
+from tidegate.cli.source_account import account_risks
+from tidegate.cli.source_check import place_of
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.engines.registry import find
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import load_sources
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect
+from tidegate.model.sources import Source
+from tidegate.surfaces.registry import check_surfaces
+
+_AT_ONCE = 16
+
+
+def check_settings(arguments: argparse.Namespace) -> tuple[Config, list[Finding]]:
+    """The settings as far as they can be used, and what is wrong with them."""
+    path = config_path(arguments)
+    bare = Config(state=arguments.state)
+    try:
+        config = load_for_query(arguments)
+        check_surfaces(config)
+    except TidegateError as error:
+        return bare, [failed("settings", error)]
+    if path is None:
+        return config, [ok("settings", "no settings file is named; the defaults apply")]
+    good: list[SourceSettings] = []
+    findings: list[Finding] = []
+    for settings in config.sources:
+        try:
+            load_sources(msgspec.structs.replace(config, sources=(settings,)))
+        except TidegateError as error:
+            findings.append(failed(f"source {settings.name}", error))
+        else:
+            good.append(settings)
+    named = "the inline settings" if path.lstrip().startswith("{") else path
+    if not findings:
+        findings = [ok("settings", f"{named} can be used")]
+    return msgspec.structs.replace(config, sources=tuple(good)), findings
+
+
+def needed_extras(config: Config, sources: Sequence[Source]) -> dict[str, list[str]]:
+    """For each extra what needs it, in words."""
+    needed: dict[str, list[str]] = {}
+    for source in sources:
+        try:
+            extra = find(source.url).extra
+        except TidegateError:
+            continue
+        if extra is not None:
+            needed.setdefault(extra, []).append(f"the source {source.name}")
+    if config.oauth is not None:
+        needed["oauth"] = ["the setting `oauth`"]
+    return needed
+
+
+def start_checks(
+    app: App, sources: Sequence[Source], patience_s: float
+) -> list[tuple[Source, asyncio.Task[list[Finding]]]]:
+    """The sources, each with its check, which runs at the same time as the others."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def check(source: Source) -> list[Finding]:
+        async with places:
+            return await _check_source(app, source, patience_s)
+
+    return [(source, asyncio.create_task(check(source))) for source in sources]
+
+
+async def _check_source(app: App, source: Source, patience_s: float) -> list[Finding]:
+    label = f"source {source.name}"
+    if source.access == "none":
+        return [note(label, "not tried, because its access is none")]
+    began = time.perf_counter()
+    try:
+        state = await asyncio.wait_for(
+            ask(app, "doctor", Connect(), source.name, ConnectionState), patience_s
+        )
+        took_ms = (time.perf_counter() - began) * 1_000
+        rest_s = max(1.0, patience_s - took_ms / 1_000)
+        return [
+            *_reached(label, source, state, took_ms),
+            *await _account(app, source, state, rest_s),
+        ]
+    except TimeoutError:
+        return [
+            fault(
+                label,
+                f"{_place(source)} did not answer within {patience_s:g} s",
+                "Check that the database is running and reachable",
+            )
+        ]
+    except TidegateError as error:
+        where = "" if error.code is Code.SOURCE_URL else f"{_place(source)}: "
+        return [fault(label, f"{where}{error.message}", error.hint)]
+
+
+def _place(source: Source) -> str:
+    """Where the source is, without a login."""
+    return place_of(source.url).partition("?")[0]
+
+
+def _reached(
+    label: str, source: Source, state: ConnectionState, took_ms: float
+) -> Iterator[Finding]:
+    server = state.current.server_version if state.current else source.engine
+    fences = [f"callers may {'change data' if source.access == 'write' else 'only read'}"]
+    for count, noun in ((len(source.masks), "mask"), (len(source.filters), "filter")):
+        if count:
+            fences.append(f"{count} {noun}{'s' if count > 1 else ''}")
+    if source.run_as is not None:
+        fences.append("callers run as roles of their own")
+    if source.approval_for != "nothing":
+        fences.append(f"a person approves {source.approval_for}")
+    yield ok(label, f"{server} answers in {took_ms:.0f} ms; {', '.join(fences)}")
+
+
+async def _account(
+    app: App, source: Source, state: ConnectionState, patience_s: float
+) -> list[Finding]:
+    """What the account could do if the gate were not there, the worst first."""
+    label = f"source {source.name}"
+    try:
+        risks = await asyncio.wait_for(account_risks(app, source, state), patience_s)
+    except TimeoutError:
+        return [note(label, "what its account could do was not found out in time")]
+    if not risks:
+        return [ok(label, "its account can do no more than the gate allows")]
+    more = f" (and {len(risks) - 1} more: tidegate source test {source.name})" if risks[1:] else ""
+    text = f"without the gate: {risks[0].could}{more}"
+    remedy = risks[0].remedy
+    return [note(label, text, "" if remedy == "none" else f"{remedy}")]

@@ -1,0 +1,164 @@
+"""Checks of the state directory: rights, the database and its lock, the record, and the server that
+runs on it."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import apsw
+
+from tidegate import __version__
+from tidegate.app import App
+from tidegate.audit.verify import Report, verify
+from tidegate.bridge.discovery import Discovery
+from tidegate.bridge.handshake_file import HandshakeFile
+from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
+from tidegate.cli.running_server import status_of
+from tidegate.config.file_permissions import require_private_file
+from tidegate.errors import TidegateError
+
+_PRIVATE = ("state.db", "operator.json", "mask.key", "audit-key/signing.key")
+_LOCK_WAIT_MS = 2_000
+_MOST_FAULTS = 3
+
+
+def check_directory(directory: Path, agents: Collection[str]) -> Iterator[Finding]:
+    """The rights of the directory and of what it holds; `agents` are the accounts of agents.
+    `config.state` has checked the owner."""
+    try:
+        require_private_file(directory, agents)
+    except TidegateError as error:
+        yield (fault if agents else note)("state", error.message, error.hint)
+    private = [directory / name for name in _PRIVATE]
+    for folder in ("passwords", "bridge"):
+        private += [directory / folder, *(directory / folder).glob("*")]
+    opened = [path for path in private if path.exists() and _is_open(path)]
+    for path in opened[:_MOST_FAULTS]:
+        text = f"other accounts may read or write `{path}`"
+        yield fault("state", text, f"chmod go-rwx {path}")
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        yield fault("state", f"`{directory}` cannot be written", f"chmod u+rwx {directory}")
+    elif not opened:
+        yield ok("state", f"{directory}, for this account alone to write")
+
+
+def _is_open(path: Path) -> bool:
+    return os.name == "posix" and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+def check_database(directory: Path) -> Iterator[Finding]:
+    """The state database: whole, and not locked by a process that hangs."""
+    path = directory / "state.db"
+    if not path.exists():
+        yield ok("database", "there is none yet; the first command that needs it makes it")
+        return
+    try:
+        connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(_LOCK_WAIT_MS)
+            said: str = connection.execute("PRAGMA quick_check(1)").get
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        finally:
+            connection.close()
+    except apsw.BusyError:
+        yield fault(
+            "database",
+            f"another process has locked {path} for more than {_LOCK_WAIT_MS // 1_000} s",
+            f"Find it with `fuser {path}`, and end it",
+        )
+        return
+    except apsw.Error as error:
+        yield fault("database", f"{path}: {error}", "Restore it from a backup")
+        return
+    if said != "ok":
+        yield fault("database", f"{path} is damaged: {said}", "Restore it from a backup")
+        return
+    yield ok("database", "it is whole, and not locked")
+
+
+def check_unrecorded(app: App) -> Iterator[Finding]:
+    """Events that the audit log could not take when they happened."""
+    kept = app.state.shared.unrecorded()
+    if kept:
+        text = f"{len(kept)} events wait for the audit log to be writable"
+        yield note("record", text, "Start a server: it records them")
+
+
+async def check_record(directory: Path, patience_s: float) -> list[Finding]:
+    """The chain of the audit log, as `tidegate audit verify` checks it."""
+    if not (directory / "audit").is_dir():
+        return [ok("record", "there is none yet")]
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Report | TidegateError] = loop.create_future()
+
+    def deliver(result: Report | TidegateError) -> None:
+        if not outcome.done():
+            outcome.set_result(result)
+
+    def work() -> None:
+        try:
+            result: Report | TidegateError = verify(directory / "audit", directory / "audit-key")
+        except TidegateError as error:
+            result = error
+        loop.call_soon_threadsafe(deliver, result)
+
+    # A thread of its own, which is left behind if the log is long.
+    threading.Thread(target=work, name="verify", daemon=True).start()
+    try:
+        report = await asyncio.wait_for(outcome, patience_s)
+    except TimeoutError:
+        return [
+            note("record", f"it was not verified within {patience_s:g} s",
+                 "tidegate audit verify"),
+        ]  # fmt: skip
+    if isinstance(report, TidegateError):
+        return [failed("record", report)]
+    if report.intact:
+        lines = "1 line" if report.lines == 1 else f"{report.lines:,} lines"
+        return [ok("record", f"{lines} verify, {report.checkpoints} signed checkpoints")]
+    first = report.faults[0]
+    return [
+        fault(
+            "record",
+            f"{len(report.faults)} places were changed, the first in {first.segment} line "
+            f"{first.line}: {first.reason}",
+            "tidegate audit verify",
+        )
+    ]
+
+
+async def check_server(directory: Path) -> list[Finding]:
+    """The server on HTTP that bridges of this state use."""
+    discovery = Discovery(HandshakeFile(directory), ())
+    try:
+        found = await discovery.look()
+    except TidegateError as error:
+        return [failed("server", error)]
+    if found is None:
+        return [ok("server", "none runs; a client's bridge starts one when it needs it")]
+    status = await status_of(found)
+    findings = [
+        fault("server", f"process {found.pid}: {reason}", "tidegate status")
+        for reason in status.get("failing", {}).values()
+    ]
+    if not found.is_of(__version__, os.environ):
+        findings.append(
+            note(
+                "server",
+                f"process {found.pid} has version {found.release or 'of earlier'}, or other values "
+                "of the variables that sources name",
+                "tidegate stop",
+            )
+        )
+    host = f"[{found.host}]" if ":" in found.host else found.host
+    where = f"process {found.pid} at http://{host}:{found.port}"
+    return findings or [ok("server", f"{where}, version {found.release}")]

@@ -1,0 +1,185 @@
+"""`tidegate doctor`: looks at everything that can be wrong, and says one thing to do about each.
+
+Nothing is changed, but that sources are opened through the gate, which records it, and that the
+entries of clients are started and ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from tidegate.app import App
+from tidegate.cli.checks.clients import check_clients
+from tidegate.cli.checks.finding import Finding, failed, fault, ok
+from tidegate.cli.checks.machine import (
+    check_clock,
+    check_disk,
+    check_extras,
+    check_python,
+    check_terminal,
+)
+from tidegate.cli.checks.sources import check_settings, needed_extras, start_checks
+from tidegate.cli.checks.state import (
+    check_database,
+    check_directory,
+    check_record,
+    check_server,
+    check_unrecorded,
+)
+from tidegate.cli.terminal import color, print_status, show, show_json
+from tidegate.config.model import Config
+from tidegate.config.state import state_directory, state_path
+from tidegate.errors import TidegateError
+from tidegate.model.sources import Source
+
+FAULTY = 1
+"""The exit status if a fault was found."""
+_CLOSE_S = 5.0
+_COLORS = {"ok": "32", "note": "33", "fault": "31"}
+_CHECK_WIDTH = 16
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check and show. Returns 1 if there is a fault."""
+    # What is logged of sources is shown as findings.
+    logging.getLogger("tidegate").setLevel(logging.CRITICAL)
+    report = _Report(as_json=arguments.json)
+    asyncio.run(_check(arguments, report))
+    report.end()
+    return FAULTY if report.faults else 0
+
+
+class _Report:
+    """The findings. They are shown as they come, or as one JSON object at the end."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._findings: list[Finding] = []
+
+    @property
+    def faults(self) -> int:
+        return sum(finding.state == "fault" for finding in self._findings)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._findings.append(finding)
+            if self._as_json:
+                continue
+            state = color(f"{finding.state:<6}", _COLORS[finding.state])
+            show(f"{state} {finding.check:<{_CHECK_WIDTH}} {finding.text}")
+            if finding.to_do:
+                show(f"{'':<{_CHECK_WIDTH + 7}} to do: {finding.to_do}")
+
+    def end(self) -> None:
+        if self._as_json:
+            checks = [finding._asdict() for finding in self._findings]
+            show_json({"ok": not self.faults, "checks": checks})
+            return
+        notes = sum(finding.state == "note" for finding in self._findings)
+        print_status(f"{_counted(self.faults, 'fault')}, {_counted(notes, 'note')}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+
+
+async def _check(arguments: argparse.Namespace, report: _Report) -> None:
+    report.add(_safe("python", check_python))
+    config, findings = check_settings(arguments)
+    report.add(findings)
+    directory = _directory(config, report)
+    place = directory or state_path(config.state)
+    if directory is not None:
+        agents = config.agent_accounts
+        report.add(_safe("state", partial(check_directory, directory, agents)))
+        report.add(_safe("database", partial(check_database, directory)))
+        report.add(await _awaited("server", check_server(directory)))
+    # After the server's check: a client's bridge starts one.
+    clients = asyncio.create_task(_awaited("clients", check_clients(place, arguments.timeout)))
+    record = asyncio.create_task(_awaited("record", _record(directory, arguments.timeout)))
+    await _check_sources(arguments, config, report)
+    report.add(await record)
+    report.add(await clients)
+    report.add(_safe("disk", partial(check_disk, _nearest(place))))
+    report.add(_safe("clock", partial(check_clock, directory)))
+    report.add(_safe("terminal", check_terminal))
+
+
+def _safe(check: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """What a check found; one that fails itself is a fault, and the others go on."""
+    try:
+        return list(look())
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the report is wanted
+        return [_broken(check, error)]
+
+
+async def _awaited(check: str, look: Awaitable[list[Finding]]) -> list[Finding]:
+    """As `_safe`, for a check that waits."""
+    try:
+        return await look
+    except Exception as error:  # noqa: BLE001 - as above
+        return [_broken(check, error)]
+
+
+def _broken(check: str, error: Exception) -> Finding:
+    if isinstance(error, TidegateError):
+        return failed(check, error)
+    text = f"it could not be checked: {type(error).__name__}: {error}"
+    return fault(check, text, "Report this, with the output of `tidegate version`")
+
+
+def _directory(config: Config, report: _Report) -> Path | None:
+    """The state directory, None if it cannot be used or nothing has needed it yet."""
+    path = state_path(config.state)
+    if not path.exists() and not config.sources:
+        report.add([ok("state", f"{path} is not there; the first command that needs it makes it")])
+        return None
+    try:
+        return state_directory(config.state)
+    except TidegateError as error:
+        report.add([failed("state", error)])
+        return None
+
+
+async def _record(directory: Path | None, patience_s: float) -> list[Finding]:
+    return [] if directory is None else await check_record(directory, patience_s)
+
+
+async def _check_sources(arguments: argparse.Namespace, config: Config, report: _Report) -> None:
+    """Every source at the same time, and what they need."""
+    sources: tuple[Source, ...] = ()
+    if state_path(config.state).exists():
+        try:
+            sources = await _check_each(App.open(config), arguments, report)
+        except TidegateError as error:
+            report.add([failed("sources", error)])
+    report.add(_safe("extras", partial(check_extras, needed_extras(config, sources))))
+
+
+async def _check_each(
+    app: App, arguments: argparse.Namespace, report: _Report
+) -> tuple[Source, ...]:
+    """Returns the sources. Raises: TidegateError if they cannot be read."""
+    try:
+        sources = app.connections.sources()
+        for name in sorted({*arguments.source} - {source.name for source in sources}):
+            report.add([fault(f"source {name}", "there is no such source", "tidegate source list")])
+        report.add(_safe("record", partial(check_unrecorded, app)))
+        chosen = [each for each in sources if not arguments.source or each.name in arguments.source]
+        for source, task in start_checks(app, chosen, arguments.timeout):
+            report.add(await _awaited(f"source {source.name}", task))
+        return sources
+    finally:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(app.close(), _CLOSE_S)
+
+
+def _nearest(path: Path) -> Path:
+    """The directory, or the nearest one above it that is there."""
+    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())

@@ -1,0 +1,301 @@
+"""`tidegate doctor`: what is right, what is not, and one thing to do about each."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command_line import Ended, environment, serving, tidegate
+from support.eventually import HANG_S, wait_until
+from support.free_ports import claim_port
+
+Run = Callable[..., Ended]
+SECRET = "Ebb-and-Fl0w"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person without any client, in a directory without a project."""
+    path = tmp_path / "home"
+    (path / "work").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(path))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(path / "work")
+    return path
+
+
+def found(ended: Ended, check: str) -> list[dict[str, str]]:
+    return [each for each in ended.json["checks"] if each["check"] == check]
+
+
+def states(ended: Ended, check: str) -> set[str]:
+    return {each["state"] for each in found(ended, check)}
+
+
+def is_faulty(ended: Ended, check: str, said: str) -> None:
+    """The check has a fault that says so and what to do, and the whole command fails."""
+    assert ended.status == 1, ended
+    faults = [each for each in found(ended, check) if each["state"] == "fault"]
+    assert [each for each in faults if said in each["text"] and each["to_do"]], ended.out
+    assert ended.json["ok"] is False
+
+
+def test_a_sound_installation_has_no_fault(run: Run, towns: Path) -> None:
+    ended = run("doctor", "--json")
+    assert ended.status == 0, ended.out
+    assert ended.json["ok"] is True
+    checked = {each["check"] for each in ended.json["checks"]}
+    assert checked >= {
+        "python", "extras", "settings", "state", "database", "server", "source towns", "record",
+        "clients", "disk", "clock", "terminal",
+    }  # fmt: skip
+    assert "SQLite" in found(ended, "source towns")[0]["text"]
+
+
+def test_each_line_says_its_state_and_what_to_do(run: Run, towns: Path) -> None:
+    ended = run("doctor")
+    lines = ended.out.splitlines()
+    assert {line.split()[0] for line in lines if line.strip()} <= {"ok", "note", "fault", "to"}
+    at = next(at for at, line in enumerate(lines) if line.startswith("note   source towns"))
+    assert lines[at + 1].strip() == "to do: tidegate source harden towns"
+    assert "no faults" in ended.err
+
+
+def test_nothing_is_made_where_nothing_is_yet(tmp_path: Path, home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    assert tidegate("doctor", state=tmp_path / "new").status == 0
+    assert not (tmp_path / "new").exists()
+    assert sorted(home.rglob("*")) == before
+
+
+def spoil_rights(state: Path) -> None:
+    (state / "state.db").chmod(0o644)
+
+
+def spoil_database(state: Path) -> None:
+    (state / "state.db").write_bytes(b"SQLite format 3\0" + os.urandom(8_192))
+
+
+def spoil_record(state: Path) -> None:
+    (segment,) = (state / "audit").glob("*.jsonl")
+    segment.write_text(segment.read_text().replace("source.added", "source.edited", 1))
+
+
+def spoil_clock(state: Path) -> None:
+    (segment,) = (state / "audit").glob("*.jsonl")
+    line = {"seq": 99, "time": "2999-01-01T00:00:00Z", "phase": "event", "name": "x", "hash": ""}
+    segment.write_text(segment.read_text() + json.dumps(line) + "\n")
+
+
+def spoil_owner(state: Path) -> None:
+    state.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "check", "said"),
+    [
+        (spoil_rights, "state", "state.db"),
+        (spoil_owner, "state", "Every user can write"),
+        (spoil_database, "database", "state.db"),
+        (spoil_record, "record", "000001.jsonl line"),
+        (spoil_clock, "clock", "before the newest record"),
+    ],
+)
+def test_a_state_that_is_spoilt_is_named(
+    run: Run, towns: Path, state: Path, spoil: Callable[[Path], None], check: str, said: str
+) -> None:
+    spoil(state)
+    is_faulty(run("doctor", "--json"), check, said)
+
+
+def test_a_process_that_holds_the_lock_of_the_state_is_told(
+    run: Run, towns: Path, state: Path
+) -> None:
+    with closing(sqlite3.connect(state / "state.db", isolation_level=None)) as holding:
+        holding.execute("BEGIN IMMEDIATE")
+        is_faulty(run("doctor", "--json"), "database", "locked")
+    assert states(run("doctor", "--json"), "database") == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"url": "sqlite:////no/such.db"}, "There is no file"),
+        ({"url": "postgresql://me@127.0.0.1:{port}/x"}, "127.0.0.1:{port}: PostgreSQL cannot be"),
+        ({"url": "mysql://me:${ENV:NOT_SET_HERE}@127.0.0.1/x"}, "`NOT_SET_HERE` is not set"),
+        ({"url": "sqlite:///{file}", "options": {"timout": "3"}}, "no option `timout`"),
+        ({"url": "sqlte:///{file}"}, "No engine opens"),
+    ],
+)
+def test_a_source_that_does_not_work_is_named_and_the_others_are_checked(
+    run: Run, towns: Path, tmp_path: Path, source: dict[str, Any], said: str
+) -> None:
+    port = claim_port()
+    source["url"] = source["url"].replace("{port}", str(port)).replace("{file}", str(towns))
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"sources": [{"name": "other", **source}]}))
+    ended = run("doctor", "--json", "--config", str(path))
+    is_faulty(ended, "source other", said.replace("{port}", str(port)))
+    assert "fault" not in states(ended, "source towns")
+
+
+def test_settings_that_cannot_be_read_keep_nothing_else_from_being_checked(
+    run: Run, towns: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.json").write_text('{"surface": ["core"]}')
+    ended = run("doctor", "--json", "--config", str(tmp_path / "settings.json"))
+    is_faulty(ended, "settings", "surface")
+    assert "ok" in states(ended, "source towns")
+
+
+def test_an_unknown_source_is_a_fault(run: Run, towns: Path) -> None:
+    ended = run("doctor", "--json", "--source", "town")
+    is_faulty(ended, "source town", "no such source")
+    assert found(ended, "source towns") == []
+
+
+class Silent:
+    """A server that takes connections and says nothing."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.met: list[socket.socket] = []
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        while True:
+            try:
+                self.met.append(self._listener.accept()[0])
+            except OSError:
+                return
+
+    def close(self) -> None:
+        self._listener.close()
+        for one in self.met:
+            one.close()
+
+
+@contextmanager
+def silent() -> Generator[Silent]:
+    server = Silent()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def test_sources_that_do_not_answer_are_tried_at_the_same_time_and_given_up(
+    state: Path, tmp_path: Path
+) -> None:
+    with silent() as server:
+        sources = [
+            {"name": f"s{number}", "url": f"postgresql://me@127.0.0.1:{server.port}/x"}
+            for number in range(3)
+        ]
+        words = ["doctor", "--json", "--config", json.dumps({"sources": sources})]
+        with serving([*words, "--timeout", "600"], state):
+            # One after the other, the second would begin when the first is given up.
+            wait_until(lambda: len(server.met) >= 3, "three connections at a time")
+        ended = tidegate(*words, "--timeout", "1", state=state)
+    for number in range(3):
+        is_faulty(ended, f"source s{number}", "did not answer within 1 s")
+
+
+def write_entry(home: Path, entry: dict[str, Any]) -> None:
+    (home / ".cursor").mkdir(exist_ok=True)
+    text = json.dumps({"mcpServers": {"tidegate": entry, "other": {"command": "/bin/false"}}})
+    (home / ".cursor" / "mcp.json").write_text(text)
+
+
+@pytest.mark.parametrize("kind", [("--bridge",), ("--stdio",)])
+def test_an_entry_is_started_as_a_desktop_does_and_nothing_of_it_stays(
+    run: Run, towns: Path, kind: tuple[str]
+) -> None:
+    assert run("install", "cursor", *kind).status == 0
+    ended = run("doctor", "--json")
+    assert ended.status == 0, ended.out
+    (entry,) = found(ended, "client cursor")
+    assert entry["state"] == "ok" and "starts and answers" in entry["text"]
+    assert run("status").status == 69
+
+
+def test_a_server_that_ran_before_stays(run: Run, towns: Path, state: Path) -> None:
+    run("install", "cursor")
+    with serving(["serve", "--http", "127.0.0.1:0"], state) as server:
+        server.until("serving")
+        ended = run("doctor", "--json")
+        assert states(ended, "client cursor") == {"ok"}
+        assert f"process {server.process.pid}" in found(ended, "server")[0]["text"]
+        assert run("status", "--json").json["pid"] == server.process.pid
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"command": "/no/such/tidegate", "args": ["bridge"]}, "No such file"),
+        ({"command": sys.executable, "args": ["-m", "tidegate", "bridge", "--stat"]}, "--stat"),
+        ({"command": "/bin/false", "args": []}, "without an answer"),
+        ({"url": "http://127.0.0.1:{port}/mcp/core"}, "no server answers at 127.0.0.1:{port}"),
+        ({"url": "ftp://x"}, "no URL of HTTP"),
+    ],
+)
+def test_an_entry_that_does_not_start_is_named(
+    run: Run, towns: Path, home: Path, entry: dict[str, Any], said: str
+) -> None:
+    port = str(claim_port())
+    write_entry(home, json.loads(json.dumps(entry).replace("{port}", port)))
+    is_faulty(run("doctor", "--json"), "client cursor", said.replace("{port}", port))
+
+
+def test_an_entry_of_another_state_is_a_note(run: Run, towns: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    run("install", "cursor", "--stdio", "--state", str(other))
+    said = [each["text"] for each in found(run("doctor", "--json"), "client cursor")]
+    assert any(str(other) in text for text in said)
+
+
+def test_an_extra_that_a_source_needs_and_that_is_missing_is_named(
+    state: Path, tmp_path: Path
+) -> None:
+    url = f"postgresql://me@127.0.0.1:{claim_port()}/x"
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from tidegate.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    settings = json.dumps({"sources": [{"name": "pg", "url": url}]})
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor", "--json", "--config", settings],
+        capture_output=True, text=True, timeout=HANG_S, env=environment(state), check=False,
+    )  # fmt: skip
+    ended = Ended(done.returncode, done.stdout, done.stderr)
+    is_faulty(ended, "extras", "the extra `postgres` is not installed, and the source pg needs it")
+    assert "install" in found(ended, "extras")[0]["to_do"]
+
+
+def test_no_secret_is_in_the_report(
+    run: Run, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_PW", SECRET)
+    token = run("token", "create", "ann", "--scope", "readOnly").out.strip()
+    url = f"postgresql://me:${{ENV:SHOP_PW}}@127.0.0.1:{claim_port()}/x"
+    assert run("source", "add", "shop", url, "--anyway").status == 0
+    code = f"import sys; sys.exit('cannot use {token} of http://me:{SECRET}@db/')"
+    write_entry(home, {"command": sys.executable, "args": ["-c", code, "tidegate"]})
+    for words in (("doctor",), ("doctor", "--json")):
+        ended = run(*words)
+        assert ended.status == 1 and "client cursor" in ended.out
+        assert SECRET not in ended.out + ended.err and token not in ended.out + ended.err
