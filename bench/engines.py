@@ -47,7 +47,7 @@ ACTOR = Actor("bench", "bench", Scope.READ_ONLY)
 LIMITS = Limits(max_rows=200_000, max_bytes=1 << 30, timeout_s=120)
 STATE = WORK / "state-engines"
 
-Act = Callable[[], Awaitable[object]]
+Action = Callable[[], Awaitable[object]]
 """One call of a contestant. Raises AssertionError if the answer is not the right one."""
 
 
@@ -72,7 +72,7 @@ class Workload(NamedTuple):
     """A question and who answers it; the share of a turn's seconds that each gets."""
 
     name: str
-    acts: dict[str, Act]
+    actions: dict[str, Action]
     share: float = 0.25
 
 
@@ -122,9 +122,9 @@ async def interleaved(
         counted: list[Row] = []
         for turn in range(effort.rounds + 1):
             row: Row = {}
-            for who in rotate(list(workload.acts), turn):
+            for who in rotate(list(workload.actions), turn):
                 seconds = effort.seconds * workload.share if turn else 0
-                cpu, wall = await turn_of(workload.acts[who], seconds, apart)
+                cpu, wall = await turn_of(workload.actions[who], seconds, apart)
                 row |= {f"{who} cpu": cpu, f"{who} wall": wall}
             if turn:
                 counted.append(row)
@@ -133,7 +133,7 @@ async def interleaved(
 
 
 async def turn_of(
-    act: Act, seconds: float, apart: Container[int], finish: Callable[[], None] | None = None
+    action: Action, seconds: float, apart: Container[int], finish: Callable[[], None] | None = None
 ) -> tuple[float, float]:
     """CPU seconds a call on average and wall seconds a call in the median; at least two calls.
 
@@ -144,7 +144,7 @@ async def turn_of(
     cpu = cpu_here(apart)
     while len(walls) < 2 or time.perf_counter() < end:
         started = time.perf_counter()
-        await act()
+        await action()
         walls.append(time.perf_counter() - started)
     if finish is not None:
         finish()
@@ -173,8 +173,8 @@ async def _rows(ground: Ground, app: App, bare: Bare, name: str, sql: str, count
         assert isinstance(page, Page)
         check(page.rows, page.row_count)
 
-    acts: dict[str, Act] = {DRIVER: driver, ENGINE: through_engine, GATE: through_gate}
-    return Workload(name, acts)
+    actions: dict[str, Action] = {DRIVER: driver, ENGINE: through_engine, GATE: through_gate}
+    return Workload(name, actions)
 
 
 async def paged(engine: Engine, permit: Permit) -> Page:
@@ -212,8 +212,8 @@ async def _schema(ground: Ground, app: App, bare: Bare, tables: int) -> Workload
         catalog = (await app.gateway.handle(call(browse, source))).payload
         assert isinstance(catalog, Catalog) and len(catalog.tables) == tables
 
-    acts: dict[str, Act] = {DRIVER: driver, ENGINE: read, GATE: kept}
-    return Workload(f"schema of {tables:,} tables", acts)
+    actions: dict[str, Action] = {DRIVER: driver, ENGINE: read, GATE: kept}
+    return Workload(f"schema of {tables:,} tables", actions)
 
 
 async def _permitted(app: App, source: str, request: Query | Browse) -> tuple[Engine, Permit]:

@@ -60,9 +60,9 @@ def _turn(dialect: str, length: str, turn: int) -> Row:
     }
 
 
-def _cost(act: Callable[[], object], times: int) -> float:
+def _cost(action: Callable[[], object], times: int) -> float:
     """Seconds of this thread's CPU for one of so many acts."""
     started = time.thread_time_ns()
     for _ in range(times):
-        act()
+        action()
     return (time.thread_time_ns() - started) / times / 1e9

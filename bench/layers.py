@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import tidegate.gateway.gateway as pipeline
 from bench import data
-from bench.engines import LIMITS, Act, collecting, paged, permit_for, turn_of
+from bench.engines import LIMITS, Action, collecting, paged, permit_for, turn_of
 from bench.figures import rotate
 from bench.grounds import WARM_ID, Ground, grounds
 from bench.mcp import STATELESS, HttpSpeaker
@@ -146,7 +146,7 @@ class Case(NamedTuple):
     """One thing that is measured, what stands in the pipeline meanwhile, and whether its records
     are synced to disk."""
 
-    act: Act
+    action: Action
     swaps: dict[str, Any]
     synced: bool = True
 
@@ -187,10 +187,10 @@ async def _measured(ground: Ground, effort: Effort) -> list[Row]:
         for turn in range(effort.rounds + 1):
             row: Row = {}
             for name in rotate(list(cases), turn):
-                act, swaps, synced = cases[name]
+                action, swaps, synced = cases[name]
                 with swapped(swaps), nullcontext() if synced else unsynced():
                     seconds = effort.seconds * SHARE if turn else 0.02
-                    cpu, wall = await turn_of(act, seconds, apart, app.history.flush)
+                    cpu, wall = await turn_of(action, seconds, apart, app.history.flush)
                 row |= {f"{name} cpu": cpu, f"{name} wall": wall}
             if turn:
                 rows.append(row)
@@ -237,11 +237,11 @@ async def _cases(app: App) -> dict[str, Case]:
         assert isinstance(page, Page)
         return page
 
-    def fresh(run: Callable[[str], Any], text: Callable[[int], str]) -> Act:
-        async def act() -> None:
+    def fresh(run: Callable[[str], Any], text: Callable[[int], str]) -> Action:
+        async def action() -> None:
             assert (await run(text(next(numbers)))).row_count == 1
 
-        return act
+        return action
 
     async def run(sql: str) -> Page:
         return await handled(actor, sql)
@@ -261,14 +261,14 @@ async def _cases(app: App) -> dict[str, Case]:
         assert (await handled(actor, CHANGE, "counter")).affected == 1
 
     numbers = count(1)
-    acts: dict[str, Act] = dict.fromkeys(STAGES, gate)
-    acts |= {
+    actions: dict[str, Action] = dict.fromkeys(STAGES, gate)
+    actions |= {
         "engine": bare,
         "identity": identified,
         "surface and protocol": spoken,
         "HTTP edge": posted,
     }
-    cases = {stage: Case(acts[stage], stand_ins(stage)) for stage in STAGES}
+    cases = {stage: Case(actions[stage], stand_ins(stage)) for stage in STAGES}
 
     return cases | {
         "a new literal, engine": Case(fresh(engine, data.point), {}),

@@ -160,7 +160,7 @@ class App:
         try:
             self.tokens.generation()
         except TidegateError as error:
-            failing["state"] = error.discreet().message
+            failing["state"] = error.without_secrets().message
         return failing
 
     def degraded(self) -> Mapping[str, str]:
@@ -181,17 +181,17 @@ class App:
         """
         awaited = PendingRestart(self.config)
         wait_s = self.config.approvals.wait_s
-        complaint = ""
+        reported = ""
 
         def read() -> tuple[Config, ConfiguredSources]:
             try:
                 config = load()
                 return config, load_sources(config)
             except TidegateError as error:
-                nonlocal complaint
-                if error.message != complaint:
-                    complaint = error.message
-                    tell(f"the settings have changed and cannot be used: {complaint}")
+                nonlocal reported
+                if error.message != reported:
+                    reported = error.message
+                    tell(f"the settings have changed and cannot be used: {reported}")
                 raise
 
         def look() -> ConfiguredSources | None:
@@ -199,8 +199,8 @@ class App:
             if found is None:
                 return None
             config, made = found
-            nonlocal complaint
-            complaint = ""
+            nonlocal reported
+            reported = ""
             try:
                 self.server_audit.record_settings_change(config)
             except TidegateError:
@@ -208,8 +208,8 @@ class App:
                 raise
             self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
             self.bridge_tokens.settings = config.bridge
-            if news := awaited.news(config):
-                tell(f"these changes take effect when the server restarts: {', '.join(news)}")
+            if unreported := awaited.unreported(config):
+                tell(f"these changes take effect when the server restarts: {', '.join(unreported)}")
             return made
 
         def reread() -> None:
@@ -249,7 +249,7 @@ class App:
         self.server_audit.record(name, details)
 
     @property
-    def gave_rights(self) -> bool:
+    def has_granted_rights(self) -> bool:
         """Whether tokens or sources are or were in this state, or a server has started on it."""
         shared = self.state.shared
         return (
@@ -259,7 +259,7 @@ class App:
         )
 
     def note_rights(self) -> None:
-        """Have `gave_rights` be true from now on. Every start calls it; the first writes."""
+        """Have `has_granted_rights` be true from now on. Every start calls it; the first writes."""
         shared = self.state.shared
         if shared.locked_until(_RIGHTS, time.time()) is None:
             shared.lock(_RIGHTS, _FOREVER)

@@ -266,7 +266,7 @@ class TidegateError(Exception):
     def fate(self) -> Fate:
         return FATES[self.code]
 
-    def discreet(self) -> TidegateError:
+    def without_secrets(self) -> TidegateError:
         """The error for a caller elsewhere: of a path it names the last part only."""
         path = self.details.get("path")
         if path is None:

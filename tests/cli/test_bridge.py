@@ -95,7 +95,7 @@ def test_a_call_that_may_have_run_is_not_sent_again(towns: Path, state: Path, ru
         # Another call that is answered proves that the first has reached the server.
         assert "Köln" in read(host, 3)
         end_server(state)
-        error = host.hear(2)["error"]
+        error = host.receive(2)["error"]
         assert error["data"]["code"] == "bridge.outcome_unknown"
         assert "Köln" in read(host, 4)
 
@@ -290,8 +290,8 @@ def test_lines_are_read_however_they_are_cut(state: Path) -> None:
         for cut in (whole[:10], whole[10:60], b"", whole[60:]):
             pipe.write(cut)
             pipe.flush()
-        heard = [json.loads(host.process.line())["id"] for _ in pings]
-    assert sorted(heard) == [0, 1, 2, 3]
+        received = [json.loads(host.process.line())["id"] for _ in pings]
+    assert sorted(received) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_line_that_is_no_message_is_answered_and_forgotten(
         reply = json.loads(host.process.line())
         assert (reply["id"], reply["error"]["code"]) == (None, code)
         host.process.send({"jsonrpc": "2.0", "id": 9, "method": "ping"})
-        assert host.hear(9)["result"] == {}
+        assert host.receive(9)["result"] == {}
 
 
 def test_a_batch_of_the_revision_that_has_them_is_answered_as_one(towns: Path, state: Path) -> None:

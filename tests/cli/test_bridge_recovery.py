@@ -96,8 +96,8 @@ def test_failures_at_the_same_time_open_one_session(
         host.open()
         for n in range(5):
             host.ask(n, "t")
-        heard = sorted(json.loads(host.process.line())["id"] for _ in range(5))
-    assert heard == [0, 1, 2, 3, 4]
+        received = sorted(json.loads(host.process.line())["id"] for _ in range(5))
+    assert received == [0, 1, 2, 3, 4]
     assert sessions.opened == 2
 
 
@@ -138,7 +138,7 @@ def test_a_question_that_was_cut_off_is_asked_once_more(
     with bridged(state) as host:
         host.open()
         host.process.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        assert "result" in host.hear(1)
+        assert "result" in host.receive(1)
     assert len(server.messages("tools/list")) == 2
 
 
@@ -220,9 +220,9 @@ def test_a_new_session_receives_what_it_must_know(
         host.open()
         for message in (*kept, request(3, "resources/subscribe", uri="b:")):
             host.process.send(message)
-            host.hear(message["id"])
+            host.receive(message["id"])
         host.process.send(request(4, "resources/unsubscribe", uri="b:"))
-        host.hear(4)
+        host.receive(4)
         sessions.live.clear()
         host.call("a", "t")
         again = [a.message for a in server.asked if a.headers.get("mcp-session-id") == "s2"]

@@ -138,7 +138,7 @@ class Target:
         """Wait until the server has computed for so long."""
         computes(self.server.process.pid, seconds)
 
-    def rests(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until the server's workers do nothing, at many looks one after another.
 
         By their states, not by the time they get: on a busy machine who computes may get none.

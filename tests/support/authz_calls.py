@@ -21,12 +21,12 @@ from support.authz_grids import (
     MORE,
     NAMES,
     NEVER,
-    PLANLESS,
     READS,
     READS_ONLY,
     STATE,
     TABS,
     UNQUALIFIED,
+    WITHOUT_PLAN,
     WRITER_NAMES,
     WRITER_STATE,
     WRITES,
@@ -158,7 +158,7 @@ def explained(effect: str, spelling: Spelling) -> Grid:
     """What comes of asking for the plan of a statement that would change something."""
     if effect in spelling.planned:
         return EXPLAINS
-    return PLANLESS if effect in spelling.planless else NEVER
+    return WITHOUT_PLAN if effect in spelling.without_plan else NEVER
 
 
 LISTINGS = (

@@ -167,7 +167,7 @@ class Spelling(NamedTuple):
     admin: str
     planned: frozenset[str]
     """Effects of which it shows a plan."""
-    planless: frozenset[str] = frozenset()
+    without_plan: frozenset[str] = frozenset()
     """Effects of which the database, and not the gate, says that it has no plan."""
     identities: bool = False
     has_server: bool = False
@@ -190,14 +190,14 @@ ENGINES = {
         session="SET threads = 1",
         admin="ATTACH 'stolen.duckdb' AS stolen",
         planned=frozenset(),
-        planless=_CHANGES | {"destructive"},
+        without_plan=_CHANGES | {"destructive"},
     ),
     "postgres": Spelling(
         PostgresShop,
         session="SET search_path = pg_catalog",
         admin="CREATE ROLE mallory SUPERUSER",
         planned=_CHANGES,
-        planless=frozenset({"destructive"}),
+        without_plan=frozenset({"destructive"}),
         identities=True,
         has_server=True,
     ),
@@ -206,7 +206,7 @@ ENGINES = {
         session="SET @@session.sql_mode = ''",
         admin="CREATE USER mallory",
         planned=_CHANGES,
-        planless=frozenset({"destructive", "unknown"}),
+        without_plan=frozenset({"destructive", "unknown"}),
         identities=True,
         has_server=True,
     ),

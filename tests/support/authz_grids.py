@@ -397,7 +397,7 @@ unmapped     ident   ident   ident   ident   ident   source  ident   ident   ide
 """)
 
 # The plan of what the database has no plan of.
-PLANLESS = grid("""
+WITHOUT_PLAN = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 readWrite    denied  denied  denied  denied  denied  source  denied  denied  denied  denied

@@ -60,7 +60,7 @@ CODES = {
     "ident": "policy.identity",
     "masked": "policy.masked",
 }
-PLANLESS = ("masked", "engine.unsupported", "sql.failed")
+WITHOUT_PLAN = ("masked", "engine.unsupported", "sql.failed")
 """What is said where a plan cannot be had: by the gate, by the engine, by the database."""
 GONE = ("result.gone", "window.unknown_tab")
 
@@ -189,7 +189,7 @@ class Caller:
         if name == "disconnect":
             await harness.connect()
         found = word(await self.peer.call(name.partition(" ")[0], **arguments))
-        return "denied" if row.explains and found in PLANLESS else found
+        return "denied" if row.explains and found in WITHOUT_PLAN else found
 
     async def _handle(self) -> str:
         """The handle of a cut result, or one that leads nowhere if there is no result."""

@@ -43,20 +43,20 @@ class Host:
         """Shake hands; the result of `initialize`."""
         params = {**INITIALIZE["params"], "protocolVersion": revision}
         self.process.send({**INITIALIZE, "params": params})
-        result = self.hear("open")["result"]
+        result = self.receive("open")["result"]
         self.process.send(READY)
         return result
 
     def call(self, id: Any, tool: str, **arguments: Any) -> dict[str, Any]:
         """The whole reply to a tool call."""
         self.ask(id, tool, **arguments)
-        return self.hear(id)
+        return self.receive(id)
 
     def ask(self, id: Any, tool: str, **arguments: Any) -> None:
         params = {"name": tool, "arguments": arguments}
         self.process.send({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 
-    def hear(self, id: Any) -> dict[str, Any]:
+    def receive(self, id: Any) -> dict[str, Any]:
         """The reply to a request; other messages before it are passed over."""
         while line := self.process.line():
             message: dict[str, Any] = json.loads(line)

@@ -12,26 +12,26 @@ _BLANKS = (" ", "\n", "\t", "  ", "\r\n", "\f")
 _COMMENTS = ("/**/", "/* x */", "/* ; */", "/* ' */", "-- x\n", "-- ;\n", "/* DROP TABLE t */")
 
 
-def mutate(text: str, dialect: str, chance: random.Random) -> str:
+def mutate(text: str, dialect: str, rng: random.Random) -> str:
     """The statement with its tokens set apart again. Raises: Refusal if it has no tokens."""
     tokens = lex(text, find(dialect).lexical_rules)
     if not tokens:
         return text
     ends = [*(token.at for token in tokens[1:]), len(text)]
-    parts = [chance.choice(("", *_BLANKS, *_COMMENTS))]
+    parts = [rng.choice(("", *_BLANKS, *_COMMENTS))]
     for token, end in zip(tokens, ends, strict=True):
-        parts.append(_written(text[token.at : end], token.kind, token.text, chance))
-        parts.append(chance.choice((*_BLANKS, *_COMMENTS)))
+        parts.append(_written(text[token.at : end], token.kind, token.text, rng))
+        parts.append(rng.choice((*_BLANKS, *_COMMENTS)))
     return "".join(parts)
 
 
-def _written(piece: str, kind: str, text: str, chance: random.Random) -> str:
+def _written(piece: str, kind: str, text: str, rng: random.Random) -> str:
     """One token without what followed it; bare words in any case."""
     if kind != WORD:
         return _trimmed(piece)
     if not text.isascii():
         return text
-    return chance.choice((text, text.upper(), text.lower(), text.swapcase()))
+    return rng.choice((text, text.upper(), text.lower(), text.swapcase()))
 
 
 def _trimmed(piece: str) -> str:

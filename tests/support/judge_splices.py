@@ -27,30 +27,26 @@ _TAILS = (
 )
 
 
-def splice(chance: random.Random) -> str:
+def splice(rng: random.Random) -> str:
     """A text of pieces of two cases, of whatever dialects, sometimes with a head and a tail."""
-    one, other = chance.choice(_pieces()), chance.choice(_pieces())
-    cut = chance.randrange(len(one) + 1)
-    pieces = (
-        [*one[:cut], *other[chance.randrange(len(other) + 1) :]]
-        if chance.random() < 0.6
-        else [*one]
-    )
-    for _ in range(chance.choice((0, 0, 1, 1, 2, 4))):
-        at = chance.randrange(len(pieces) + 1)
-        match chance.randrange(4):
+    one, other = rng.choice(_pieces()), rng.choice(_pieces())
+    cut = rng.randrange(len(one) + 1)
+    pieces = [*one[:cut], *other[rng.randrange(len(other) + 1) :]] if rng.random() < 0.6 else [*one]
+    for _ in range(rng.choice((0, 0, 1, 1, 2, 4))):
+        at = rng.randrange(len(pieces) + 1)
+        match rng.randrange(4):
             case 0:
-                del pieces[at : at + chance.randrange(1, 4)]
+                del pieces[at : at + rng.randrange(1, 4)]
             case 1:
-                pieces[at:at] = chance.choice(_pieces())[:6]
+                pieces[at:at] = rng.choice(_pieces())[:6]
             case 2:
-                pieces[at:at] = [" ", chance.choice(chance.choice(_pieces()) or [" "]), " "]
+                pieces[at:at] = [" ", rng.choice(rng.choice(_pieces()) or [" "]), " "]
             case _:
                 pieces[at : at + 1] = pieces[at : at + 1] * 2
     return (
-        chance.choice(_HEADS) * (chance.random() < 0.3)
+        rng.choice(_HEADS) * (rng.random() < 0.3)
         + "".join(pieces)
-        + (chance.choice(_TAILS) * (chance.random() < 0.3))
+        + (rng.choice(_TAILS) * (rng.random() < 0.3))
     )
 
 

@@ -59,21 +59,21 @@ def partly(value: str | None) -> str | None:
 
 
 def _rows() -> dict[str, list[tuple[Any, ...]]]:
-    dice = random.Random(4)
+    rng = random.Random(4)
     phones = ["+49 151 5550%03d", "secret%d@hidden.example.org", "ab%d@x.io", None, "c@d.io", "x%d"]
     customers = []
     for number in range(1, 25):
         phone = phones[number % 6]
         phone = phone % number if phone and "%" in phone else phone
         mail = None if number == 9 else f"secret{number % 20}@mail.example"
-        customers.append((number, f"Customer {number}", mail, phone, dice.randint(0, 5) * 50))
+        customers.append((number, f"Customer {number}", mail, phone, rng.randint(0, 5) * 50))
     orders = [
         (
             number,
-            dice.randint(1, 24),
-            dice.choice([7, 7, 8, 9]),
-            dice.randint(0, 9) * 10,
-            dice.choice(["secretnote", f"secret {number}", None]),
+            rng.randint(1, 24),
+            rng.choice([7, 7, 8, 9]),
+            rng.randint(0, 9) * 10,
+            rng.choice(["secretnote", f"secret {number}", None]),
         )
         for number in range(1, 61)
     ]

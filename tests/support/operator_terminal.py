@@ -22,7 +22,7 @@ def operator_terminal(*passphrases: str, agrees: bool = True) -> Generator[int]:
     keyboard, terminal = os.openpty()
     waiting = list(passphrases)
 
-    def sit() -> None:
+    def read_prompts() -> None:
         seen = b""
         while True:
             try:
@@ -40,7 +40,7 @@ def operator_terminal(*passphrases: str, agrees: bool = True) -> Generator[int]:
                     typed = found[1] if agrees else b"no"
                 os.write(keyboard, typed + b"\n")
 
-    operator = threading.Thread(target=sit, daemon=True)
+    operator = threading.Thread(target=read_prompts, daemon=True)
     operator.start()
     try:
         yield terminal

@@ -291,7 +291,7 @@ def _begin(peer: HttpPeer, id: str) -> Any:
     """Send the change and leave its answer unread."""
     meta = {"progressToken": id}
     params = {"name": "query", "arguments": {"sql": UPDATE}, "_meta": meta}
-    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": peer.dress(params)}
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": peer.add_meta(params)}
     return peer.post(message)
 
 

@@ -108,7 +108,7 @@ def test_other_revisions_refuse_batches(connect: Connect, transport: str, revisi
 @both
 def test_the_stateless_era_refuses_batches(connect: Connect, transport: str) -> None:
     peer = connect(transport, MODERN)
-    message = {**PING, "method": "tools/list", "params": peer.dress({})}
+    message = {**PING, "method": "tools/list", "params": peer.add_meta({})}
     if transport == "stdio":
         _, (reply,) = _send(peer, [message])
     else:

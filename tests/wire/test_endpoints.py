@@ -207,8 +207,8 @@ def test_c8_of_two_edges_in_one_process_one_stops_and_the_other_goes_on(tmp_path
             serving = asyncio.ensure_future(serve(harness.app, [pipes, http], shutdown, ready.set))
             await ready.wait()
             os.write(theirs_in, json.dumps(INITIALIZE).encode() + b"\n")
-            heard = await asyncio.to_thread(os.read, theirs_out, 65_536)
-            assert json.loads(heard)["result"]["protocolVersion"] == "2025-06-18"
+            received = await asyncio.to_thread(os.read, theirs_out, 65_536)
+            assert json.loads(received)["result"]["protocolVersion"] == "2025-06-18"
             assert await _status(port) == b"HTTP/1.1 200 OK"
             os.close(theirs_in)  # the end of the input: this edge ends
             async with asyncio.timeout(PATIENCE_S):

@@ -157,12 +157,12 @@ def test_each_surface_says_only_what_is_published(
             peer.request(method)
         if peer.modern:
             peer.request("server/discover")
-    assert len(peer.heard) > 10
-    for heard in peer.heard:
-        message = heard.message
+    assert len(peer.all_messages) > 10
+    for received in peer.all_messages:
+        message = received.message
         if (surface, revision) == ("workbench", "2025-03-26"):
             message = _without_newer_fields(message)
-        published(revision).check_message(heard.method, message)
+        published(revision).check_message(received.method, message)
 
 
 def _without_newer_fields(value: Any) -> Any:
@@ -192,7 +192,7 @@ def _running(peer: Peer) -> Any:
     parser, and a quicker call could overtake it.
     """
     assert peer.call("query", {"sql": ENDING}).text
-    params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
+    params = peer.add_meta({"name": "query", "arguments": {"sql": ENDLESS}})
     message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
     if isinstance(peer, StdioPeer):
         peer.send(message)
@@ -258,7 +258,7 @@ def test_a_signal_ends_open_streams_and_running_statements(
         with HttpPeer(port, "2025-11-25", path="/mcp/core") as peer:
             peer.connect()
             listener = HttpPeer(port, MODERN, path="/mcp/core")
-            params = listener.dress({"notifications": {"toolsListChanged": True}})
+            params = listener.add_meta({"notifications": {"toolsListChanged": True}})
             listen = {"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen"}
             streams = [peer.listen(), listener.post({**listen, "params": params})]
             connections = [_running(peer), _running(listener)]

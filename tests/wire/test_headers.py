@@ -22,7 +22,7 @@ def peer(connect: Connect) -> HttpPeer:
 
 
 def _request(peer: HttpPeer, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": "h", "method": method, "params": peer.dress(params)}
+    return {"jsonrpc": "2.0", "id": "h", "method": method, "params": peer.add_meta(params)}
 
 
 def _post(peer: HttpPeer, message: Any, headers: Mapping[str, str | None]) -> tuple[int, Any]:

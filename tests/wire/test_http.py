@@ -325,7 +325,7 @@ def test_the_version_header_must_be_the_negotiated_one(connect: Connect, revisio
 
 def test_a_session_id_is_ignored_in_the_stateless_era(connect: Connect) -> None:
     peer: HttpPeer = connect("http", MODERN)
-    message = {**LIST, "params": peer.dress({})}
+    message = {**LIST, "params": peer.add_meta({})}
     headers = {**peer.headers(message), "Mcp-Session-Id": "unknown"}
     status, answered, body = _send(peer.port, body=message, headers=headers)
     assert (status, "mcp-session-id" in answered) == (200, False)

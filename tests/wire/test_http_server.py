@@ -92,20 +92,20 @@ class Harness:
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
-        heard = await rest_of(reader)
+        received = await rest_of(reader)
         writer.close()
-        return heard
+        return received
 
 
 async def rest_of(reader: asyncio.StreamReader) -> bytes:
-    heard = b""
+    received = b""
     try:
         async with asyncio.timeout(PATIENCE_S):
             while piece := await reader.read(65_536):
-                heard += piece
+                received += piece
     except ConnectionError:
         pass
-    return heard
+    return received
 
 
 @asynccontextmanager
@@ -244,10 +244,10 @@ TORN: dict[str, bytes] = {
 def test_what_is_ambiguous_or_no_http_reaches_no_one(status: int, sent: bytes) -> None:
     async def test(harness: Harness) -> None:
         # What follows would be a second request, for those who see an end before it.
-        heard = await harness.say(sent + sized(b"second"))
-        assert status_of(heard) == status
-        assert heard.count(b"HTTP/1.1 ") == 1
-        assert b"connection: close" in heard
+        received = await harness.say(sent + sized(b"second"))
+        assert status_of(received) == status
+        assert received.count(b"HTTP/1.1 ") == 1
+        assert b"connection: close" in received
         assert harness.reached == []
 
     run(test)
@@ -256,9 +256,9 @@ def test_what_is_ambiguous_or_no_http_reaches_no_one(status: int, sent: bytes) -
 @pytest.mark.parametrize("body", TORN.values(), ids=TORN.keys())
 def test_a_body_that_is_none_reaches_no_one(body: bytes) -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(CHUNKED + body + sized(b"second"))
-        assert status_of(heard) == 400
-        assert heard.count(b"HTTP/1.1 ") == 1
+        received = await harness.say(CHUNKED + body + sized(b"second"))
+        assert status_of(received) == 400
+        assert received.count(b"HTTP/1.1 ") == 1
         assert harness.reached == []
 
     run(test)
@@ -276,9 +276,9 @@ def test_a_known_head_opens_no_door_for_another(status: int, sent: bytes, ordina
             assert await answer_of(reader) == b"ordinary"
         del harness.reached[:]
         writer.write(ordinary + sent + sized(b"second"))
-        heard = await rest_of(reader)
+        received = await rest_of(reader)
         writer.close()
-        assert heard.count(b"HTTP/1.1 200 ") == (1 if ordinary else 0)
+        assert received.count(b"HTTP/1.1 200 ") == (1 if ordinary else 0)
         assert [body for _, _, body in harness.reached] == ([b"first"] if ordinary else [])
 
     run(test)
@@ -348,18 +348,18 @@ def test_a_flood_of_pipelined_requests_ends_the_connection() -> None:
             while not harness.reached:
                 await asyncio.sleep(0)
         harness.go.set()
-        heard = await rest_of(reader)
+        received = await rest_of(reader)
         writer.close()
-        assert heard.startswith(b"HTTP/1.1 200")
-        assert heard.endswith(b"/")
+        assert received.startswith(b"HTTP/1.1 200")
+        assert received.endswith(b"/")
 
     run(test)
 
 
 def test_what_is_malformed_behind_a_request_does_not_keep_it_from_its_answer() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sized(b"first") + sized(b"second") + b"nonsense\r\n\r\n")
-        assert heard.count(b"HTTP/1.1 200") == 2
+        received = await harness.say(sized(b"first") + sized(b"second") + b"nonsense\r\n\r\n")
+        assert received.count(b"HTTP/1.1 200") == 2
         assert [body for _, _, body in harness.reached] == [b"first", b"second"]
 
     run(test)
@@ -376,10 +376,10 @@ def test_what_is_malformed_behind_a_request_does_not_keep_it_from_its_answer() -
 )
 def test_the_last_request_of_a_connection_is_answered_and_nothing_behind_it(sent: bytes) -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sent)
-        assert status_of(heard) == 200
-        assert b"connection: close\r\n" in heard
-        assert heard.endswith(b"\r\n\r\na")
+        received = await harness.say(sent)
+        assert status_of(received) == 200
+        assert b"connection: close\r\n" in received
+        assert received.endswith(b"\r\n\r\na")
         assert [body for _, _, body in harness.reached] == [b"a"]
 
     run(test)
@@ -412,8 +412,8 @@ def test_b16_an_offer_of_another_protocol_is_ignored(
 
     async def test(harness: Harness) -> None:
         both = sent + HEAD + LAST + b"Content-Length: 1\r\n\r\nb"
-        heard = await harness.say(*(both[at : at + piece] for at in range(0, len(both), piece)))
-        assert heard.count(b"HTTP/1.1 200 OK\r\n") == 2
+        received = await harness.say(*(both[at : at + piece] for at in range(0, len(both), piece)))
+        assert received.count(b"HTTP/1.1 200 OK\r\n") == 2
         assert harness.reached == [reached, ("POST", "/echo", b"b")]
 
     run(test)
@@ -453,8 +453,8 @@ def test_b16_an_escaped_slash_separates_no_path() -> None:
 @pytest.mark.parametrize("begun", [HEAD + b"X: ", b"GET /"], ids=["header", "target"])
 def test_a_head_without_end_is_cut_off(begun: bytes) -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(begun, b"y" * MOST_BYTES)
-        assert status_of(heard) == 431
+        received = await harness.say(begun, b"y" * MOST_BYTES)
+        assert status_of(received) == 431
         assert harness.reached == []
 
     run(test)
@@ -462,8 +462,8 @@ def test_a_head_without_end_is_cut_off(begun: bytes) -> None:
 
 def test_a_head_of_too_many_headers_is_cut_off_before_its_end() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(HEAD + b"a:\r\n" * 300)
-        assert status_of(heard) == 431
+        received = await harness.say(HEAD + b"a:\r\n" * 300)
+        assert status_of(received) == 431
         assert harness.reached == []
 
     run(test)
@@ -471,18 +471,18 @@ def test_a_head_of_too_many_headers_is_cut_off_before_its_end() -> None:
 
 def test_a_head_request_gets_a_head() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(b"HEAD /echo HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
-        assert status_of(heard) == 200
-        assert b"content-length: 5\r\n" in heard
-        assert heard.endswith(b"\r\n\r\n")
+        received = await harness.say(b"HEAD /echo HTTP/1.1\r\nHost: a\r\n" + LAST + b"\r\n")
+        assert status_of(received) == 200
+        assert b"content-length: 5\r\n" in received
+        assert received.endswith(b"\r\n\r\n")
 
     run(test)
 
 
 def test_an_answer_is_dated_and_says_its_length() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sized(b"a", more=LAST))
-        head = heard.partition(b"\r\n\r\n")[0]
+        received = await harness.say(sized(b"a", more=LAST))
+        head = received.partition(b"\r\n\r\n")[0]
         assert b"\r\ndate: " in head
         assert b" GMT\r\n" in head
         assert b"\r\nx-echo: yes" in head
@@ -519,10 +519,10 @@ def test_a_body_is_asked_for_when_someone_reads_it() -> None:
 def test_a_body_is_not_asked_for_when_no_one_reads_it() -> None:
     async def test(harness: Harness) -> None:
         head, _, _ = sized(b"body", b"/deaf", b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
-        heard = await harness.say(head + b"\r\n\r\n")
-        assert status_of(heard) == 401
-        assert b"connection: close\r\n" in heard
-        assert b"100 Continue" not in heard
+        received = await harness.say(head + b"\r\n\r\n")
+        assert status_of(received) == 401
+        assert b"connection: close\r\n" in received
+        assert b"100 Continue" not in received
 
     run(test)
 
@@ -551,10 +551,10 @@ def test_a_large_body_that_no_one_reads_ends_the_connection_behind_the_answer(
             request = start + b"%x\r\n" % len(body) + body
         else:
             request = sized(body, b"/deaf")[:-1]
-        heard = await harness.say(request)
-        assert status_of(heard) == 401
-        assert heard.endswith(b"who are you?")
-        assert b"connection: close\r\n" in heard
+        received = await harness.say(request)
+        assert status_of(received) == 401
+        assert received.endswith(b"who are you?")
+        assert b"connection: close\r\n" in received
 
     run(test)
 
@@ -566,8 +566,8 @@ def test_a_body_above_the_limit_is_refused_before_it_is_here(chunked: bool) -> N
             sent = CHUNKED + b"%x\r\n" % (3 * LIMIT) + b"b" * (LIMIT + 1)
         else:
             sent = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (LIMIT + 1)
-        heard = await harness.say(sent)
-        assert status_of(heard) == 413
+        received = await harness.say(sent)
+        assert status_of(received) == 413
         assert harness.reached == []
 
     run(test)
@@ -604,9 +604,9 @@ def test_a_client_that_goes_within_a_body_reaches_no_one() -> None:
 
 def test_a_fault_of_the_application_is_answered_and_ends_the_connection() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sized(b"x", b"/fault"))
-        assert status_of(heard) == 500
-        assert b"fault" not in heard
+        received = await harness.say(sized(b"x", b"/fault"))
+        assert status_of(received) == 500
+        assert b"fault" not in received
         assert status_of(await harness.say(sized(b"x", more=LAST))) == 200
 
     run(test)
@@ -622,27 +622,27 @@ def test_an_application_that_is_cancelled_does_not_leave_its_client_waiting() ->
 
 def test_a_stream_is_sent_in_parts_and_the_connection_goes_on() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sized(b"x", b"/stream") + sized(b"next", more=LAST))
-        assert b"transfer-encoding: chunked\r\n" in heard
-        assert b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\nHTTP/1.1 200" in heard
-        assert heard.endswith(b"next")
+        received = await harness.say(sized(b"x", b"/stream") + sized(b"next", more=LAST))
+        assert b"transfer-encoding: chunked\r\n" in received
+        assert b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\nHTTP/1.1 200" in received
+        assert received.endswith(b"next")
 
     run(test)
 
 
 def test_a_stream_to_an_old_client_ends_with_the_connection() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(b"GET /stream HTTP/1.0\r\nHost: a\r\n\r\n")
-        assert b"chunked" not in heard
-        assert heard.endswith(b"\r\n\r\nonetwo")
+        received = await harness.say(b"GET /stream HTTP/1.0\r\nHost: a\r\n\r\n")
+        assert b"chunked" not in received
+        assert received.endswith(b"\r\n\r\nonetwo")
 
     run(test)
 
 
 def test_a_stream_that_was_not_ended_does_not_look_whole() -> None:
     async def test(harness: Harness) -> None:
-        heard = await harness.say(sized(b"x", b"/torn"))
-        assert not heard.endswith(b"0\r\n\r\n")
+        received = await harness.say(sized(b"x", b"/torn"))
+        assert not received.endswith(b"0\r\n\r\n")
 
     run(test)
 
@@ -780,16 +780,16 @@ class Pipe(Wire):
     def __init__(self) -> None:
         super().__init__("127.0.0.1")
         self.unread = 0
-        self.heard = True
+        self.received = True
 
     def get_write_buffer_size(self) -> int:
         return self.unread
 
     def pause_reading(self) -> None:
-        self.heard = False
+        self.received = False
 
     def resume_reading(self) -> None:
-        self.heard = True
+        self.received = True
 
 
 def test_who_reads_an_answer_slowly_is_let_be() -> None:
@@ -826,14 +826,14 @@ def test_who_does_not_read_is_not_read_from() -> None:
         connection = server.connection()
         connection.connection_made(pipe)
         connection.pause_writing()
-        assert not pipe.heard
+        assert not pipe.received
         connection.data_received(sized(b"early", b"/early") + sized(b"x" * 70_000)[:-1])
         connection.resume_writing()
-        assert not pipe.heard, "a body that no one asked for is still ahead of its time"
+        assert not pipe.received, "a body that no one asked for is still ahead of its time"
         while not pipe.written.endswith(b"early"):
             await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
-            while not pipe.heard:
+            while not pipe.received:
                 await asyncio.sleep(0)
         connection.data_received(b"x" + sized(b"behind", b"/early"))
         while not pipe.written.endswith(b"early"):
@@ -923,14 +923,14 @@ def test_the_end_waits_for_what_is_being_answered_and_for_nothing_else() -> None
                 while len(harness.reached) < 2:
                     await asyncio.sleep(0)
         assert await rest_of(idle) == b""
-        heard = await rest_of(reader)
+        received = await rest_of(reader)
         writer.close()
         other.close()
-        return heard
+        return received
 
-    heard = asyncio.run(main())
-    assert status_of(heard) == 200
-    assert b"connection: close\r\n" in heard
+    received = asyncio.run(main())
+    assert status_of(received) == 200
+    assert b"connection: close\r\n" in received
 
 
 def test_a_header_of_ours_has_one_line() -> None:

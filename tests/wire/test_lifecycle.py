@@ -130,7 +130,7 @@ def test_a_request_without_an_id_is_not_executed(connect: Connect) -> None:
     peer.notify("tools/call", {"name": "confirm_once", "arguments": {}})
     peer.notify("tools/list")
     assert peer.request("ping").result == {}
-    assert not [heard for heard in peer.heard if heard.message.get("id") is None]
+    assert not [received for received in peer.all_messages if received.message.get("id") is None]
 
 
 @both

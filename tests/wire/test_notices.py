@@ -84,8 +84,8 @@ def test_a_session_receives_its_level_and_above(
 ) -> None:
     peer = connect(transport, revision)
     assert peer.request("logging/setLevel", {"level": level}).result == {}
-    heard = [note["params"]["level"] for note in peer.call("test_logging_tool").before]
-    assert heard == list(LEVELS[LEVELS.index(level) :])
+    received = [note["params"]["level"] for note in peer.call("test_logging_tool").before]
+    assert received == list(LEVELS[LEVELS.index(level) :])
 
 
 @both
@@ -120,7 +120,7 @@ def test_sessions_have_levels_of_their_own(connect: Connect, transport: str) -> 
 
 def _start_waiting(peer: Peer, id: Any) -> Any:
     """A call of `wait` that is known to run; the open response over HTTP."""
-    params = peer.dress({"name": "wait", "arguments": {}, "_meta": {"progressToken": "w"}})
+    params = peer.add_meta({"name": "wait", "arguments": {}, "_meta": {"progressToken": "w"}})
     message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
     if isinstance(peer, StdioPeer):
         peer.send(message)
@@ -143,7 +143,7 @@ def test_a_cancelled_call_ends_and_is_not_answered_on_stdio(
     outcome = peer.request("tools/list")
     wait_until(lambda: _count(peer) == 1, "the call's end")
     assert all(message.get("id") != id for message in outcome.before)
-    assert all(heard.message.get("id") != id for heard in peer.heard)
+    assert all(received.message.get("id") != id for received in peer.all_messages)
 
 
 def _count(peer: Peer) -> int:
@@ -175,7 +175,7 @@ def test_a_client_that_leaves_ends_its_call(connect: Connect, revision: str) -> 
 def test_a_client_that_leaves_a_silent_call_ends_it(connect: Connect, revision: str) -> None:
     peer: HttpPeer = connect("http", revision)
     before = _count(peer)
-    params = peer.dress({"name": "wait", "arguments": {}})
+    params = peer.add_meta({"name": "wait", "arguments": {}})
     message = {"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": params}
     peer_left = _leave(peer, message)
     wait_until(lambda: _count(peer) == before + 1, "the call's end")
@@ -246,7 +246,7 @@ def _notification(peer: Peer, stream: Response | None, trigger: str) -> dict[str
 
 
 def _listen(peer: HttpPeer, id: Any, **wanted: Any) -> Response:
-    params = peer.dress({"notifications": wanted})
+    params = peer.add_meta({"notifications": wanted})
     message = {"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params}
     return peer.post(message)
 
@@ -283,7 +283,7 @@ def test_a_listener_receives_the_resources_it_named(connect: Connect) -> None:
 
 def test_a_listener_on_stdio_ends_when_cancelled(connect: Connect) -> None:
     peer: StdioPeer = connect("stdio", MODERN)
-    params = peer.dress({"notifications": {"promptsListChanged": True}})
+    params = peer.add_meta({"notifications": {"promptsListChanged": True}})
     peer.send({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params})
     assert peer.receive()["method"] == "notifications/subscriptions/acknowledged"
     outcome = peer.call("test_trigger_prompt_change")

@@ -31,7 +31,7 @@ def make(state: Path, name: str) -> str:
 
 
 def start_endless(peer: HttpPeer) -> http.client.HTTPConnection:
-    params = peer.dress({"name": "query", "arguments": {"sql": ENDLESS}})
+    params = peer.add_meta({"name": "query", "arguments": {"sql": ENDLESS}})
     message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
     connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
     connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
@@ -54,19 +54,19 @@ def test_calls_streams_and_sessions_of_a_revoked_token_end_and_others_go_on(
         port = _port(server)
         path = "/mcp/core"
         with (
-            TokenPeer(port, revision, lost, path=path) as loser,
+            TokenPeer(port, revision, lost, path=path) as revoked,
             TokenPeer(port, revision, kept, path=path) as keeper,
         ):
-            loser.connect()
+            revoked.connect()
             keeper.connect()
-            running = start_endless(loser)
-            assert loser.call("query", {"sql": SELECT}).text
+            running = start_endless(revoked)
+            assert revoked.call("query", {"sql": SELECT}).text
             if revision == MODERN:
-                params = loser.dress({"notifications": {"toolsListChanged": True}})
+                params = revoked.add_meta({"notifications": {"toolsListChanged": True}})
                 listen = {"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen"}
-                stream = loser.post({**listen, "params": params})
+                stream = revoked.post({**listen, "params": params})
             else:
-                stream = loser.listen()
+                stream = revoked.listen()
             assert stream.status == 200
             assert tidegate("token", "revoke", "lost", state=place.state).status == 0
             assert wait_for(place, statement=ENDLESS, phase="outcome")["code"] == "call.cancelled"
@@ -74,12 +74,12 @@ def test_calls_streams_and_sessions_of_a_revoked_token_end_and_others_go_on(
             stream.close()
             running.close()
             message = {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}
-            refused = loser.post({**message, "params": loser.dress({})})
+            refused = revoked.post({**message, "params": revoked.add_meta({})})
             assert refused.status == 401
             assert "invalid_token" in refused.headers["www-authenticate"]
             refused.close()
             assert keeper.call("query", {"sql": SELECT}).text
-            loser.session = None
+            revoked.session = None
     names = [record["name"] for record in place.records() if record["phase"] == "event"]
     assert names.count("token.revoked") == 1
     assert "login.failed" in names

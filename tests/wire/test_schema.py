@@ -137,17 +137,17 @@ def _send(peer: Peer, message: bytes, method: str | None, name: Any = None) -> l
     """Send a frame and return all that came because of it."""
     if isinstance(peer, HttpPeer):
         response = http_request(peer.port, "POST", "/mcp", message, _headers(peer, method, name))
-        heard = []
+        messages = []
         for received in response.messages():
-            heard.append(received)
+            messages.append(received)
             if isinstance(received, dict) and "method" in received and "id" in received:
                 peer.post(peer._reply_to(received)).close()
         response.close()
-        return heard
+        return messages
     assert isinstance(peer, StdioPeer)
     peer.write(message + b"\n")
-    heard = []
-    marker = {"jsonrpc": "2.0", "id": "the end", "method": "no/more", "params": peer.dress({})}
+    messages = []
+    marker = {"jsonrpc": "2.0", "id": "the end", "method": "no/more", "params": peer.add_meta({})}
     peer.send(marker)
     ended, owed = False, _is_owed_an_answer(message)
     while not ended or owed:
@@ -155,12 +155,12 @@ def _send(peer: Peer, message: bytes, method: str | None, name: Any = None) -> l
         if isinstance(received, dict) and received.get("id") == "the end":
             ended = True
             continue
-        heard.append(received)
+        messages.append(received)
         if "method" not in received:
             owed = False
         elif "id" in received:
             peer.send(peer._reply_to(received))
-    return heard
+    return messages
 
 
 def _headers(peer: HttpPeer, method: str | None, name: Any) -> dict[str, str]:
@@ -200,14 +200,14 @@ def test_what_answers_a_request_is_as_published(
     peer: Peer, request: tuple[str, Any], id: str | int
 ) -> None:
     method, params = request
-    dressed = peer.dress(params) if isinstance(params.get("_meta", {}), dict) else params
-    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": dressed}
-    heard = _send(peer, json.dumps(message).encode(), method, params.get(NAMED.get(method, "")))
+    with_meta = peer.add_meta(params) if isinstance(params.get("_meta", {}), dict) else params
+    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": with_meta}
+    messages = _send(peer, json.dumps(message).encode(), method, params.get(NAMED.get(method, "")))
     schema = published(peer.revision)
-    for received in heard:
+    for received in messages:
         schema.check_message(method, received)
-    replies = [received for received in heard if "method" not in received]
-    assert len(replies) == 1, heard
+    replies = [received for received in messages if "method" not in received]
+    assert len(replies) == 1, messages
     assert replies[0]["id"] == id
 
 
@@ -224,8 +224,8 @@ def test_what_answers_noise_is_as_published(peer: Peer, frame: bytes) -> None:
 def test_notifications_are_owed_nothing(peer: Peer, request: tuple[str, Any]) -> None:
     method, params = request
     message = {"jsonrpc": "2.0", "method": method, "params": params}
-    heard = _send(peer, json.dumps(message).encode(), method)
-    assert [received for received in heard if "method" not in received] == []
+    messages = _send(peer, json.dumps(message).encode(), method)
+    assert [received for received in messages if "method" not in received] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(FIXTURES) - ENDLESS))
@@ -269,7 +269,7 @@ def test_a_batch_of_replies_is_as_published() -> None:
 
 def test_a_listen_stream_is_as_published() -> None:
     with StdioPeer(MODERN) as peer:
-        params = peer.dress(
+        params = peer.add_meta(
             {
                 "notifications": {
                     "toolsListChanged": True,
@@ -280,15 +280,15 @@ def test_a_listen_stream_is_as_published() -> None:
         )
         listen = {"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params}
         peer.send(listen)
-        heard = [peer.receive()]
+        messages = [peer.receive()]
         for name in ("test_trigger_tool_change", "test_trigger_prompt_change"):
-            heard += peer.call(name).before
-        heard += peer.call("trigger_resource_change").before
+            messages += peer.call(name).before
+        messages += peer.call("trigger_resource_change").before
         peer.close_input()
         while (line := peer.read_line()) is not None:
-            heard.append(json.loads(line))
-    assert len(heard) == 5
-    for received in heard:
+            messages.append(json.loads(line))
+    assert len(messages) == 5
+    for received in messages:
         published(MODERN).check_message("subscriptions/listen", received)
 
 

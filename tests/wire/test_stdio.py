@@ -176,7 +176,7 @@ def test_a_signal_ends_the_process_and_what_runs(
     connect: Connect, sent: signal.Signals, revision: str
 ) -> None:
     peer = connect("stdio", revision)
-    params = peer.dress({"name": "wait", "arguments": {}, "_meta": {"progressToken": "started"}})
+    params = peer.add_meta({"name": "wait", "arguments": {}, "_meta": {"progressToken": "started"}})
     peer.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
     assert peer.receive()["method"] == "notifications/progress"
     peer.process.send_signal(sent)

@@ -1,6 +1,6 @@
 """Clients of our own that see every byte: HTTP and stdio, every revision, nothing hidden.
 
-They share no code with the server. A peer keeps all that the server sent in `heard`.
+They share no code with the server. A peer keeps all that the server sent in `all_messages`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOTH = "application/json, text/event-stream"
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
-class Heard(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message from the server, and the method of the request whose answer it came with."""
 
     method: str | None
@@ -88,7 +88,7 @@ class Peer:
         self.modern = revision == MODERN
         self.answer = answer
         self.capabilities = CAPABILITIES if capabilities is None else capabilities
-        self.heard: list[Heard] = []
+        self.all_messages: list[ReceivedMessage] = []
         self.greeting: dict[str, Any] = {}
         self._last_id = 0
 
@@ -108,7 +108,7 @@ class Peer:
             self.notify("notifications/initialized")
         return self
 
-    def dress(self, params: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    def add_meta(self, params: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """Params as this revision wants them: the modern one carries who asks in `_meta`."""
         if not self.modern:
             return None if params is None else dict(params)
@@ -126,9 +126,9 @@ class Peer:
         """Send a request and wait for its response."""
         id = self.next_id() if id is None else id
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
-        dressed = self.dress(params)
-        if dressed is not None:
-            message["params"] = dressed
+        with_meta = self.add_meta(params)
+        if with_meta is not None:
+            message["params"] = with_meta
         return self.exchange(message)
 
     def call(self, name: str, given: Mapping[str, Any] | None = None, **extra: Any) -> Outcome:
@@ -208,7 +208,7 @@ class HttpPeer(Peer):
         response = self.post(message)
         before: list[dict[str, Any]] = []
         for received in response.messages():
-            self.heard.append(Heard(message["method"], received))
+            self.all_messages.append(ReceivedMessage(message["method"], received))
             if received.get("id") == message["id"] and "method" not in received:
                 response.close()
                 return Outcome(received, before)
@@ -301,7 +301,7 @@ class StdioPeer(Peer):
         before: list[dict[str, Any]] = []
         while True:
             received = self.receive()
-            self.heard.append(Heard(message["method"], received))
+            self.all_messages.append(ReceivedMessage(message["method"], received))
             if isinstance(received, dict):
                 if received.get("id") == message["id"] and "method" not in received:
                     return Outcome(received, before)

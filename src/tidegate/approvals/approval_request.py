@@ -54,7 +54,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
         text = language_of(source).redact(statement.text, source.dialect)
         params = None if statement.params is None else _params(statement.params)
         withheld = text != statement.text
-        if params is not None and _tells_secrets(statement.text, source):
+        if params is not None and _mentions_secrets(statement.text, source):
             # It is unknown which of the values is the secret.
             params = MASK
         return Subject(
@@ -89,7 +89,7 @@ def _params(params: tuple[Any, ...]) -> str:
     return redact(text)
 
 
-def _tells_secrets(text: str, source: Source) -> bool:
+def _mentions_secrets(text: str, source: Source) -> bool:
     """Whether a literal beside this text would be taken for a secret."""
     language = language_of(source)
     probe = f"{text} {language.literal('x', source.dialect)}"

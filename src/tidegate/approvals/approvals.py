@@ -41,13 +41,16 @@ _WAITING = 0.1
 
 
 class ApprovalNeeded(TidegateError):
-    """APPROVAL_NEEDED with the question. `askable`: the caller's client may show it to a person.
+    """APPROVAL_NEEDED with the question. `client_may_ask`: the caller's client may show it to a
+    person.
 
     What the caller reads holds neither the question's id nor a command: an agent with a shell
     under the operator's own account must not learn here how to answer itself.
     """
 
-    def __init__(self, question: PendingApproval, *, askable: bool, message: str = "") -> None:
+    def __init__(
+        self, question: PendingApproval, *, client_may_ask: bool, message: str = ""
+    ) -> None:
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
@@ -56,7 +59,7 @@ class ApprovalNeeded(TidegateError):
             details={"effect": question.subject.effect, "rule": question.subject.rule},
         )
         self.question = question
-        self.askable = askable
+        self.client_may_ask = client_may_ask
 
 
 class Approvals:
@@ -72,7 +75,7 @@ class Approvals:
         name_of: Callable[[str], str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._book = book
+        self._store = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
         self._name_of = name_of
@@ -88,8 +91,8 @@ class Approvals:
         Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, LIMIT_RATE.
         """
         anywhere = approval_request.source.approval == "any"
-        askable = call.can_ask and anywhere
-        if anywhere and not askable and approval_request.source.unattended == "allow":
+        client_may_ask = call.can_ask and anywhere
+        if anywhere and not client_may_ask and approval_request.source.unattended == "allow":
             answer = await self.find_answer(approval_request)
             return answer.id if answer else ""
         question = await self.request(approval_request)
@@ -97,16 +100,16 @@ class Approvals:
             return question.id
         if question.askers == 1 and self.settings.dry_run:
             question = await self.attach_dry_run(question, await dry_run())
-        if askable or not self.settings.wait_s:
-            raise ApprovalNeeded(question, askable=askable)
+        if client_may_ask or not self.settings.wait_s:
+            raise ApprovalNeeded(question, client_may_ask=client_may_ask)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
         if not await self.wait(question, call.cancellation):
-            raise ApprovalNeeded(question, askable=False)
+            raise ApprovalNeeded(question, client_may_ask=False)
         answer = await self.find_answer(approval_request)
         if answer is None:
             message = "What a person approved was used by another call like this one"
-            raise ApprovalNeeded(question, askable=False, message=message)
+            raise ApprovalNeeded(question, client_may_ask=False, message=message)
         return answer.id
 
     async def request(self, approval_request: ApprovalRequest) -> PendingApproval:
@@ -128,7 +131,7 @@ class Approvals:
 
     async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:
         """The question with what a dry run showed, also kept so."""
-        await asyncio.to_thread(self._book.attach_dry_run, question.id, dry_run)
+        await asyncio.to_thread(self._store.attach_dry_run, question.id, dry_run)
         return structs.replace(question, dry_run=dry_run)
 
     async def wait(self, question: PendingApproval, cancellation: Cancellation) -> bool:
@@ -141,7 +144,7 @@ class Approvals:
             while not gone.is_set() and (left := until - loop.time()) > 0:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(gone.wait(), min(left, _LOOK_S))
-                now = await asyncio.to_thread(self._book.find, question.id)
+                now = await asyncio.to_thread(self._store.find, question.id)
                 if now is None or now.state != "pending":
                     return True
         finally:
@@ -160,7 +163,7 @@ class Approvals:
             # A denial takes a right away: nothing may prevent it, not even a full disk.
             if state == "allowed":
                 self._record(state, question, by, reason)
-            if self._book.resolve(question.id, state, by, reason, self._clock()):
+            if self._store.resolve(question.id, state, by, reason, self._clock()):
                 if state == "denied":
                     self._record(state, question, by, reason, done=True)
                 return self.find(question.id)
@@ -197,8 +200,8 @@ class Approvals:
         Raises: TidegateError ARGUMENT_INVALID if there is none, or more than one.
         """
         self.expire_old()
-        exact = self._book.find(start)
-        found = (exact,) if exact else self._book.starting(start) if start else ()
+        exact = self._store.find(start)
+        found = (exact,) if exact else self._store.starting(start) if start else ()
         if len(found) == 1:
             return found[0]
         raise TidegateError(
@@ -210,12 +213,12 @@ class Approvals:
     def list(self, *, everything: bool = False) -> tuple[PendingApproval, ...]:
         """The questions that wait, or all that are kept; oldest first."""
         self.expire_old()
-        return self._book.list(None if everything else ("pending",))
+        return self._store.list(None if everything else ("pending",))
 
     def expire_old(self) -> None:
         """Expire what lay unanswered or unused for too long."""
         now = self._swept_at = self._clock()
-        expired = self._book.expire_old(
+        expired = self._store.expire_old(
             now,
             grants=now - self.settings.grant_ttl_s,
             questions=now - QUESTION_TTL_S,
@@ -236,14 +239,14 @@ class Approvals:
             subject=approval_request.subject(),
             asked_at=now,
         )
-        question = self._book.admit(asked, self._bounds(now))
+        question = self._store.admit(asked, self._bounds(now))
         if question.id == asked.id:
             self._record("asked", question, approval_request.actor.id)
         return self._raise_if_denied(question, now)
 
     def _answered(self, approval_request: ApprovalRequest) -> PendingApproval | None:
         now = self._clock()
-        question = self._book.answer(approval_request.digest, self._bounds(now), now)
+        question = self._store.answer(approval_request.digest, self._bounds(now), now)
         return question and self._raise_if_denied(question, now)
 
     def _raise_if_denied(self, question: PendingApproval, now: float) -> PendingApproval:
@@ -259,13 +262,13 @@ class Approvals:
             try:
                 self._record("used", question, question.actor)
             except TidegateError:
-                self._book.give_back(question.id)  # nothing runs that is not on record
+                self._store.give_back(question.id)  # nothing runs that is not on record
                 raise
         return question
 
     def _give_back(self, id: str) -> None:
-        self._book.give_back(id)
-        question = self._book.find(id)
+        self._store.give_back(id)
+        question = self._store.find(id)
         if question is not None:
             self._record("returned", question, question.actor, done=True)
 

@@ -78,16 +78,16 @@ class PendingRestart:
         self._running = dict(_settled(running))
         self._reported: dict[str, Any] = {}
 
-    def news(self, config: Config) -> tuple[str, ...]:
+    def unreported(self, config: Config) -> tuple[str, ...]:
         """The names of those that have changed since the last time this was asked."""
         waiting = {name: value for name, value in _settled(config) if value != self._running[name]}
-        news = tuple(
+        unreported = tuple(
             name
             for name, value in waiting.items()
             if name not in self._reported or self._reported[name] != value
         )
         self._reported = waiting
-        return news
+        return unreported
 
 
 def _settled(config: Config) -> Iterator[tuple[str, Any]]:

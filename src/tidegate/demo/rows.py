@@ -152,13 +152,13 @@ def employees() -> Iterator[Row]:
         country = draw.pick(COUNTRIES)
         name = country.full_name(draw.pick(country.given), draw.pick(country.family))
         rank = 0 if number == 1 else 1 if number <= managers + 1 else draw.between(2, 7)
-        boss = (None, 1, 2 + draw.below(managers))[min(rank, 2)]
+        manager = (None, 1, 2 + draw.below(managers))[min(rank, 2)]
         place = None if rank == 0 else number - 1 if rank == 1 else draw.between(1, managers)
         hired = draw.below(SPAN_S)
         left = hired + draw.below(SPAN_S) if rank > 1 and draw.chance(0.2) else SPAN_S
         salary = (1_450_000, 820_000, 310_000)[min(rank, 2)] + draw.below(90_000)
         yield (
-            number, name, ROLES[rank], boss, place, salary, day(hired),
+            number, name, ROLES[rank], manager, place, salary, day(hired),
             day(left) if left < SPAN_S else None,
         )  # fmt: skip
 

@@ -119,7 +119,7 @@ async def answer_approval(
     question = needed.question
     if (
         services.approvals is None
-        or not needed.askable
+        or not needed.client_may_ask
         or source.approval != "any"
         or source.id != question.subject.source_id
     ):

@@ -50,7 +50,7 @@ class FaultLog:
             "%s%s: %s%s",
             f"source {source}: " if source else "",
             error.code.value,
-            error.discreet().message,
+            error.without_secrets().message,
             f" ({more} more since the line before)" if more else "",
             extra={"call": call_id},
         )

@@ -88,7 +88,7 @@ class Gateway:
             await give_back_grant(ctx, error)
             record_failure(ctx, error)
             if call.actor.kind == "agent":
-                raise error.discreet() from None
+                raise error.without_secrets() from None
             raise
         except asyncio.CancelledError:
             cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")

@@ -323,7 +323,7 @@ class SourceConnections:
         try:
             engine = await self._open_engine(connection.source)
         except TidegateError as error:
-            connection.error = error.discreet().message
+            connection.error = error.without_secrets().message
             self._unopened.add(connection)
             raise
         finally:

@@ -17,7 +17,7 @@ from tidegate.model.language import Language
 from tidegate.model.sources import Mask, RowFilter, Source
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
-_SAYABLE = re.compile(r"[^\x00-\x1f\x7f\\]*")
+_ALLOWED_VALUE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 
 def hides_something(actor: Actor, source: Source) -> bool:
@@ -126,7 +126,7 @@ def _filled(rule: RowFilter, blanks: dict[str, str], literal: Callable[[str], st
                 f"filter.{rule.table}",
                 "Ask the operator: {actor.name} and {actor.id} are known.",
             )
-        if not _SAYABLE.fullmatch(value) or not value.isascii():
+        if not _ALLOWED_VALUE.fullmatch(value) or not value.isascii():
             raise masking_refused(
                 f"The row filter on `{rule.table}` cannot hold this caller's name",
                 f"filter.{rule.table}",

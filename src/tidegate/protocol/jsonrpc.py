@@ -61,7 +61,7 @@ def decode(frame: bytes) -> Message:
             frame.decode()  # msgspec looks at no bytes that it need not read
         envelope = _envelope.decode(frame)
     except msgspec.ValidationError:
-        raise Unreadable(INVALID_REQUEST, "Invalid Request", salvage_id(frame)) from None
+        raise Unreadable(INVALID_REQUEST, "Invalid Request", find_id(frame)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreadable(PARSE_ERROR, "Parse error: not valid JSON") from None
     id = _read_id(envelope.id)
@@ -109,7 +109,7 @@ def _read_response(envelope: _Envelope, id: bytes | None) -> Message:
     )
 
 
-def salvage_id(frame: bytes) -> bytes:
+def find_id(frame: bytes) -> bytes:
     """The id of a frame that is not served, `NO_ID` if it cannot be had."""
     try:
         return _read_id(_identified.decode(frame).id) or NO_ID

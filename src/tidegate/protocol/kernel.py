@@ -123,7 +123,7 @@ class Kernel:
         # Each is cancelled by its own id, and all of them if the client disconnects.
         member = TransportContext(
             transport.actor,
-            transport.outlet,
+            transport.sender,
             session=transport.session,
             headers=transport.headers,
             address=transport.address,

@@ -46,13 +46,13 @@ class InputRequired(Exception):
 
 
 class McpRequest(msgspec.Struct, eq=False, kw_only=True):
-    """The context of one request. `outlet` is the request's own stream. `state` is that of the
+    """The context of one request. `sender` is the request's own stream. `state` is that of the
     session, or the one of `states` that this request has made or found."""
 
     id: bytes
     actor: Actor
     wire: Revision
-    outlet: MessageSender
+    sender: MessageSender
     client: Info
     client_capabilities: Mapping[str, Any] = NOTHING
     meta: Mapping[str, Any] = NOTHING
@@ -111,10 +111,10 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         if message is not None and self.wire.progress_messages:
             params["message"] = message
         frame = notification_frame("notifications/progress", params)
-        own = self.session.outlet if self.session is not None else None
+        own = self.session.sender if self.session is not None else None
         # A client that takes plain JSON as its reply may listen on the session's own stream.
-        outlet = own if own is not None and not self.outlet.open else self.outlet
-        outlet.send(frame)
+        sender = own if own is not None and not self.sender.open else self.sender
+        sender.send(frame)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send `notifications/message`, if the caller wants that level."""
@@ -124,7 +124,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         params: dict[str, Any] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
-        self.outlet.send(notification_frame("notifications/message", params))
+        self.sender.send(notification_frame("notifications/message", params))
 
     def _log_level(self) -> LogLevel | None:
         if self.session is not None:
@@ -185,7 +185,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
             raise RpcError(INTERNAL_ERROR, "No session to ask through")
         try:
             return await self.session.request(
-                self.outlet, ask.method, ask.params, self.cancellation
+                self.sender, ask.method, ask.params, self.cancellation
             )
         except AskFailed as failure:
             raise RpcError(INVALID_PARAMS, f"The client did not answer: {failure}") from None

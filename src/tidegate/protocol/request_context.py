@@ -81,7 +81,7 @@ def _open_stateless(
     request = McpRequest(
         actor=transport.actor,
         wire=REVISIONS[version],
-        outlet=transport.outlet,
+        sender=transport.sender,
         id=message.id or jsonrpc.NO_ID,
         client=_read_client(meta.get(CLIENT_KEY)),
         client_capabilities=cast(Mapping[str, Any], capabilities),
@@ -123,7 +123,7 @@ def _open_in_session(
     return McpRequest(
         actor=transport.actor,
         wire=revision,
-        outlet=transport.outlet,
+        sender=transport.sender,
         id=message.id or jsonrpc.NO_ID,
         client=session.client,
         client_capabilities=session.capabilities,

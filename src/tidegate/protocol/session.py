@@ -60,7 +60,7 @@ class Session:
         """Whether this client has sent a request of the stateless era (stdio only)."""
         self.log_level: LogLevel = "info"
         self.subscribed: set[str] = set()
-        self.outlet: MessageSender | None = None
+        self.sender: MessageSender | None = None
         self.running: dict[bytes, Cancellation] = {}
         self.streams: dict[str, Stream] = {}
         self.last_active = time.monotonic()
@@ -72,30 +72,30 @@ class Session:
 
     def send(self, message: bytes) -> None:
         """Send what belongs to no request; kept for the next stream if none is open."""
-        if self.outlet is not None:
-            self.outlet.send(message)
+        if self.sender is not None:
+            self.sender.send(message)
         else:
             self._unsent.append(message)
 
-    def attach(self, outlet: MessageSender) -> None:
-        """Make `outlet` the stream for messages that belong to no request."""
-        self.outlet = outlet
+    def attach(self, sender: MessageSender) -> None:
+        """Make `sender` the stream for messages that belong to no request."""
+        self.sender = sender
         while self._unsent:
-            outlet.send(self._unsent.popleft())
+            sender.send(self._unsent.popleft())
 
-    def detach(self, outlet: MessageSender) -> None:
-        if self.outlet is outlet:
-            self.outlet = None
+    def detach(self, sender: MessageSender) -> None:
+        if self.sender is sender:
+            self.sender = None
 
     async def request(
         self,
-        outlet: MessageSender,
+        sender: MessageSender,
         method: str,
         params: Mapping[str, Any],
         cancellation: Cancellation,
     ) -> Mapping[str, Any]:
         """Ask the client and wait. Raises: AskFailed if it answers with an error or goes."""
-        if not outlet.open:
+        if not sender.open:
             raise AskFailed("it takes no event stream to be asked on")
         self._next_ask += 1
         id = f"tidegate-{self._next_ask}"
@@ -109,7 +109,7 @@ class Session:
 
         cancellation.listen(give_up)
         try:
-            outlet.send(request_frame(id, method, params))
+            sender.send(request_frame(id, method, params))
             return await answer
         finally:
             cancellation.forget(give_up)
@@ -136,8 +136,8 @@ class Session:
         if self.unsubscribe is not None:
             self.unsubscribe()
             self.unsubscribe = None
-        if self.outlet is not None:
-            self.outlet.stop()
+        if self.sender is not None:
+            self.sender.stop()
         self.state.close()
 
 

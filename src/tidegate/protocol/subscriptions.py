@@ -30,7 +30,7 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
     """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
     wanted = params.notifications
     meta = {SUBSCRIPTION_KEY: msgspec.Raw(request.id)}
-    outlet = request.outlet
+    sender = request.sender
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def end() -> None:
@@ -42,14 +42,14 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
             return
         if kind == "resource":
             if uri in wanted.resource_subscriptions:
-                outlet.send(notification_frame(_UPDATED, {"uri": uri, "_meta": meta}))
+                sender.send(notification_frame(_UPDATED, {"uri": uri, "_meta": meta}))
             return
         method, flag = _LIST_CHANGED[kind]
         if getattr(wanted, flag):
-            outlet.send(notification_frame(method, {"_meta": meta}))
+            sender.send(notification_frame(method, {"_meta": meta}))
 
     acknowledgement: dict[str, Any] = {"notifications": wanted, "_meta": meta}
-    outlet.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
+    sender.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
     stop = served.server.subscribe(changed)
     served.listening.add(end)
     request.cancellation.listen(end)

@@ -30,7 +30,7 @@ class TransportContext(msgspec.Struct, eq=False):
     """
 
     actor: Actor
-    outlet: MessageSender
+    sender: MessageSender
     session: Session | None = None
     headers: Headers | None = None
     address: str = ""

@@ -26,9 +26,9 @@ def identifier(name: str, dialect: str) -> str:
 
 def shortest(name: str, dialect: str) -> str:
     """The name as a statement takes it, quoted only if it has to be."""
-    spoken = find(dialect)
-    bare = _BARE.fullmatch(name) and (spoken.folds_quoted or name == name.lower())
-    return name if bare else spoken.quote(name)
+    rules = find(dialect)
+    bare = _BARE.fullmatch(name) and (rules.folds_quoted or name == name.lower())
+    return name if bare else rules.quote(name)
 
 
 def qualified(schema: str | None, name: str, dialect: str) -> str:

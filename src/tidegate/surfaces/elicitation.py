@@ -68,7 +68,7 @@ async def ask(
     If the client cannot show it, or its user gives no answer, the question stays in the inbox.
     Raises: `error` if it is not answered here; TidegateError, whatever the gateway refuses then.
     """
-    if not isinstance(error, ApprovalNeeded) or not error.askable:
+    if not isinstance(error, ApprovalNeeded) or not error.client_may_ask:
         raise error
     allow = await _answer(context, error, form or DEFAULT_FORM)
     if allow is None:

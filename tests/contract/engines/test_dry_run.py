@@ -42,7 +42,7 @@ def change(case, script):
 
 
 @pytest.fixture(params=["duckdb", "mysql", "postgres", "sqlite"])
-def able(request, tmp_path):
+def supporting(request, tmp_path):
     """A case of an engine that has dry runs."""
     return CASES[request.param].prepare(tmp_path)
 
@@ -68,35 +68,35 @@ async def test_an_engine_without_dry_runs_says_so_and_changes_nothing(case):
         "UPDATE \"items\" AS i SET name = 'new' WHERE (id = 1 OR id = 2);",
     ],
 )
-async def test_an_update_shows_rows_before_and_after(able, text):
-    if able.name == "mysql":
+async def test_an_update_shows_rows_before_and_after(supporting, text):
+    if supporting.name == "mysql":
         text = text.replace('"', "`")
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, text)
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, text)
         assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), "")
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_a_delete_shows_some_of_the_rows_that_would_go(able):
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, "DELETE FROM parts")
+async def test_a_delete_shows_some_of_the_rows_that_would_go(supporting):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, "DELETE FROM parts")
         assert (shown.affected, len(shown.before), shown.after) == (20, 3, (None,) * 3)
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_rows_whose_key_changes_are_left_out(able):
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, "UPDATE void SET id = 99")
+async def test_rows_whose_key_changes_are_left_out(supporting):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, "UPDATE void SET id = 99")
         assert shown.affected == 0
-        shown = await dry_run(able, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
+        shown = await dry_run(supporting, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
         assert (shown.affected, shown.before) == (1, ())
         assert "key" in shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -121,16 +121,16 @@ async def test_rows_whose_key_changes_are_left_out(able):
         ("INSERT INTO void VALUES (1, 'x') /* a;b */", None),
     ],
 )
-async def test_what_is_not_plain_is_not_tried(able, text, params):
-    async with able.opened() as engine:
-        before = able.digest(engine)
+async def test_what_is_not_plain_is_not_tried(supporting, text, params):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
         try:
-            shown = await dry_run(able, engine, text, params)
+            shown = await dry_run(supporting, engine, text, params)
         except TidegateError as error:
             assert error.code is Code.SQL_FAILED
         else:
             assert shown.affected is None and shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
 def placed(case, text):
@@ -160,23 +160,23 @@ def placed(case, text):
         ("INSERT INTO void SELECT id, name FROM items WHERE id < 0", None, []),
     ],
 )
-async def test_an_insert_shows_the_rows_that_it_would_add(able, text, params, rows):
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, placed(able, text), params)
+async def test_an_insert_shows_the_rows_that_it_would_add(supporting, text, params, rows):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, placed(supporting, text), params)
         assert (shown.affected, shown.columns, shown.reason) == (len(rows), ("id", "name"), "")
         assert shown.before == (None,) * len(rows)
         assert sorted(shown.after) == rows
-        assert able.digest(engine) == before
-        assert await able.ask(engine, "SELECT count(*) FROM void") == [(0,)]
+        assert supporting.digest(engine) == before
+        assert await supporting.ask(engine, "SELECT count(*) FROM void") == [(0,)]
 
 
-async def test_of_many_added_rows_some_are_shown(able):
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
+async def test_of_many_added_rows_some_are_shown(supporting):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
         assert (shown.affected, len(shown.after), shown.before) == (20, 3, (None,) * 3)
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -186,85 +186,89 @@ async def test_of_many_added_rows_some_are_shown(able):
         ("UPDATE items SET name = concat($1, $2) WHERE id > $3 AND id < $4", ("n", "ew", 0, 3)),
     ],
 )
-async def test_a_change_with_parameters_shows_its_rows(able, text, params):
-    if able.name == "postgres":
+async def test_a_change_with_parameters_shows_its_rows(supporting, text, params):
+    if supporting.name == "postgres":
         text = text.replace("concat($1, $2)", "$1::text || $2::text")
-    elif able.name != "mysql":
+    elif supporting.name != "mysql":
         text = text.replace("concat($1, $2)", "$1 || $2")
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, placed(able, text), params)
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, placed(supporting, text), params)
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
-        shown = await dry_run(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1,))
+        shown = await dry_run(
+            supporting, engine, placed(supporting, "DELETE FROM parts WHERE id = $1"), (1,)
+        )
         assert (shown.affected, shown.after) == (1, (None,))
-        shown = await dry_run(able, engine, placed(able, "DELETE FROM parts WHERE id = $1"), (1, 2))
+        shown = await dry_run(
+            supporting, engine, placed(supporting, "DELETE FROM parts WHERE id = $1"), (1, 2)
+        )
         assert shown.affected is None and "placeholder" in shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_an_insert_of_very_many_rows_is_not_tried(able):
-    async with able.opened() as engine:
-        before = able.digest(engine)
+async def test_an_insert_of_very_many_rows_is_not_tried(supporting):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
         pairs = "INSERT INTO void (id) SELECT a.id FROM parts a, parts b, parts c, parts d"
-        shown = await dry_run(able, engine, pairs)
+        shown = await dry_run(supporting, engine, pairs)
         assert shown.affected is None and "more than" in shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_a_failure_is_reported_and_leaves_nothing(able):
-    async with able.opened() as engine:
-        before = able.digest(engine)
+async def test_a_failure_is_reported_and_leaves_nothing(supporting):
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
         with pytest.raises(TidegateError) as caught:
-            await dry_run(able, engine, "UPDATE parts SET item_id = NULL")
+            await dry_run(supporting, engine, "UPDATE parts SET item_id = NULL")
         assert caught.value.code is Code.SQL_FAILED
-        assert able.digest(engine) == before
-        assert (await dry_run(able, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
+        assert supporting.digest(engine) == before
+        assert (await dry_run(supporting, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
 
 
-async def test_a_change_of_very_many_rows_is_not_tried(able):
-    change(able, "CREATE TABLE many (id integer primary key)")
+async def test_a_change_of_very_many_rows_is_not_tried(supporting):
+    change(supporting, "CREATE TABLE many (id integer primary key)")
     numbers = f"SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MOST_TOUCHED}"
     rows = f"WITH RECURSIVE n(i) AS ({numbers}) SELECT i FROM n"
-    if able.name == "mysql":
+    if supporting.name == "mysql":
         rows = f"SELECT seq FROM seq_1_to_{MOST_TOUCHED + 1}"
-    change(able, f"INSERT INTO many {rows}")
-    async with able.opened() as engine:
-        shown = await dry_run(able, engine, "DELETE FROM many")
+    change(supporting, f"INSERT INTO many {rows}")
+    async with supporting.opened() as engine:
+        shown = await dry_run(supporting, engine, "DELETE FROM many")
         assert shown.affected is None and "more than" in shown.reason
         assert (
-            await dry_run(able, engine, "DELETE FROM many WHERE id > 1")
+            await dry_run(supporting, engine, "DELETE FROM many WHERE id > 1")
         ).affected == MOST_TOUCHED
 
 
-async def test_triggers_are_never_set_off(able):
-    if able.name == "duckdb":
-        change(able, "CREATE TRIGGER t AFTER DELETE ON parts DELETE FROM void")
-    elif able.name == "sqlite":
-        change(able, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
-    elif able.name == "mysql":
-        change(able, "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW DELETE FROM void")
+async def test_triggers_are_never_set_off(supporting):
+    if supporting.name == "duckdb":
+        change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts DELETE FROM void")
+    elif supporting.name == "sqlite":
+        change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
+    elif supporting.name == "mysql":
+        change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW DELETE FROM void")
     else:
         change(
-            able,
+            supporting,
             "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN PERFORM pg_notify('c', 'x'); RETURN OLD; END $$;"
             "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW EXECUTE FUNCTION f()",
         )
-    async with able.opened() as engine:
-        before = able.digest(engine)
-        shown = await dry_run(able, engine, "DELETE FROM parts WHERE id = 1")
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
+        shown = await dry_run(supporting, engine, "DELETE FROM parts WHERE id = 1")
         assert shown.affected is None and "trigger" in shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_a_word_before_the_table_is_not_taken_for_one(able):
+async def test_a_word_before_the_table_is_not_taken_for_one(supporting):
     """Else another table would be looked at than the one that changes."""
     for word in ("only", "ignore", "low_priority"):
-        name = f"`{word}`" if able.name == "mysql" else f'"{word}"'
-        change(able, f"CREATE TABLE {name} (id integer primary key, name varchar(9))")
-    async with able.opened() as engine:
-        before = able.digest(engine)
+        name = f"`{word}`" if supporting.name == "mysql" else f'"{word}"'
+        change(supporting, f"CREATE TABLE {name} (id integer primary key, name varchar(9))")
+    async with supporting.opened() as engine:
+        before = supporting.digest(engine)
         for text in (
             "DELETE FROM ONLY parts WHERE id = 1",
             "UPDATE ONLY items SET name = 'x' WHERE id = 1",
@@ -272,29 +276,29 @@ async def test_a_word_before_the_table_is_not_taken_for_one(able):
             "UPDATE LOW_PRIORITY items SET name = 'x' WHERE id = 1",
         ):
             try:
-                shown = await dry_run(able, engine, text)
+                shown = await dry_run(supporting, engine, text)
             except TidegateError as error:
                 assert error.details["rule"] != "read"
             else:
                 assert shown.affected is None and "plain" in shown.reason
-        assert able.digest(engine) == before
+        assert supporting.digest(engine) == before
 
 
-async def test_no_other_row_is_shown_for_one_whose_key_changes(able):
-    change(able, "CREATE TABLE k (id integer primary key, name varchar(9))")
-    change(able, "INSERT INTO k VALUES (1, 'a'), (2, 'b')")
+async def test_no_other_row_is_shown_for_one_whose_key_changes(supporting):
+    change(supporting, "CREATE TABLE k (id integer primary key, name varchar(9))")
+    change(supporting, "INSERT INTO k VALUES (1, 'a'), (2, 'b')")
     text = "UPDATE k SET name = name, id = id - 1 WHERE id > 0"
-    if able.name == "mysql":
+    if supporting.name == "mysql":
         text = "UPDATE k SET `id` = id - 1 WHERE id > 0"
-    if able.name in ("postgres", "duckdb"):
-        change(able, "DROP TABLE k")
-        change(able, "CREATE TABLE k (id integer primary key, name varchar(9))")
-        change(able, "INSERT INTO k VALUES (2, 'b'), (3, 'c')")
-        if able.name == "postgres":
+    if supporting.name in ("postgres", "duckdb"):
+        change(supporting, "DROP TABLE k")
+        change(supporting, "CREATE TABLE k (id integer primary key, name varchar(9))")
+        change(supporting, "INSERT INTO k VALUES (2, 'b'), (3, 'c')")
+        if supporting.name == "postgres":
             text = "UPDATE k SET (name, ID) = (name, id - 1) WHERE id > 0"
-    async with able.opened() as engine:
+    async with supporting.opened() as engine:
         try:
-            shown = await dry_run(able, engine, text)
+            shown = await dry_run(supporting, engine, text)
         except TidegateError as error:
             assert error.code is Code.SQL_FAILED  # it looks at uniqueness row by row
         else:

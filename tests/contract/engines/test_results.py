@@ -108,15 +108,15 @@ async def test_pour_and_fetch_build_the_same_page(case):
     text, limits = case.spelling.rows.format(n=2500), Limits(max_rows=2000)
     async with case.opened() as engine:
         cursor = await case.start(engine, text, limits=limits)
-        poured = PageBuilder(cursor.columns, limits)
-        await cursor.fetch_into(poured)
+        built = PageBuilder(cursor.columns, limits)
+        await cursor.fetch_into(built)
         await cursor.close()
         cursor = await case.start(engine, text, limits=limits)
         fetched = PageBuilder(cursor.columns, limits)
         while wanted := fetched.remaining:
             fetched.write(await cursor.fetch(wanted))
         await cursor.close()
-    assert poured.page() == fetched.page()
+    assert built.page() == fetched.page()
 
 
 async def test_what_is_left_behind_a_page_can_be_fetched(case):

@@ -39,7 +39,7 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
     request = Query(Statement("SELECT c0 FROM t5 WHERE rowid = 1"))
     permit = permit_for(source, request)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = await SqliteEngine.open(source)
 
         async def read() -> bool:
@@ -59,5 +59,5 @@ def test_a_large_schema_opens_and_comes_back_to_the_lane_after_a_change(
         finally:
             await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     made.close()

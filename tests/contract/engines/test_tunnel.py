@@ -274,7 +274,7 @@ async def test_a_key_that_is_not_there_is_named(sshd, case):
     error = await failing(led(case, sshd.options().replace("/welcome", "/lost")))
     assert error.code is Code.SOURCE_URL
     assert "ssh_key" in error.message
-    assert str(sshd.directory) not in error.discreet().message
+    assert str(sshd.directory) not in error.without_secrets().message
 
 
 _GATE = """
@@ -449,12 +449,12 @@ async def test_an_engine_behind_a_tunnel_keeps_what_it_can_do(sshd, tmp_path):
     permit = case.permit(Query(Statement(case.spelling.one)))
     server = postgres_server.shared("wheel")
     route = parse_route(f"postgresql://u@127.0.0.1:{server.port}/x?{sshd.options()}", 5432)
-    for kind, able in ((TalkingEngine, True), (MemoryEngine, False)):
+    for kind, supporting in ((TalkingEngine, True), (MemoryEngine, False)):
         tunnel = await Tunnel.open(route)
         engine = TunnelledEngine(await kind.open(case.source), tunnel)
         try:
-            assert (can_prepare(engine), has_sessions(engine)) == (able, able)
-            if able:
+            assert (can_prepare(engine), has_sessions(engine)) == (supporting, supporting)
+            if supporting:
                 described = await engine.prepare(permit, NEVER)
                 assert described.columns
                 session = await engine.session(permit.actor)

@@ -2,7 +2,8 @@
 
 The shop of every engine: `customers`, `orders` that refer to them, the view `big_orders`, and
 `void` without rows. Where there are schemas, `elsewhere` is another one with `totals` and with
-`customers` of its own; where there are several databases, `annex` is another with `visits`.
+`customers` of its own; where there are several databases, `second_database` is another with
+`visits`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ INSERT INTO {place}totals VALUES (1, 42);
 CREATE TABLE {place}customers (id INTEGER PRIMARY KEY, nickname VARCHAR(60));
 INSERT INTO {place}customers VALUES (7, 'the other one');
 """
-ANNEX = "CREATE TABLE visits (id INTEGER PRIMARY KEY); INSERT INTO visits VALUES (5);"
+SECOND_DATABASE = "CREATE TABLE visits (id INTEGER PRIMARY KEY); INSERT INTO visits VALUES (5);"
 
 
 class EngineShop:
@@ -53,7 +54,7 @@ class EngineShop:
 
     product = ""
     elsewhere: str | None = None
-    annex: str | None = None
+    second_database: str | None = None
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -180,9 +181,9 @@ class PostgresShop(EngineShop):
     def build(self) -> str:
         self.server = postgres_server.shared("wheel")
         self.name = self.server.new_database()
-        self.annex = self.server.new_database()
+        self.second_database = self.server.new_database()
         self.script(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
-        self.server.ask(ANNEX, self.annex)
+        self.server.ask(SECOND_DATABASE, self.second_database)
         return self.server.url(self.name)
 
     def script(self, text: str) -> None:
@@ -206,11 +207,11 @@ class MariadbShop(EngineShop):
     def build(self) -> str:
         self.server = mysql_server.shared()
         self.name = self.server.new_database()
-        self.annex = self.server.new_database()
-        for name in (self.name, self.annex):
+        self.second_database = self.server.new_database()
+        for name in (self.name, self.second_database):
             self.server.script(f"ALTER DATABASE {name} CHARACTER SET utf8mb4")
         self.script(SHOP)
-        self.server.script(ELSEWHERE.format(place="") + ANNEX, self.annex)
+        self.server.script(ELSEWHERE.format(place="") + SECOND_DATABASE, self.second_database)
         return self.server.url(self.name).replace("mysql:", "mariadb:")
 
     def script(self, text: str) -> None:

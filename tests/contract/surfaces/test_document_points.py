@@ -31,7 +31,7 @@ def _surface(gate: SqliteGate, rejected: list[tuple[str, str]] | None = None) ->
 
 
 def test_what_is_connected_is_listed_as_resources(gate: SqliteGate) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate))
             await peer.open()
@@ -49,11 +49,11 @@ def test_what_is_connected_is_listed_as_resources(gate: SqliteGate) -> None:
             for uri in uris:
                 assert "result" in await peer.request("resources/read", uri=uri)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_resource_of_a_connection_that_is_not_there_is_not_found(gate: SqliteGate) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate))
             await peer.open()
@@ -65,7 +65,7 @@ def test_a_resource_of_a_connection_that_is_not_there_is_not_found(gate: SqliteG
             )
             assert error["code"] == -32602
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,18 @@ def test_a_resource_of_a_connection_that_is_not_there_is_not_found(gate: SqliteG
 def test_initialize_without_a_version_gets_the_newest_of_the_document(
     gate: SqliteGate, asked: dict[str, Any]
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate))
             client = {"name": "x", "version": "1"}
             reply = await peer.request("initialize", capabilities={}, clientInfo=client, **asked)
             assert reply["result"]["protocolVersion"] == "2025-11-25"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_client_of_2025_03_26_gets_titles_and_structured_content(gate: SqliteGate) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate), revision="2025-03-26")
             assert (await peer.open())["protocolVersion"] == "2025-03-26"
@@ -94,11 +94,11 @@ def test_a_client_of_2025_03_26_gets_titles_and_structured_content(gate: SqliteG
             result = await peer.result("list_connections")
             assert result["structuredContent"]["connections"][0]["id"] == SHOP_ID
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_whole_number_may_be_written_with_a_point(gate: SqliteGate) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate))
             await peer.open()
@@ -113,7 +113,7 @@ def test_a_whole_number_may_be_written_with_a_point(gate: SqliteGate) -> None:
                 "query", sql="SELECT id FROM customers", max_rows=1.0
             )
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_whole_number_may_be_written_with_a_point(gate: SqliteGate) -> None:
 def test_what_the_surface_refuses_by_itself_is_on_record(
     gate: SqliteGate, tool: str, arguments: dict[str, Any]
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         rejected: list[tuple[str, str]] = []
         async with gate.opened():
             peer = Peer(_surface(gate, rejected))
@@ -153,14 +153,14 @@ def test_what_the_surface_refuses_by_itself_is_on_record(
             assert "error" in await peer.call("execute_query", **refused)
             assert rejected == []  # the gate records what it refuses
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_progress_goes_to_the_sessions_stream_where_the_reply_is_json(gate: SqliteGate) -> None:
     class Closed(Notes):
         open = False
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate), READER)
             await peer.open()
@@ -179,7 +179,7 @@ def test_progress_goes_to_the_sessions_stream_where_the_reply_is_json(gate: Sqli
             assert stages == ["Connecting", "Executing", "Formatting result", "Done"]
             assert peer.notes.messages == []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_an_sql_error_names_its_sqlstate_and_place(engine_shop: EngineShop) -> None:
@@ -193,7 +193,7 @@ def test_an_sql_error_names_its_sqlstate_and_place(engine_shop: EngineShop) -> N
 
 
 def test_the_description_of_an_export_says_how_much_it_returns_inline(gate: SqliteGate) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with gate.opened():
             peer = Peer(_surface(gate))
             await peer.open()
@@ -201,4 +201,4 @@ def test_the_description_of_an_export_says_how_much_it_returns_inline(gate: Sqli
             (export,) = [tool for tool in tools if tool["name"] == "export_data"]
             assert "4 MiB at most" in export["description"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

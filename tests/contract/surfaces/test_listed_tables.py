@@ -95,7 +95,9 @@ def test_no_tool_tells_of_another_table(engine_shop: EngineShop) -> None:
     assert not [reply for _, reply in reported if "argument.invalid" in reply or "-32601" in reply]
     leaks = [(tool, reply) for tool, reply in reported if OTHERS.search(reply)]
     assert leaks == []
-    assert engine_shop.annex is None or not any(engine_shop.annex in reply for _, reply in reported)
+    assert engine_shop.second_database is None or not any(
+        engine_shop.second_database in reply for _, reply in reported
+    )
     by_tool = dict(reported)
     assert "orders" in by_tool["list_tables"] and "big_orders" in by_tool["list_tables"]
     assert "customer_id" in by_tool["describe_table"]
@@ -149,17 +151,17 @@ def test_listed_tables_are_read_and_written_as_ever(engine_shop: EngineShop) -> 
 
 
 def test_another_database_or_schema_has_no_listed_table(engine_shop: EngineShop) -> None:
-    if engine_shop.annex is None and engine_shop.elsewhere is None:
+    if engine_shop.second_database is None and engine_shop.elsewhere is None:
         pytest.skip("this engine has one database and one schema")
     actor = Actor("tok_2", "two", Scope.READ_ONLY, tables=frozenset({"customers"}))
-    place = engine_shop.annex or engine_shop.elsewhere
+    place = engine_shop.second_database or engine_shop.elsewhere
 
     async def talk(peer: Peer) -> list[dict[str, Any]]:
         replies = [
             await peer.call("execute_query", connection_id=SHOP_ID, query=query)
             for query in ("SELECT * FROM customers", f"SELECT * FROM {place}.customers")
         ]
-        tool = "switch_database" if engine_shop.annex else "switch_schema"
+        tool = "switch_database" if engine_shop.second_database else "switch_schema"
         await peer.call(tool, connection_id=SHOP_ID, **{tool.removeprefix("switch_"): place})
         replies.append(
             await peer.call("execute_query", connection_id=SHOP_ID, query="SELECT * FROM customers")

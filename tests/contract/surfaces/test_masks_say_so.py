@@ -68,7 +68,7 @@ def test_an_export_says_that_masked_columns_are_in_it(engine_shop: EngineShop) -
 
 
 def test_core_says_it_once_and_marks_columns(engine_shop: EngineShop) -> None:
-    async def scene() -> list[str]:
+    async def scenario() -> list[str]:
         gate = engine_shop.gate(masks=MASKS)
         async with gate.opened():
             peer = Peer(core.surface(gate))
@@ -83,7 +83,7 @@ def test_core_says_it_once_and_marks_columns(engine_shop: EngineShop) -> None:
                 await peer.text("search", words="customers"),
             ]
 
-    first, rest, other, described, listed = asyncio.run(scene())
+    first, rest, other, described, listed = asyncio.run(scenario())
     assert first.count("masked") == 1 and SAID in first
     assert "masked" not in rest and "masked" not in other
     assert "masked:hash" in described and described.count("masked") == 1

@@ -27,7 +27,7 @@ def schemas(engine_shop: EngineShop) -> EngineShop:
 
 @pytest.fixture
 def databases(engine_shop: EngineShop) -> EngineShop:
-    if engine_shop.annex is None:
+    if engine_shop.second_database is None:
         pytest.skip("it has one database")
     return engine_shop
 
@@ -132,8 +132,8 @@ def test_a_switch_outlasts_a_reconnection(schemas: EngineShop) -> None:
 
 def test_another_database_is_followed_by_every_tool(databases: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
-        switched = await ask(peer, "switch_database", database=databases.annex)
-        assert switched == {"status": "switched", "current_database": databases.annex}
+        switched = await ask(peer, "switch_database", database=databases.second_database)
+        assert switched == {"status": "switched", "current_database": databases.second_database}
         query = "SELECT * FROM visits"
         assert (await ask(peer, "execute_query", query=query))["rows"] == [["5"]]
         assert (await ask(peer, "explain_query", query=query))["plan_text"]
@@ -142,9 +142,9 @@ def test_another_database_is_followed_by_every_tool(databases: EngineShop) -> No
         assert (await ask(peer, "describe_table", table="visits"))["columns"]
         exported = await ask(peer, "export_data", format="csv", tables=["visits"])
         assert exported["data"] == "id\r\n5\r\n"
-        assert (await ask(peer, "connect"))["current_database"] == databases.annex
+        assert (await ask(peer, "connect"))["current_database"] == databases.second_database
         found = await ask(peer, "search_query_history", query="visits")
-        assert {entry["database_name"] for entry in found["entries"]} == {databases.annex}
+        assert {entry["database_name"] for entry in found["entries"]} == {databases.second_database}
 
     databases.converse(talk, config=EXTENDED)
 
@@ -152,10 +152,10 @@ def test_another_database_is_followed_by_every_tool(databases: EngineShop) -> No
 def test_a_database_for_one_call(databases: EngineShop) -> None:
     async def talk(peer: Peer) -> None:
         query = "SELECT * FROM visits"
-        shown = await ask(peer, "execute_query", query=query, database=databases.annex)
+        shown = await ask(peer, "execute_query", query=query, database=databases.second_database)
         assert shown["rows"] == [["5"]]
         assert "orders" in await tables(peer)
-        plan = await ask(peer, "explain_query", query=query, database=databases.annex)
+        plan = await ask(peer, "explain_query", query=query, database=databases.second_database)
         assert plan["plan_text"]
         await peer.error("explain_query", connection_id=SHOP_ID, query=query)
 

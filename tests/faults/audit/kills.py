@@ -95,7 +95,7 @@ def serve_until_killed(directory: Path, name: int, descriptor: int) -> None:
     asyncio.run(all_talk())
 
 
-def kill_one(directory: Path, name: int, chance: random.Random) -> list[str]:
+def kill_one(directory: Path, name: int, rng: random.Random) -> list[str]:
     """Start a gate, kill it at a random moment, and return the marks of what it answered."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -108,29 +108,29 @@ def kill_one(directory: Path, name: int, chance: random.Random) -> list[str]:
         finally:
             os._exit(1)
     os.close(writing)
-    heard = b""
+    received = b""
     try:
-        if chance.random() < 0.2:
+        if rng.random() < 0.2:
             # While it opens its files, or claims its segment.
-            time.sleep(chance.random() * 0.03)
+            time.sleep(rng.random() * 0.03)
         else:
-            enough, until = chance.randrange(12), time.monotonic() + 20
-            while heard.count(b"\n") <= enough and time.monotonic() < until:
+            enough, until = rng.randrange(12), time.monotonic() + 20
+            while received.count(b"\n") <= enough and time.monotonic() < until:
                 if select.select([reading], [], [], 1)[0]:
                     part = os.read(reading, 64)
                     if not part:
                         break
-                    heard += part
-            time.sleep(chance.random() * 0.002)
+                    received += part
+            time.sleep(rng.random() * 0.002)
     finally:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
     while part := os.read(reading, 4_096):
-        heard += part
+        received += part
     os.close(reading)
     if not os.WIFSIGNALED(status):
         raise AssertionError(f"gate {name} ended by itself")
-    return heard.decode().split()
+    return received.decode().split()
 
 
 def executed(directory: Path) -> set[str]:
@@ -175,7 +175,7 @@ def compare(directory: Path, answered: set[str]) -> Counter[str]:
 
 def run(count: int, seed: int) -> dict[str, int]:
     """Kill `count` gates. Raises: AssertionError when a record does not verify."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     totals: Counter[str] = Counter(kills=0, answered=0)
     for first in range(0, count, BATCH):
         with tempfile.TemporaryDirectory() as made:
@@ -184,7 +184,7 @@ def run(count: int, seed: int) -> dict[str, int]:
             answered: set[str] = set()
             found: Counter[str] = Counter()
             for name in range(first, min(first + BATCH, count)):
-                answered.update(kill_one(directory, name, chance))
+                answered.update(kill_one(directory, name, rng))
                 totals["kills"] += 1
                 found = compare(directory, answered)
                 for wrong in ("executed_without_an_intent", "answered_without_an_outcome"):

@@ -43,13 +43,13 @@ def calls(directory):
 
 
 def test_a_killed_writer_loses_no_event_whose_append_returned(tmp_path):
-    chance = random.Random(2026)
+    rng = random.Random(2026)
     acknowledged = set()
     for number in range(ROUNDS):
         child = start(tmp_path, str(number), 1_000_000)
         seen = len(os.read(child.stdout.fileno(), 1))
-        for _ in range(chance.randrange(12)):
-            seen += len(os.read(child.stdout.fileno(), chance.randrange(1, 200)))
+        for _ in range(rng.randrange(12)):
+            seen += len(os.read(child.stdout.fileno(), rng.randrange(1, 200)))
         child.send_signal(signal.SIGKILL)
         child.wait(PATIENCE_S)
         seen += len(child.stdout.read())

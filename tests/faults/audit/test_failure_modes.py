@@ -86,7 +86,7 @@ def full_disk(log):
         os.close(kept)
 
 
-def scene(directory, mode, play):
+def scenario(directory, mode, play):
     async def whole():
         harness = Harness(directory, mode)
         try:
@@ -113,7 +113,7 @@ def test_strict_runs_nothing_and_answers_nothing_unrecorded(tmp_path):
         assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
         assert await harness.refusal("SELEC") is Code.AUDIT_UNAVAILABLE
 
-    harness = scene(tmp_path, "strict", play)
+    harness = scenario(tmp_path, "strict", play)
     assert harness.rows() == 1
     assert gaps(harness) == []
 
@@ -125,7 +125,7 @@ def test_strict_mutations_answers_reads_and_counts_them_but_changes_nothing(tmp_
         assert await harness.refusal(INSERT, Scope.FULL_ACCESS) is Code.AUDIT_UNAVAILABLE
         assert await harness.refusal("DROP") is not Code.AUDIT_UNAVAILABLE
 
-    harness = scene(tmp_path, "strict_mutations", play)
+    harness = scenario(tmp_path, "strict_mutations", play)
     assert harness.rows() == 1
     assert len(gaps(harness)) == 1
     assert gaps(harness)[0] >= 4
@@ -136,7 +136,7 @@ def test_best_effort_goes_on_and_says_how_much_is_missing(tmp_path):
         await harness.ask(SELECT)
         await harness.ask(INSERT, Scope.FULL_ACCESS)
 
-    harness = scene(tmp_path, "best_effort", play)
+    harness = scenario(tmp_path, "best_effort", play)
     assert harness.rows() == 2
     # The read's outcome, the change's intent and its outcome.
     assert gaps(harness) == [3]
@@ -146,7 +146,7 @@ def test_the_gap_stands_before_what_was_recorded_after_it(tmp_path):
     async def play(harness):
         await harness.ask(SELECT)
 
-    harness = scene(tmp_path, "best_effort", play)
+    harness = scenario(tmp_path, "best_effort", play)
     phases = [line["phase"] for line in harness.lines()]
     assert phases[-3:] == ["gap", "outcome", "checkpoint"]
 

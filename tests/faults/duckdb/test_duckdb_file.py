@@ -137,7 +137,7 @@ async def test_a_removed_file_is_reported_and_found_again(shop, tmp_path):
             error = await error_of(shop.ask(engine, text))
             assert error.code is Code.SOURCE_UNREACHABLE
             assert str(shop.path) in error.message
-            assert str(shop.path.parent) not in repr(vars(error.discreet()))
+            assert str(shop.path.parent) not in repr(vars(error.without_secrets()))
         assert not shop.path.exists()
         away.rename(shop.path)
         assert await shop.ask(engine, POINT) == [("item 3",)]

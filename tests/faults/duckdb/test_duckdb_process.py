@@ -19,7 +19,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
 
 COUNT = "SELECT count(*) FROM items"
-DEAF = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"
+UNINTERRUPTIBLE = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))"
 """One call of a function for half a minute: it hears no interrupt."""
 
 
@@ -77,7 +77,7 @@ async def test_a_statement_that_ignores_interrupts_loses_its_process(shop):
     async with shop.opened() as engine:
         before = pids(engine)
         limits = Limits(timeout_s=0.1)
-        assert await code_of(shop.ask(engine, DEAF, limits=limits)) is Code.LIMIT_TIME
+        assert await code_of(shop.ask(engine, UNINTERRUPTIBLE, limits=limits)) is Code.LIMIT_TIME
         assert await shop.ask(engine, COUNT) == [(10,)]
         assert not before & pids(engine)
     await until(lambda: not any(map(lives, before)), "the end of the workers")
@@ -87,7 +87,7 @@ async def test_cancelling_a_statement_that_ignores_interrupts_ends_it_too(shop):
     cancellation = Cancellation()
     async with shop.opened() as engine:
         before = pids(engine)
-        task = asyncio.ensure_future(shop.ask(engine, DEAF, cancellation=cancellation))
+        task = asyncio.ensure_future(shop.ask(engine, UNINTERRUPTIBLE, cancellation=cancellation))
         await busy(engine)
         cancellation.cancel()
         assert await code_of(task) is Code.CALL_CANCELLED
@@ -97,7 +97,7 @@ async def test_cancelling_a_statement_that_ignores_interrupts_ends_it_too(shop):
 
 async def test_closing_does_not_wait_for_a_statement_that_ignores_interrupts(shop):
     async with shop.opened() as engine:
-        task = asyncio.ensure_future(shop.ask(engine, DEAF))
+        task = asyncio.ensure_future(shop.ask(engine, UNINTERRUPTIBLE))
         await busy(engine)
         before = pids(engine)
         await engine.close()
@@ -152,7 +152,7 @@ async def test_a_change_whose_process_was_killed_is_not_run_again(shop):
 
 async def test_a_change_that_ran_out_of_time_changed_nothing(shop):
     async with shop.opened() as engine:
-        text = f"INSERT INTO void SELECT ({DEAF}), 'x'"
+        text = f"INSERT INTO void SELECT ({UNINTERRUPTIBLE}), 'x'"
         limits = Limits(timeout_s=0.2)
         refused = shop.ask(engine, text, effect=Effect.WRITE, limits=limits)
         assert await code_of(refused) is Code.LIMIT_TIME
@@ -209,7 +209,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("text", ["SELECT count(*) FROM range(100000000000000)", DEAF])
+@pytest.mark.parametrize("text", ["SELECT count(*) FROM range(100000000000000)", UNINTERRUPTIBLE])
 async def test_a_worker_ends_with_the_gate_whatever_it_does(tmp_path, text):
     tests = Path(__file__).parents[2]
     reported = subprocess.run(

@@ -475,7 +475,7 @@ def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
     config = Config(surface={"workbench": {"extended": True}})
     arguments = {"connection_id": SHOP_ID, "table": "orders", "include_row_counts": True}
 
-    async def scene() -> dict[str, str]:
+    async def scenario() -> dict[str, str]:
         seen: dict[str, str] = {}
         async with gate.opened():
             for surface in SURFACES:
@@ -494,7 +494,7 @@ def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
             seen[uri] = json.dumps(await peer.request("resources/read", uri=uri))
         return seen
 
-    seen = asyncio.run(scene())
+    seen = asyncio.run(scenario())
     assert any("customer_id" in text for text in seen.values())
     assert "card" in seen["workbench get_table_ddl {}"]
     assert [where for where, text in seen.items() if "hush-card" in text] == []

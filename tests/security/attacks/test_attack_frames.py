@@ -107,7 +107,7 @@ def test_the_statements_of_a_batch_end_when_its_client_goes(server: Target) -> N
     connection.request("POST", "/mcp/workbench", json.dumps(calls), {**sent, **session})
     server.computes(0.3)
     connection.close()
-    server.rests()
+    server.wait_until_idle()
 
 
 def test_one_actors_sessions_never_push_out_anothers() -> None:

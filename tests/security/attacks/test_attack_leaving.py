@@ -18,7 +18,7 @@ def test_a_statement_ends_when_its_client_disconnects(server: Target, tool: str)
     if tool == "query":
         server.computes(0.2)
     connection.close()
-    server.rests()
+    server.wait_until_idle()
 
 
 def test_a_stdio_server_ends_soon_when_its_client_has_died(tmp_path: Path) -> None:

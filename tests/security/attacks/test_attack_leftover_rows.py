@@ -56,7 +56,7 @@ def ask(gate: SqliteGate, actor: Actor, request: Query | FetchMore):
 def test_more_shows_no_row_that_was_read_under_wider_rights(
     tmp_path: Path, before: Actor, after: Actor
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with SqliteGate(tmp_path, people(tmp_path / "shop.db")).opened() as gate:
             query = Query(
                 Statement("SELECT * FROM people"), limits=Limits(max_rows=10), keep_rest=True
@@ -67,11 +67,11 @@ def test_more_shows_no_row_that_was_read_under_wider_rights(
                 await ask(gate, after, FetchMore(first.more, 10))
             assert refused.value.code in (Code.RESULT_GONE, Code.POLICY_SOURCE)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_rows_that_were_refused_once_are_dropped_and_others_are_kept(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with SqliteGate(tmp_path, people(tmp_path / "shop.db")).opened() as gate:
             query = Query(
                 Statement("SELECT * FROM people"), limits=Limits(max_rows=10), keep_rest=True
@@ -85,7 +85,7 @@ def test_rows_that_were_refused_once_are_dropped_and_others_are_kept(tmp_path: P
             again = structs.replace(WIDE)
             assert (await ask(gate, again, FetchMore(handles[1], 10))).payload.row_count == 10
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_result_of_another_database_role_is_not_handed_out() -> None:
@@ -106,7 +106,7 @@ def test_no_tool_of_a_surface_goes_on_with_rows_of_wider_rights(
 ) -> None:
     """Whichever tool hands out a handle, and whichever takes one: found from the surfaces."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with SqliteGate(tmp_path, people(tmp_path / "shop.db")).opened() as gate:
             config = Config(surface={"workbench": {"extended": True}})
             wide = Peer(open_surface(surface, gate, config), before)
@@ -124,7 +124,7 @@ def test_no_tool_of_a_surface_goes_on_with_rows_of_wider_rights(
                 fresh = await wide.text("query", sql="SELECT * FROM people", max_rows=10)
                 assert "hush" not in fresh
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def _takes_handle(tool: dict) -> bool:

@@ -38,7 +38,7 @@ CASES = {
     "sqlite": masking_cases.SQLITE,
     "duckdb": masking_cases.DUCKDB,
 }
-FISHING = [
+PROBES = [
     "SELECT * FROM (VALUES ((SELECT email FROM customers LIMIT 1))) v",
     "SELECT CAST(email AS INTEGER) FROM customers",
     "SELECT (SELECT email FROM customers WHERE id = 1)",
@@ -58,7 +58,7 @@ SESSIONS = {
 
 def corpus(engine: str) -> list[str]:
     cases = [line[2:] for line in CASES[engine].splitlines() if line[:2] in ("= ", "! ", "? ")]
-    return [*FISHING, *cases, *ATTACKS[engine].strip().splitlines()]
+    return [*PROBES, *cases, *ATTACKS[engine].strip().splitlines()]
 
 
 def attack(engine: str, directory: Path) -> tuple[str, str]:

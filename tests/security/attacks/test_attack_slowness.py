@@ -54,13 +54,13 @@ def test_a_request_that_does_not_end_is_cut_off(begun: bytes) -> None:
 
 async def _rest(reader: asyncio.StreamReader) -> bytes:
     """What comes until the connection ends, however it does."""
-    heard = b""
+    received = b""
     try:
         while piece := await reader.read(65_536):
-            heard += piece
+            received += piece
     except ConnectionError:
         pass
-    return heard
+    return received
 
 
 def test_a_body_may_take_longer_than_a_head_and_a_connection_may_rest_between() -> None:

@@ -92,16 +92,16 @@ GRANTS = ("resolve", "answer_approval", "record_client_answer")
 def test_only_the_inbox_and_the_client_s_form_resolve() -> None:
     """A new way to grant needs a change of this test, and so a decision."""
     root = Path(tidegate.__file__).parent
-    deciders: set[tuple[str, str]] = set()
+    resolvers: set[tuple[str, str]] = set()
     for file in root.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in GRANTS:
                 owner = ast.unparse(node.value)
-                if owner.endswith(("approvals", "_book", "gate", "gateway")):
-                    deciders.add((file.relative_to(root).as_posix(), f"{owner}.{node.attr}"))
-    assert deciders == {
+                if owner.endswith(("approvals", "_store", "gate", "gateway")):
+                    resolvers.add((file.relative_to(root).as_posix(), f"{owner}.{node.attr}"))
+    assert resolvers == {
         ("cli/commands/approvals.py", "app.approvals.resolve"),
         ("gateway/approval.py", "services.approvals.record_client_answer"),
         ("surfaces/elicitation.py", "gate.answer_approval"),
-        ("approvals/approvals.py", "self._book.resolve"),
+        ("approvals/approvals.py", "self._store.resolve"),
     }

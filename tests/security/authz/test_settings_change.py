@@ -51,7 +51,7 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
     harness = Harness(tmp_path)
     harness.write(access="write")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
@@ -80,14 +80,14 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
         finally:
             await app.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     harness.write(access="write")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
@@ -108,14 +108,14 @@ def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_pat
         finally:
             await app.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_log_and_no_caller_sees_what_waits_for_a_start(tmp_path: Path) -> None:
     harness = Harness(tmp_path)
     harness.write()
 
-    async def scene() -> None:
+    async def scenario() -> None:
         app = harness.open()
         try:
             peer = Peer(app.surface("workbench"), WRITER)
@@ -134,4 +134,4 @@ def test_the_log_and_no_caller_sees_what_waits_for_a_start(tmp_path: Path) -> No
         finally:
             await app.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

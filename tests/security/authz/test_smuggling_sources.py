@@ -75,10 +75,10 @@ def test_the_resources_of_a_foreign_source_are_refused(tmp_path: Path) -> None:
             uri = f"tablepro://connections/{other.id}/{path}"
             reply = await peer.request("resources/read", uri=uri)
             assert reply["error"]["code"] == -32007
-            shout = await peer.request(
+            refused = await peer.request(
                 "resources/read", uri=uri.replace(other.id, other.id.upper())
             )
-            assert shout["error"]["code"] == -32007
+            assert refused["error"]["code"] == -32007
         listed = await peer.request("resources/read", uri="tablepro://connections")
         assert other.id not in repr(listed)
 

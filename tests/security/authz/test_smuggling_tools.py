@@ -257,12 +257,12 @@ def test_another_database_of_the_server_is_reached_under_the_same_rules(
     """A source is an account at a server: its databases are listed, and what a caller may do in
     one it may do in the others, no more. What else the account reaches is the account's matter."""
     (tmp_path / "annex").mkdir()
-    annex = ENGINES[engine].make(tmp_path / "annex", ())
+    second_database = ENGINES[engine].make(tmp_path / "annex", ())
 
     async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
         (reader,) = await harness.peers("workbench", "reader")
-        where = {"connection_id": harness.source.id, "database": annex.database}
-        before = annex.digest()
+        where = {"connection_id": harness.source.id, "database": second_database.database}
+        before = second_database.digest()
         replies = [
             await one.call("execute_query", **where, query=text)
             for one in (reader, peer)
@@ -272,7 +272,7 @@ def test_another_database_of_the_server_is_reached_under_the_same_rules(
         replies.append(
             await reader.call("insert_rows", **where, table="orders", columns=["id"], rows=[[9]])
         )
-        assert annex.digest() == before
+        assert second_database.digest() == before
         read = await reader.result("browse_table", **where, table="orders")
         assert read["structuredContent"]["row_count"] == 3
         hidden = await harness.peers("workbench", "listed")
@@ -282,7 +282,7 @@ def test_another_database_of_the_server_is_reached_under_the_same_rules(
     try:
         replies, untouched = attack(tmp_path, engine, talk)
     finally:
-        annex.close()
+        second_database.close()
     assert all("error" in reply for reply in replies)
     assert untouched
 
@@ -292,11 +292,11 @@ def test_what_is_hidden_is_hidden_in_every_database_of_the_server(
     tmp_path: Path, engine: str
 ) -> None:
     (tmp_path / "annex").mkdir()
-    annex = ENGINES[engine].make(tmp_path / "annex", ())
+    second_database = ENGINES[engine].make(tmp_path / "annex", ())
 
     async def talk(harness: Harness, peer: Peer) -> list[dict[str, Any]]:
         where = {"connection_id": harness.source.id}
-        there = {**where, "database": annex.database}
+        there = {**where, "database": second_database.database}
         replies = [
             await peer.call("browse_table", **there, table="customers"),
             await peer.call("execute_query", **there, query="SELECT * FROM customers"),
@@ -305,13 +305,13 @@ def test_what_is_hidden_is_hidden_in_every_database_of_the_server(
             await peer.call("execute_query", **where, query="SELECT * FROM customers"),
             await peer.call("export_data", **where, format="csv", tables=["customers", "orders"]),
         ]
-        name = f"{annex.database}.customers"
+        name = f"{second_database.database}.customers"
         replies.append(await peer.call("execute_query", **where, query=f"SELECT * FROM {name}"))
         return replies
 
     try:
         replies, _ = attack(tmp_path, engine, talk, "masked")
     finally:
-        annex.close()
+        second_database.close()
     assert "example.org" not in repr(replies)
     assert "987654" not in repr(replies)

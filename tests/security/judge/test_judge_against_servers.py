@@ -37,8 +37,8 @@ LEAST = 250
 
 def reads(dialect: str) -> Iterator[str]:
     """The cases and spliced texts that the judge calls reads of a dialect."""
-    chance = random.Random(20_261_122)
-    texts = [*(case.sql for case in load()), *(splice(chance) for _ in range(SPLICED))]
+    rng = random.Random(20_261_122)
+    texts = [*(case.sql for case in load()), *(splice(rng) for _ in range(SPLICED))]
     for text in dict.fromkeys(texts):
         if judge_uncached(text, dialect).effect is Effect.READ:
             yield text

@@ -45,7 +45,7 @@ async def _rows(gate: SqliteGate, text: str) -> Page:
 def test_who_approves_sees_the_dry_run_and_the_caller_no_masked_value(
     engine: str, tmp_path: Path
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with _gate(engine, tmp_path, approval_for="writes").opened() as gate:
             call = _call("UPDATE people SET status = 'seen' WHERE tenant = 7")
             with pytest.raises(ApprovalNeeded) as caught:
@@ -64,19 +64,19 @@ def test_who_approves_sees_the_dry_run_and_the_caller_no_masked_value(
             page = await _rows(gate, "SELECT count(*) FROM people WHERE status = 'seen'")
             assert msgspec.json.decode(page.rows) == [[2]]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_dry_run_of_another_table_is_there_although_one_is_masked(
     engine: str, tmp_path: Path
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with _gate(engine, tmp_path, approval_for="writes").opened() as gate:
             with pytest.raises(ApprovalNeeded) as caught:
                 await gate.handle(_call("UPDATE places SET city = 'x' WHERE id = 1"))
             assert "city Kyiv -> x" in describe_at_client(caught.value.question)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_dry_run_of_another_table_is_there_although_one_is_masked(
 def test_what_the_database_says_of_a_refused_change_quotes_no_masked_value(
     engine: str, tmp_path: Path, text: str
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with _gate(engine, tmp_path).opened() as gate:
             with pytest.raises(TidegateError) as caught:
                 await gate.handle(_call(text))
@@ -100,7 +100,7 @@ def test_what_the_database_says_of_a_refused_change_quotes_no_masked_value(
             page = await _rows(gate, "SELECT count(*) FROM people WHERE status = 'new'")
             assert msgspec.json.decode(page.rows) == [[2]]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -123,16 +123,16 @@ def test_what_the_database_says_of_a_refused_change_quotes_no_masked_value(
 def test_a_result_says_which_masked_columns_it_touched(
     engine: str, tmp_path: Path, text: str, columns: set[str]
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with _gate(engine, tmp_path).opened() as gate:
             page = await _rows(gate, text)
             assert {column for _, column in page.masked} == columns
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_descriptions_mark_masked_columns(engine: str, tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with _gate(engine, tmp_path).opened() as gate:
             call = Call(WRITER, "core", "describe", Browse("catalog"), "shop")
             catalog: Catalog = (await gate.handle(call)).payload
@@ -144,4 +144,4 @@ def test_descriptions_mark_masked_columns(engine: str, tmp_path: Path) -> None:
             }
             assert marked == dict(MASKS)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

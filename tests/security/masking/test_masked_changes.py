@@ -49,7 +49,7 @@ async def _hidden(side: Side) -> list[list[str]]:
 
 
 def test_a_change_that_could_read_or_write_what_is_masked_is_refused(changed: Changed) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with AsyncExitStack() as stack:
             side = await changed.side(stack)
             before = await _hidden(side)
@@ -64,11 +64,11 @@ def test_a_change_that_could_read_or_write_what_is_masked_is_refused(changed: Ch
             assert let_through == []
             assert await _hidden(side) == before
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_change_beside_masked_columns_runs_as_it_was_written(changed: Changed) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with AsyncExitStack() as stack:
             side = await changed.side(stack)
             for text in cases(changed.engine, "="):
@@ -83,18 +83,18 @@ def test_a_change_beside_masked_columns_runs_as_it_was_written(changed: Changed)
             mails = (await side.ask("SELECT email FROM people WHERE id IN (1, 2) ORDER BY id"))[1]
             assert mails == [("secret1@mail.example",), ("secret2@mail.example",)]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_table_with_masked_columns_and_triggers_is_not_changed(changed: Changed) -> None:
     if changed.engine == "duckdb":  # has no triggers, so nothing reacts
         return
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with AsyncExitStack() as stack:
             side = await changed.side(stack)
-            reacting = {table.name for table in side.catalog.tables if table.may_react}
-            assert reacting == {"watched"}
+            with_triggers = {table.name for table in side.catalog.tables if table.may_react}
+            assert with_triggers == {"watched"}
             version = await side.engine.schema_version()
             drop = "DROP TRIGGER watching"
             drop += " ON watched" if changed.engine == "postgres" else ""
@@ -103,4 +103,4 @@ def test_a_table_with_masked_columns_and_triggers_is_not_changed(changed: Change
             await side.look()
             assert side.rewritten("UPDATE watched SET status = 'x'", RULES)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

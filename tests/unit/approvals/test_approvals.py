@@ -65,12 +65,12 @@ class Inbox:
     def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
         self.reported.append((name, actor, details))
 
-    def ask(self, wish: ApprovalRequest) -> PendingApproval:
-        return asyncio.run(self.approvals.request(wish))
+    def ask(self, wanted: ApprovalRequest) -> PendingApproval:
+        return asyncio.run(self.approvals.request(wanted))
 
-    def refused(self, wish: ApprovalRequest) -> TidegateError:
+    def refused(self, wanted: ApprovalRequest) -> TidegateError:
         with pytest.raises(TidegateError) as refusal:
-            self.ask(wish)
+            self.ask(wanted)
         return refusal.value
 
 
@@ -225,9 +225,9 @@ def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
     def fail(name: str, actor: str, details: Mapping[str, str]) -> None:
         raise TidegateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
 
-    deaf = Approvals(inbox.state.approvals, note=fail, clock=lambda: inbox.now)
+    without_record = Approvals(inbox.state.approvals, note=fail, clock=lambda: inbox.now)
     with pytest.raises(TidegateError, match="disk"):
-        deaf.resolve(asked.id, "allowed", "cli:ann")
+        without_record.resolve(asked.id, "allowed", "cli:ann")
     assert inbox.approvals.find(asked.id).state == "pending"
 
 

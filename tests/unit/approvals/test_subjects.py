@@ -37,10 +37,16 @@ def request(
     return ApprovalRequest(WRITER, source, Statement(text, params), judgement, verdict, **more)
 
 
-def shown(wish: ApprovalRequest, dry_run: DryRun | None = None) -> str:
+def shown(wanted: ApprovalRequest, dry_run: DryRun | None = None) -> str:
     """What the person reads."""
     asked = PendingApproval(
-        "0123456789", wish.digest, "pending", wish.actor.id, wish.subject(), 0.0, dry_run=dry_run
+        "0123456789",
+        wanted.digest,
+        "pending",
+        wanted.actor.id,
+        wanted.subject(),
+        0.0,
+        dry_run=dry_run,
     )
     return describe(asked)
 
@@ -80,9 +86,9 @@ def test_long_parameters_are_shown_up_to_a_bound_with_their_length() -> None:
 def test_where_a_secret_is_left_out_a_line_says_what_stands_for_it(
     text: str, params: tuple[Any, ...] | None
 ) -> None:
-    wish = request(text, params)
-    told = shown(wish)
-    assert wish.subject().withheld
+    wanted = request(text, params)
+    told = shown(wanted)
+    assert wanted.subject().withheld
     assert NOTE in told.splitlines()
     assert MASK in told and "hunter2" not in told and "xxxxx" not in told
 
@@ -133,8 +139,8 @@ def test_a_question_is_guarded_where_a_person_must_approve_reads(
     ],
 )
 def test_the_reason_for_asking_is_shown_in_words(rule: str, why: str) -> None:
-    wish = structs.replace(request(), verdict=Verdict("ask", rule, ""))
-    assert f"Asked for: {why}" in shown(wish).splitlines()
+    wanted = structs.replace(request(), verdict=Verdict("ask", rule, ""))
+    assert f"Asked for: {why}" in shown(wanted).splitlines()
 
 
 def test_each_line_of_a_question_says_what_it_is() -> None:
@@ -201,25 +207,25 @@ def test_a_dry_run_says_how_many_rows_and_why_it_shows_no_more(
     assert shown(request("DELETE FROM t"), dry_run).splitlines()[-len(lines) :] == lines
 
 
-Told = list[tuple[str, str, dict[str, str]]]
+Records = list[tuple[str, str, dict[str, str]]]
 
 
 class Inbox:
     def __init__(self, path: Path) -> None:
         self.state = SqliteState(path)
-        self.told: Told = []
-        self.done: Told = []
+        self.told: Records = []
+        self.done: Records = []
         self.approvals = Approvals(
             self.state.approvals,
             note=lambda *event: self._keep(self.told, *event),
             note_done=lambda *event: self._keep(self.done, *event),
         )
 
-    def _keep(self, told: Told, name: str, actor: str, details: Mapping[str, str]) -> None:
+    def _keep(self, told: Records, name: str, actor: str, details: Mapping[str, str]) -> None:
         told.append((name, actor, dict(details)))
 
-    def ask(self, wish: ApprovalRequest) -> PendingApproval:
-        return asyncio.run(self.approvals.request(wish))
+    def ask(self, wanted: ApprovalRequest) -> PendingApproval:
+        return asyncio.run(self.approvals.request(wanted))
 
 
 @pytest.fixture

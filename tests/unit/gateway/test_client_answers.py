@@ -80,9 +80,9 @@ def call(text: str = CHANGE, actor: Actor = WRITER, *, can_ask: bool = True, **m
     )  # fmt: skip
 
 
-async def asked(gateway: Gateway, wish: Call) -> ApprovalNeeded:
+async def asked(gateway: Gateway, wanted: Call) -> ApprovalNeeded:
     with pytest.raises(ApprovalNeeded) as needed:
-        await gateway.handle(wish)
+        await gateway.handle(wanted)
     return needed.value
 
 
@@ -90,7 +90,7 @@ async def test_an_answer_at_the_client_is_used_by_the_same_call_once(tmp_path: P
     async with shop(tmp_path) as built:
         gateway = built.gateway()
         needed = await asked(gateway, call())
-        assert needed.askable and built.names() == ["a"]
+        assert needed.client_may_ask and built.names() == ["a"]
         await gateway.answer_approval(needed, call(), True)
         assert built.approvals.find(needed.question.id).decided_by == (
             "the person at ide of writer"
@@ -132,7 +132,7 @@ async def test_an_answer_does_not_count_where_the_client_cannot_ask(tmp_path: Pa
     async with shop(tmp_path) as built:
         gateway = built.gateway()
         needed = await asked(gateway, call(can_ask=False))
-        assert not needed.askable
+        assert not needed.client_may_ask
         with pytest.raises(TidegateError):
             await gateway.answer_approval(needed, call(), True)
         assert built.approvals.find(needed.question.id).state == "pending"
@@ -148,15 +148,15 @@ async def test_another_caller_cannot_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "can_ask", "askable"),
+    ("source", "can_ask", "client_may_ask"),
     [({}, True, True), ({}, False, False), ({"approval": "inbox"}, True, False)],
 )
 async def test_the_client_is_asked_only_where_it_can_and_the_source_lets_it(
-    tmp_path: Path, source: dict[str, str], can_ask: bool, askable: bool
+    tmp_path: Path, source: dict[str, str], can_ask: bool, client_may_ask: bool
 ) -> None:
     async with shop(tmp_path) as built:
         needed = await asked(built.gateway(**source), call(can_ask=can_ask))
-        assert needed.askable is askable
+        assert needed.client_may_ask is client_may_ask
         assert needed.code is Code.APPROVAL_NEEDED
         assert needed.details == {"effect": "write", "rule": "source.approval_for"}
 
@@ -214,7 +214,7 @@ async def test_a_call_that_waits_goes_on_with_the_answer(tmp_path: Path) -> None
 async def test_a_call_that_no_one_answers_in_time_is_told_so(tmp_path: Path) -> None:
     async with shop(tmp_path, wait_s=0.01) as built:
         needed = await asked(built.gateway(), call(can_ask=False))
-        assert not needed.askable and built.names() == ["a"]
+        assert not needed.client_may_ask and built.names() == ["a"]
         assert needed.message == "A person must approve this call"
 
 

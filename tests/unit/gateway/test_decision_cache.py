@@ -39,7 +39,7 @@ def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path:
         made.execute("INSERT INTO t VALUES (1, 'first')")
     source = Source("1", "shop", f"sqlite:///{file}", "sqlite", "sqlite", access="write")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         state = SqliteState(tmp_path / "state.db")
         history, audit = History(state.history), AuditLog(tmp_path / "audit")
         state.sources.add(source)
@@ -78,7 +78,7 @@ def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path:
             audit.close()
             state.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(

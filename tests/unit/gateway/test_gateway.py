@@ -94,7 +94,7 @@ def query(text: str, **fields: Any) -> Query:
 
 
 def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             page: Page = await built.ask(query("SELECT name FROM t WHERE id = 3"))
             assert json.loads(page.rows) == [["n3"]]
@@ -106,7 +106,7 @@ def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
             (entry,) = built.history.search("name", sources=None)
             assert entry.success
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused_is_recorded_and_changes_nothing(tmp_path: Path, text: str) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             with pytest.raises(TidegateError) as refused:
                 await built.ask(query(text))
@@ -129,11 +129,11 @@ def test_what_is_refused_is_recorded_and_changes_nothing(tmp_path: Path, text: s
             assert (event["phase"], event["code"]) == ("refusal", refused.value.code.value)
             assert built.rows() == 50
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_write_is_on_record_before_it_runs_and_after(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path, writable=True) as built:
             page: Page = await built.ask(
                 query("INSERT INTO t(name) VALUES ('new')"), WRITER, scope=Scope.READ_ONLY
@@ -142,11 +142,11 @@ def test_a_write_is_on_record_before_it_runs_and_after(tmp_path: Path) -> None:
             assert [event["phase"] for event in built.events()] == ["intent", "outcome"]
             assert built.rows() == 51
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_change_that_returns_more_rows_than_are_shown_is_committed_whole(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path, writable=True) as built:
             page: Page = await built.ask(
                 query(
@@ -160,11 +160,11 @@ def test_a_change_that_returns_more_rows_than_are_shown_is_committed_whole(tmp_p
             again: Page = await built.ask(query("SELECT count(*) FROM t WHERE name = 'same'"))
             assert json.loads(again.rows) == [[50]]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_nothing_that_writes_runs_if_the_record_cannot_be_written(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path, writable=True) as built:
             built.audit.close()
             with pytest.raises(TidegateError) as refused:
@@ -175,11 +175,11 @@ def test_nothing_that_writes_runs_if_the_record_cannot_be_written(tmp_path: Path
                 await built.ask(query("SELECT 1"))
             assert unread.value.code is Code.AUDIT_UNAVAILABLE
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             page: Page = await built.ask(Explain(Statement("DELETE FROM t WHERE id = 1")))
             assert page.row_count >= 1
@@ -192,11 +192,11 @@ def test_explaining_a_write_runs_nothing(tmp_path: Path) -> None:
                     await built.ask(Explain(Statement(trick)))
             assert built.rows() == 50
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             with pytest.raises(TidegateError) as unknown:
                 await built.ask(query("SELECT 1"), source="shpo")
@@ -204,11 +204,11 @@ def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
             assert "shop" in unknown.value.hint
             assert built.events()[0]["source"] == "shpo"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_only_source_needs_no_name_and_a_foreign_one_is_refused(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             assert isinstance(await built.ask(query("SELECT 1"), source=None), Page)
             elsewhere = Actor("x", "x", Scope.FULL_ACCESS, sources=frozenset({"other"}))
@@ -217,11 +217,11 @@ def test_the_only_source_needs_no_name_and_a_foreign_one_is_refused(tmp_path: Pa
             assert refused.value.code is Code.POLICY_SOURCE
             assert await built.ask(ListSources(), elsewhere, source=None) == ()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_shelved_result_goes_on_where_it_stopped_and_belongs_to_its_actor(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             text = "SELECT id FROM t ORDER BY id"
             page: Page = await built.ask(query(text, limits=Limits(max_rows=20), keep_rest=True))
@@ -241,11 +241,11 @@ def test_a_shelved_result_goes_on_where_it_stopped_and_belongs_to_its_actor(tmp_
             with pytest.raises(TidegateError):
                 await built.ask(FetchMore(page.more, 20))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_call_that_was_cancelled_before_it_began_does_not_run(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             gone = Cancellation()
             gone.cancel("left")
@@ -253,11 +253,11 @@ def test_a_call_that_was_cancelled_before_it_began_does_not_run(tmp_path: Path) 
                 await built.ask(query("SELECT 1"), cancellation=gone)
             assert cancelled.value.code is Code.CALL_CANCELLED
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_catalog_is_read_once_until_the_schema_changes(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             first: Catalog = await built.ask(Browse("catalog"))
             assert await built.ask(Browse("catalog")) is first
@@ -266,11 +266,11 @@ def test_the_catalog_is_read_once_until_the_schema_changes(tmp_path: Path) -> No
             second: Catalog = await built.ask(Browse("catalog"))
             assert "added" in [table.name for table in second.tables]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_progress_is_reported_in_four_stages(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with harness(tmp_path) as built:
             reported: list[tuple[float, str]] = []
             await built.ask(
@@ -283,7 +283,7 @@ def test_progress_is_reported_in_four_stages(tmp_path: Path) -> None:
                 (1.0, "Done"),
             ]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_permit_is_made_in_one_place() -> None:

@@ -64,9 +64,9 @@ class Shop:
         self.gateway = Gateway(self.connections, self.audit, self.history, approvals=self.approvals)
 
     async def ask(self, request: Request | str, actor: Actor = WRITER, **more: Any) -> Any:
-        wish = Query(Statement(request)) if isinstance(request, str) else request
+        wanted = Query(Statement(request)) if isinstance(request, str) else request
         call = Call(
-            actor, "core", "query", wish, **{"scope": Scope.READ_ONLY, "source": "shop", **more}
+            actor, "core", "query", wanted, **{"scope": Scope.READ_ONLY, "source": "shop", **more}
         )
         return (await self.gateway.handle(call)).payload
 

@@ -44,9 +44,9 @@ class Shop:
         self.gateway = Gateway(self.connections, self.audit, self.history)
 
     async def ask(self, request: Request | str, actor: Actor = WRITER, **more: Any) -> Any:
-        wish = Query(Statement(request)) if isinstance(request, str) else request
+        wanted = Query(Statement(request)) if isinstance(request, str) else request
         call = Call(
-            actor, "core", "query", wish,
+            actor, "core", "query", wanted,
             **{"scope": Scope.READ_ONLY, "source": "shop", "client": "ide/1", **more},
         )  # fmt: skip
         return (await self.gateway.handle(call)).payload

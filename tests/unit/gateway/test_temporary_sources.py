@@ -261,22 +261,22 @@ def test_nothing_is_listed_by_default(tmp_path):
 
 
 async def test_hooks_run_once_and_last_first():
-    state, heard = SessionState(), []
+    state, received = SessionState(), []
 
     async def later():
-        heard.append("later")
+        received.append("later")
 
-    state.on_close(lambda: heard.append("first"))
+    state.on_close(lambda: received.append("first"))
     state.on_close(later)
-    state.on_close(lambda: heard.append("last"))
+    state.on_close(lambda: received.append("last"))
     state["value"] = 1
     state.close()
     state.close()
     await settled()
-    assert heard == ["last", "first", "later"]
+    assert received == ["last", "first", "later"]
     assert not state
-    state.on_close(lambda: heard.append("too late"))
-    assert heard[-1] == "too late"
+    state.on_close(lambda: received.append("too late"))
+    assert received[-1] == "too late"
 
 
 async def test_states_are_bounded_and_end_when_they_lie_unused():
@@ -293,7 +293,7 @@ async def test_states_are_bounded_and_end_when_they_lie_unused():
 def test_a_temporary_source_ends_when_the_settings_change(tmp_path: Path) -> None:
     """It was opened under the rules before: a mask that is new would not hold for it."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         app = App.open(Config(state=str(tmp_path / "state")))
         try:
             changes: list[Any] = []
@@ -307,4 +307,4 @@ def test_a_temporary_source_ends_when_the_settings_change(tmp_path: Path) -> Non
         finally:
             await app.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

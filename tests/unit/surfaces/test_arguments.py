@@ -24,7 +24,7 @@ class Strict(Asked, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class Told(msgspec.Struct, frozen=True):
+class Records(msgspec.Struct, frozen=True):
     rows: Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "array"})]
     parts: tuple[Asked, ...]
     cell: str | None
@@ -76,7 +76,7 @@ def test_an_argument_schema_shows_no_null_and_requires_what_has_no_default() -> 
 
 
 def test_an_output_schema_is_inline_and_shows_null() -> None:
-    schema = schema_of(Told)
+    schema = schema_of(Records)
     assert schema["properties"]["rows"] == {"type": "array"}
     assert schema["properties"]["cell"] == {"type": ["string", "null"]}
     assert schema["properties"]["parts"]["items"]["required"] == ["sql"]

@@ -25,7 +25,7 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 
 CONFIG = json.loads(sys.argv[1])
 REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": [], "session": None}
-TOLD = asyncio.Event()
+NOTIFIED = asyncio.Event()
 
 
 HTTP: dict[str, str] = {}
@@ -87,12 +87,12 @@ async def log(params: types.LoggingMessageNotificationParams) -> None:
     REPORT["logs"].append(params.level)
 
 
-async def hear(message: Any) -> None:
+async def receive(message: Any) -> None:
     if isinstance(message, Exception):
         REPORT.setdefault("faults", []).append(repr(message))
     elif isinstance(getattr(message, "root", None), types.ResourceUpdatedNotification):
         REPORT["updated"].append(str(message.root.params.uri))
-        TOLD.set()
+        NOTIFIED.set()
 
 
 async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -195,7 +195,7 @@ async def resources(session: ClientSession) -> None:
     REPORT["unknown_resource"] = await code_of(unknown)
     await session.subscribe_resource(AnyUrl("test://watched-resource"))
     await session.call_tool("trigger_resource_change", {})
-    await asyncio.wait_for(TOLD.wait(), 60)
+    await asyncio.wait_for(NOTIFIED.wait(), 60)
     await session.unsubscribe_resource(AnyUrl("test://watched-resource"))
 
 
@@ -245,7 +245,7 @@ async def main() -> None:
             elicitation_callback=elicit,
             list_roots_callback=list_roots,
             logging_callback=log,
-            message_handler=hear,
+            message_handler=receive,
         ) as session,
     ):
         await asyncio.wait_for(talk(session), 240)

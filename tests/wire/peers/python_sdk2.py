@@ -23,7 +23,7 @@ from mcp import Client, MCPError, StdioServerParameters, types
 warnings.simplefilter("ignore")
 CONFIG = json.loads(sys.argv[1])
 REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": []}
-TOLD = asyncio.Event()
+NOTIFIED = asyncio.Event()
 
 
 HTTP: dict[str, str] = {}
@@ -76,12 +76,12 @@ async def log(params: types.LoggingMessageNotificationParams) -> None:
     REPORT["logs"].append(params.level)
 
 
-async def hear(message: Any) -> None:
+async def receive(message: Any) -> None:
     if isinstance(message, Exception):
         REPORT.setdefault("faults", []).append(repr(message))
     elif isinstance(message, types.ResourceUpdatedNotification):
         REPORT["updated"].append(str(message.params.uri))
-        TOLD.set()
+        NOTIFIED.set()
 
 
 async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -174,15 +174,15 @@ async def watch(client: Client) -> None:
     if client.protocol_version < "2026-07-28":
         await client.subscribe_resource(uri)
         await client.call_tool("trigger_resource_change", {})
-        await asyncio.wait_for(TOLD.wait(), 60)
+        await asyncio.wait_for(NOTIFIED.wait(), 60)
         await client.unsubscribe_resource(uri)
         return
-    async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as heard:
+    async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as received:
         await client.call_tool("trigger_resource_change", {})
-        event = await asyncio.wait_for(anext(heard), 60)
+        event = await asyncio.wait_for(anext(received), 60)
         REPORT["updated"].append(str(event.uri))
         await client.call_tool("test_trigger_tool_change", {})
-        REPORT["changed"] = type(await asyncio.wait_for(anext(heard), 60)).__name__
+        REPORT["changed"] = type(await asyncio.wait_for(anext(received), 60)).__name__
 
 
 async def prompts(client: Client) -> None:
@@ -226,7 +226,7 @@ async def main() -> None:
         list_roots_callback=list_roots,
         logging_callback=log,
         log_level="alert",
-        message_handler=hear,
+        message_handler=receive,
     ) as client:
         await asyncio.wait_for(talk(client), 240)
     print(json.dumps(REPORT))

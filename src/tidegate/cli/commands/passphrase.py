@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _set(app: App, arguments: argparse.Namespace) -> None:
     what = "set the operator's passphrase"
-    require_consent(app, "set", what, arguments, no_word=not app.gave_rights)
+    require_consent(app, "set", what, arguments, no_word=not app.has_granted_rights)
     passphrase = _new_passphrase(arguments)
     app.note("operator.passphrase_set", {})
     app.operator_passphrase.set(passphrase)

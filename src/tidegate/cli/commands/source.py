@@ -152,7 +152,7 @@ def save_new(
     """
     source = _given(app, name)
     what = f"add the source {source.name} ({source.access})"
-    no_word = no_word or not app.gave_rights
+    no_word = no_word or not app.has_granted_rights
     require_consent(app, "add", what, arguments, no_word=no_word)
     app.note("source.added", _noted(source))
     app.state.sources.add(source)

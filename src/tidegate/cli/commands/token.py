@@ -37,7 +37,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     if not arguments.allow_unknown:
         await refuse_unknown(app, "token create", listed)
     what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()})"
-    require_consent(app, "create", what, arguments, no_word=not app.gave_rights)
+    require_consent(app, "create", what, arguments, no_word=not app.has_granted_rights)
     plaintext, entry = app.tokens.create(
         arguments.name,
         Scope(arguments.scope),

@@ -85,7 +85,7 @@ class JsonConventions(HttpConventions):
     """The conventions of pages beside MCP: refusals are `{"error": NAME, "message": TEXT}`."""
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
-        refusal = super().refusal_of(error.discreet())
+        refusal = super().refusal_of(error.without_secrets())
         refusal.name = error.code.value
         return refusal
 

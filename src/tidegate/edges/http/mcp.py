@@ -19,7 +19,7 @@ from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
-from tidegate.protocol.jsonrpc import NO_ID, salvage_id
+from tidegate.protocol.jsonrpc import NO_ID, find_id
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import PARSE_ERROR
 from tidegate.protocol.revisions import MODERN
@@ -164,8 +164,8 @@ class McpHandler:
                 replay(session, last_seen, events)
             else:
                 events.start()
-                if isinstance(session.outlet, EventStream):
-                    session.outlet.stop()
+                if isinstance(session.sender, EventStream):
+                    session.sender.stop()
                 session.attach(events)
             call.endless = True
             call.listen(events.stop)
@@ -183,7 +183,7 @@ class McpHandler:
             raise HttpRefusal(400, "Missing Mcp-Session-Id header")
         session = kernel.sessions.find(id.decode("latin-1"), actor)
         if session is None:
-            known = salvage_id(frame)
+            known = find_id(frame)
             asked = None if known == NO_ID else known
             raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND, id=asked)
         return session

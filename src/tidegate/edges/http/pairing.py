@@ -141,7 +141,7 @@ def _failed(error: TidegateError) -> HttpResponse:
     headers: HeaderList = []
     if error.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
-    shown = error.discreet()
+    shown = error.without_secrets()
     return json_response(
         status, {"error": error.code.value, "message": shown.message, "hint": shown.hint}, headers
     )

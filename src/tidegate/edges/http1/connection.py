@@ -196,12 +196,12 @@ class ClientConnection(Reader):
 
     def _break(self, status: int) -> None:
         """The client does not speak HTTP, or not as we do: end in turn."""
-        torn, self._incoming = self._incoming, None
-        if torn is not None:
-            torn.tear()
+        cut_off, self._incoming = self._incoming, None
+        if cut_off is not None:
+            cut_off.cut()
         if self._current is not None or self._ready:
             return
-        if torn is not None:  # its answer was given before its end came
+        if cut_off is not None:  # its answer was given before its end came
             self._end(lingering=True)
         else:
             self._refuse(status)
@@ -250,7 +250,7 @@ class ClientConnection(Reader):
         current = self._current
         return (
             self._server.stopping
-            or (self._deaf and not self._ready)
+            or (self._ignores_input and not self._ready)
             or current is None
             or not current.head.keeps_alive
             or (current is self._incoming and not _is_worth_reading(current.head))

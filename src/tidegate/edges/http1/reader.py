@@ -23,17 +23,17 @@ DROPPED_BYTES = 64 * 1024 * 1024
 class Reader(asyncio.Protocol, Line):
     """The reading half of a connection. The other half takes the requests and ends it.
 
-    `_between`: the next byte begins a request. `_deaf`: nothing that comes counts any more.
-    `_incoming`: the request whose body is still coming. `_dropping`: its answer was given and the
-    connection closes when the body has ended. `_resuming`: a new parser reads the rest of a request
-    that asked for another protocol.
+    `_between`: the next byte begins a request. `_ignores_input`: nothing that comes counts any
+    more. `_incoming`: the request whose body is still coming. `_dropping`: its answer was given and
+    the connection closes when the body has ended. `_resuming`: a new parser reads the rest of a
+    request that asked for another protocol.
     """
 
     def __init__(self) -> None:
         self._parser = HttpRequestParser(self)
         self._pattern: Pattern | None = None
         self._between = True
-        self._deaf = False
+        self._ignores_input = False
         self._incoming: IncomingRequest | None = None
         self._refusal: Malformed | None = None
         self._target = b""
@@ -44,7 +44,7 @@ class Reader(asyncio.Protocol, Line):
         self._first = False
         self._bytes = 0
         self._body_bytes = 0
-        self._spared = 0
+        self._ignored_bytes = 0
         self._dropping = False
         self._resuming = False
 
@@ -71,7 +71,7 @@ class Reader(asyncio.Protocol, Line):
         raise NotImplementedError
 
     def _stop_listening(self) -> None:
-        self._deaf, self._between = True, False
+        self._ignores_input, self._between = True, False
 
     # What the transport tells
 
@@ -83,12 +83,12 @@ class Reader(asyncio.Protocol, Line):
                 if body is not None:
                     self._take(IncomingRequest(self, pattern.head, body))
                     return
-        if self._deaf or self._dropping:
-            self._spared += len(data)
-            if self._spared > (LINGER_BYTES if self._deaf else DROPPED_BYTES):
+        if self._ignores_input or self._dropping:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > (LINGER_BYTES if self._ignores_input else DROPPED_BYTES):
                 self.abort()
                 return
-        if not self._deaf:
+        if not self._ignores_input:
             self._feed(data)
 
     def _feed(self, data: bytes) -> None:
@@ -126,7 +126,7 @@ class Reader(asyncio.Protocol, Line):
     def _check_size(self) -> None:
         """Bound what is not body: a head without end, chunks of which little is data. Counted is
         by what arrives at once."""
-        if self._between or self._deaf:
+        if self._between or self._ignores_input:
             return
         status = None
         if self._incoming is None:
@@ -144,7 +144,7 @@ class Reader(asyncio.Protocol, Line):
     def on_message_begin(self) -> None:
         if self._resuming:
             return
-        if self._deaf:  # the parser would keep a connection that we do not
+        if self._ignores_input:  # the parser would keep a connection that we do not
             raise Malformed(400)
         self._between = False
         self._begin()

@@ -79,9 +79,9 @@ class IncomingRequest:
         "_size",
         "answered",
         "body",
+        "cut_off",
         "gone",
         "head",
-        "torn",
     )
 
     def __init__(self, line: Line, head: Head, body: bytes | None) -> None:
@@ -96,7 +96,7 @@ class IncomingRequest:
         self.body = body
         self.answered = False
         self.gone = False
-        self.torn = False
+        self.cut_off = False
 
     @property
     def address(self) -> str:
@@ -134,7 +134,7 @@ class IncomingRequest:
         return body
 
     async def _arrive(self, limit: int) -> None:
-        if self.gone or self.torn:
+        if self.gone or self.cut_off:
             raise CutOff
         if self._size > limit:
             raise TooLarge
@@ -224,9 +224,9 @@ class IncomingRequest:
         self._parts.clear()
         self._settle(None)
 
-    def tear(self) -> None:
+    def cut(self) -> None:
         """What comes is no body."""
-        self.torn = True
+        self.cut_off = True
         self._settle(CutOff())
 
     def leave(self) -> None:

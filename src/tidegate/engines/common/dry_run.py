@@ -54,7 +54,7 @@ def taken(part: Part, params: Sequence[Any] | None) -> list[Any]:
     return [params[place] for place in part.params] if params else []
 
 
-def unfit(outline: DmlStatement, params: Sequence[Any] | None) -> DryRun | None:
+def unsupported(outline: DmlStatement, params: Sequence[Any] | None) -> DryRun | None:
     """Why a statement is not tried with these parameters; None if they are as many as it has."""
     if outline.parameters == len(params or ()):
         return None

@@ -60,7 +60,7 @@ def run_dry(session: DuckdbSession, run: Run) -> DryRun:
     found = parse_dml(run.text, "duckdb")
     if isinstance(found, str):
         return DryRun(reason=found)
-    refused = shared.unfit(found, run.params)
+    refused = shared.unsupported(found, run.params)
     if refused is not None:
         return refused
     check_effect(read(run.text), run)

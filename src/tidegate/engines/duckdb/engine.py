@@ -120,7 +120,7 @@ OPINION_TEXT = 32_768
 class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
-    abilities: ClassVar[Capabilities] = Capabilities(
+    base_capabilities: ClassVar[Capabilities] = Capabilities(
         inspects=True, explains_changes=False, dry_runs=True
     )
     """The capabilities, but for the places, which the URL says."""
@@ -130,14 +130,14 @@ class DuckdbEngine:
     """How long our own questions, which no permit limits, may take."""
 
     def __init__(self, url: DuckUrl) -> None:
-        self.capabilities = msgspec.structs.replace(self.abilities, places=url.workers)
+        self.capabilities = msgspec.structs.replace(self.base_capabilities, places=url.workers)
         self._url = url
         self._pool = Pool(self._start, url.workers, open_s=START_S)
         self._turns = ReaderWriterLock()
         self._running: set[RunningStatement[WorkerProcess]] = set()
         self._opinions: dict[str, Judgement | None] = {}
         self._stamp: tuple[str, str] = ("", "")
-        self._letting_go: asyncio.TimerHandle | None = None
+        self._release_timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._status = Status("", None, "")
 
@@ -229,8 +229,8 @@ class DuckdbEngine:
         if self._closed:
             return
         self._closed = True
-        if self._letting_go is not None:
-            self._letting_go.cancel()
+        if self._release_timer is not None:
+            self._release_timer.cancel()
         await end_all((self._pool,), self._running)
 
     async def _ask(
@@ -254,9 +254,9 @@ class DuckdbEngine:
         """A worker for one statement, and the file for it."""
         self._check_open()
         check_cancelled(cancellation)
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            self._letting_go = None
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+            self._release_timer = None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         await self._turns.begin(writes=writes, timeout_s=timeout_s)
@@ -280,11 +280,11 @@ class DuckdbEngine:
         self._turns.end(writes=writes)
         if self._turns.quiet and not self._closed and self._url.file.path is not None:
             loop = asyncio.get_running_loop()
-            self._letting_go = loop.call_later(HOLD_S, self._let_go_soon)
+            self._release_timer = loop.call_later(HOLD_S, self._let_go_soon)
 
     def _let_go_soon(self) -> None:
         """Close the file after a while without statements: other processes may write it."""
-        self._letting_go = None
+        self._release_timer = None
         for worker in self._pool.take_idle():
             self._released(worker)
 

@@ -25,7 +25,7 @@ from tidegate.model.statements import DryRun, Effect
 class FilesEngine(DuckdbEngine):
     """One folder, and the folders in it."""
 
-    abilities: ClassVar[Capabilities] = Capabilities(
+    base_capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=False,
         writes=False,
         inspects=True,

@@ -160,7 +160,7 @@ async def _catalog(
     texts = details(schema, None if only is None else only[1])
     tables, columns, indexes, views, keys, rules, triggers = await session.ask(*texts)
     grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
-    reacting = {(row[0], row[1]) for row in triggers}
+    with_triggers = {(row[0], row[1]) for row in triggers}
     row_of = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
     columns_of = _columns(columns, primary)
@@ -177,7 +177,7 @@ async def _catalog(
             keys_of[place],
             views_of.get(place),
             parts,
-            place in reacting or not sees_triggers(grants, place[0]),
+            place in with_triggers or not sees_triggers(grants, place[0]),
         )
         for place in [(row[0], row[1]) for row in names]
         if place in row_of

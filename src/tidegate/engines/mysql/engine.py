@@ -12,7 +12,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -142,7 +142,7 @@ class MysqlEngine:
         found = parse_dml(request.statement.text, "mysql")
         if isinstance(found, str):
             return DryRun(reason=found)
-        refused = unfit(found, request.statement.params)
+        refused = unsupported(found, request.statement.params)
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)

@@ -75,7 +75,7 @@ _PRINT_TREES = (
 
 _ARRIVAL = b"SELECT pg_catalog.current_setting('search_path'), pg_catalog.quote_ident(session_user)"
 
-_FAREWELL = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
+_CHECK_CLIENT = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
 
 
@@ -145,7 +145,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         pinned = _pinned(path or "", user)
         (row,) = await self.own(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
-            line.send((_FAREWELL, None))
+            line.send((_CHECK_CLIENT, None))
             await line.sync()
             await self.settle()  # some systems have not got it
         version = line.parameter(b"server_version")
@@ -361,7 +361,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """Read the rest of the last group if it has come; whether the session is free for use."""
         if self.needs_reset or self.interrupted:
             return False
-        if self.line.swollen:
+        if self.line.buffer_is_large:
             self.line.close()
         try:
             return self.line.settle() and not self.line.in_transaction

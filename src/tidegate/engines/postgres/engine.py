@@ -15,7 +15,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -232,7 +232,7 @@ class PostgresEngine:
         found = parse_dml(request.statement.text, "postgres")
         if isinstance(found, str):
             return DryRun(reason=found)
-        refused = unfit(found, request.statement.params)
+        refused = unsupported(found, request.statement.params)
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)

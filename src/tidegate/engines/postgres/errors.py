@@ -48,7 +48,7 @@ _USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
 
 CANCELED = "57014"
 
-_NOBODY = frozenset({"22023", "42501", "42602", "42704"})
+_ROLE_REFUSED = frozenset({"22023", "42501", "42602", "42704"})
 """What is said of a role that is not there, or not granted, and of a variable with a bad name."""
 
 
@@ -93,7 +93,7 @@ def translate(result: PGresult) -> TidegateError:
 def rejected(result: PGresult, identity: Identity | None) -> TidegateError:
     """The coded error of a transaction that did not begin as it was to, perhaps since the server
     does not let us be who the caller is."""
-    if identity is None or sqlstate_of(result) not in _NOBODY:
+    if identity is None or sqlstate_of(result) not in _ROLE_REFUSED:
         return translate(result)
     return role_refused(
         "The database did not let the source's account take the caller's role: "

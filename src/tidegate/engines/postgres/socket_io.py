@@ -77,10 +77,10 @@ def waiting_bytes(place: int) -> int:
 MAX_BYTES = 128 * 2**20
 """How much is taken in of rows that libpq hands over together: it holds them as a whole."""
 
-SWOLLEN_BYTES = 16 * 2**20
+LARGE_BUFFER_BYTES = 16 * 2**20
 """After so much at once a line is given up when it is free."""
 
-ROOMY_BYTES = 2**20
+LARGE_READ_BYTES = 2**20
 """After so much at once libpq has room to read on by itself: from then on all is counted."""
 
 
@@ -92,12 +92,12 @@ class SocketIO:
         "_connection",
         "_loop",
         "_meter",
-        "_roomy",
+        "_reads_large",
         "_socket",
         "_waiter",
         "_watched",
+        "buffer_is_large",
         "open",
-        "swollen",
         "unanswered",
     )
 
@@ -109,9 +109,9 @@ class SocketIO:
         self._watched = False
         self._meter: ReadLimit | None = None
         self._begun = False
-        self._roomy = False
+        self._reads_large = False
         self.open = True
-        self.swollen = False
+        self.buffer_is_large = False
         """Whether libpq may hold much memory for this line, which it never gives back."""
         self.unanswered: int = 0
         """Groups of commands that were sent and whose end has not been read."""
@@ -164,7 +164,7 @@ class SocketIO:
         await self._until_readable()
         # From the first part of an answer on, libpq may hold the beginning of a message, have made
         # room for all of it, and take all of it in at once.
-        if not (self._begun or self._roomy) and waiting_bytes(self._socket) < PORTION:
+        if not (self._begun or self._reads_large) and waiting_bytes(self._socket) < PORTION:
             self._connection.consume_input()
         self._begun = True
         if self._connection.is_busy():
@@ -186,8 +186,8 @@ class SocketIO:
             self._loop.remove_reader(meter.source)
             meter.close(restore=self.open)
             self._meter = None
-            self.swollen |= meter.taken > SWOLLEN_BYTES
-            self._roomy |= meter.taken > ROOMY_BYTES
+            self.buffer_is_large |= meter.taken > LARGE_BUFFER_BYTES
+            self._reads_large |= meter.taken > LARGE_READ_BYTES
 
     async def _until_readable(self) -> None:
         if not self._watched:

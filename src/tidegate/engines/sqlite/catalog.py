@@ -105,7 +105,7 @@ ORDER BY name"""
 
 _VIEWS = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'"
 _TRIGGERS = "SELECT DISTINCT lower(tbl_name) FROM sqlite_schema WHERE type = 'trigger'"
-_MAKINGS = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL"
+_TABLE_DDL = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL"
 
 _COLUMNS = """
 SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
@@ -170,8 +170,8 @@ def _catalog(session: SqliteSession, request: Browse, status: Status, identity: 
     keys = _foreign_keys(session, columns, names, only)
     estimates = _estimates(session)
     views = dict(_all(session, _VIEWS))
-    reads = _read_makings(session, listed, columns, names)
-    reacting = {row[0] for row in _all(session, _TRIGGERS)}
+    reads = _read_table_ddl(session, listed, columns, names)
+    with_triggers = {row[0] for row in _all(session, _TRIGGERS)}
     tables = [
         Table(
             schema=SCHEMA,
@@ -183,7 +183,7 @@ def _catalog(session: SqliteSession, request: Browse, status: Status, identity: 
             approximate_rows=estimates.get(name),
             definition=views.get(name),
             reads=tuple([(SCHEMA, other) for other in reads.get(name, ())]),
-            may_react=name.lower() in reacting,
+            may_react=name.lower() in with_triggers,
         )
         for name, kind, _ in listed
     ]
@@ -221,7 +221,7 @@ def _columns(session: SqliteSession, listed: Rows, only: str | None) -> dict[str
     return columns
 
 
-def _read_makings(
+def _read_table_ddl(
     session: SqliteSession,
     listed: Rows,
     columns: dict[str, list[ColumnInfo]],
@@ -235,7 +235,7 @@ def _read_makings(
     from tidegate.engines.sqlite.catalog import expressions, sources
 
     reads: dict[str, list[str]] = {}
-    for name, text in _all(session, _MAKINGS):
+    for name, text in _all(session, _TABLE_DDL):
         if name in virtual:
             reads[name] = [other for other in sources(text, names) if other != name]
         if name in computed:

@@ -163,7 +163,7 @@ class SqliteSession:
             self._load_schema()
             self._schema_version = self._read_schema_version()
             self._set_limits(inline)
-            self._set_brakes(inline)
+            self._set_progress_handler(inline)
         except apsw.Error as error:
             raise translate(error) from error
 
@@ -205,7 +205,7 @@ class SqliteSession:
             self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_value_bytes)
         self.max_value_bytes = max_value_bytes
 
-    def _set_brakes(self, inline: bool) -> None:
+    def _set_progress_handler(self, inline: bool) -> None:
         connection = self.connection
         if inline:
             self._set_pace(INLINE_TICK_OPCODES)

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 import apsw
 
 from tidegate.engines.api import Capabilities, Cursor
-from tidegate.engines.common.dry_run import UNREAD, unfit
+from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import (
     describe_of,
@@ -190,7 +190,7 @@ class SqliteEngine:
         found = parse_dml(text, "sqlite")
         if isinstance(found, str):
             return DryRun(reason=found)
-        refused = unfit(found, request.statement.params)
+        refused = unsupported(found, request.statement.params)
         if refused is not None:
             return refused
         plan = self._plans.get(text) or await self._plan(text)

@@ -203,14 +203,14 @@ def _check_target(parsed: ParsedStatement, each: NamedTable, derived: DerivedTab
             )
     assigned, adds = _assigned(parsed)
     for index in table.indexes:
-        if not index.unique or not _tells(index.columns, masks):
+        if not index.unique or not _reveals(index.columns, masks):
             continue
         given = any(column.default for column in table.columns if column.name in masks and adds)
         if given or not assigned.isdisjoint(name.lower() for name in index.columns):
             raise _unique(table)
 
 
-def _tells(columns: Iterable[str], masks: Collection[str]) -> bool:
+def _reveals(columns: Iterable[str], masks: Collection[str]) -> bool:
     return any(name == "<expression>" or mentions(name, masks) for name in columns)
 
 

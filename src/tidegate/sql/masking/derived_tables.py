@@ -29,7 +29,7 @@ from tidegate.sql.masking.scope import is_recursion, means_cte
 from tidegate.sql.masking.system_catalogs import (
     CATALOG_FUNCTION_STARTS,
     CATALOG_FUNCTIONS,
-    DEFAULT_TELLING,
+    DEFAULT_REVEALING,
     REFUSED_FUNCTION_STARTS,
     REFUSED_FUNCTIONS,
 )
@@ -83,7 +83,7 @@ class DerivedTables:
             name.lower() for _, name in self.tables_with_rules | self._copies.keys()
         )
         """Names, in lower case, of tables that no rewritten statement may name by itself."""
-        self.telling = frozenset(self._telling())
+        self.revealing = frozenset(self._revealing())
         """Tables whose definitions tell defaults of masked columns."""
         self._keys = KeyChecks(names, self._rules, self._copies)
 
@@ -102,8 +102,8 @@ class DerivedTables:
 
     def _harmless(self, name: str) -> bool:
         """Whether a function that reads a catalog tells nothing hidden."""
-        if name.removeprefix("pragma_") in DEFAULT_TELLING:
-            return not self.telling
+        if name.removeprefix("pragma_") in DEFAULT_REVEALING:
+            return not self.revealing
         return name in CATALOG_FUNCTIONS or ("", name) in self._dialect.partial_tables
 
     def check_keys(self, table: Table, change: Any, parsed: ParsedStatement) -> None:
@@ -156,7 +156,7 @@ class DerivedTables:
         if not self.tables_with_rules:
             return None
         if table.kind == KIND and place in self._dialect.partial_tables:
-            return visible_query(place, self._dialect, self._masked_columns(), self.telling)
+            return visible_query(place, self._dialect, self._masked_columns(), self.revealing)
         if place not in self.tables_with_rules:
             self._check_behind(table, depth)
         inner = self._expanded(table, depth) if "view" in table.kind else None
@@ -188,7 +188,7 @@ class DerivedTables:
                     if column.name in self._rules.masks.get(place, ()) or place in self._copies:
                         yield (*place, column.name)
 
-    def _telling(self) -> Iterator[Place]:
+    def _revealing(self) -> Iterator[Place]:
         masked = set(self._masked_columns())
         for group in self._names.tables.values():
             for table in group:
@@ -201,18 +201,18 @@ class DerivedTables:
                 ):
                     yield place
 
-    def tells_counts(self, name: str) -> bool:
+    def reveals_counts(self, name: str) -> bool:
         """Whether statistics of a table of that name would tell something hidden."""
         return name.lower() in self.hidden
 
-    def tells_defaults(self, name: str) -> bool:
+    def reveals_defaults(self, name: str) -> bool:
         """Whether the columns of a table of that name would tell something hidden."""
-        return any(table.lower() == name.lower() for _, table in self.telling)
+        return any(table.lower() == name.lower() for _, table in self.revealing)
 
-    def tells_by_definition(self, name: str) -> bool:
+    def reveals_definition(self, name: str) -> bool:
         """Whether the CREATE statement of a table of that name would, which has the next number of
         its rows, too."""
-        numbered = self._rules.filters.keys() | self._copies.keys() | self.telling
+        numbered = self._rules.filters.keys() | self._copies.keys() | self.revealing
         return any(table.lower() == name.lower() for _, table in numbered)
 
     def _holding_copies(self) -> dict[Place, str]:
@@ -311,8 +311,8 @@ class DerivedTables:
                 )
             start, end = parsed.tokens[reference.first].at, parsed.end(reference.last)
             if text is None:
-                twins = self._names.tables[table.name.lower()] if table.name.isascii() else ()
-                if home is not None or len(twins) > 1:
+                same_named = self._names.tables[table.name.lower()] if table.name.isascii() else ()
+                if home is not None or len(same_named) > 1:
                     edits.append((start, end, qualified(table, self._dialect)))
                 continue
             _check_surroundings(parsed, reference.node, reference.first, reference.last, table)

@@ -53,7 +53,7 @@ def _check_numbers(tokens: Sequence[Token], given: int) -> None:
     for token in tokens:
         number = token.text[1:]
         if token.kind == PARAM and not (number.isdigit() and 0 < int(number) <= given):
-            raise _misfit(token.text, given)
+            raise _parameter_mismatch(token.text, given)
     if any(token.key == "?" and token.kind != PARAM for token in tokens) and given:
         raise masking_refused(
             "Placeholders without numbers cannot be used where columns are hashed",
@@ -76,7 +76,7 @@ def _in_order(written: str, given: tuple[Any, ...], key: str, dialect: Dialect) 
         try:
             bound.append(next(rest))
         except StopIteration:
-            raise _misfit("?", len(given)) from None
+            raise _parameter_mismatch("?", len(given)) from None
     return Statement(text, (*bound, *rest))
 
 
@@ -101,15 +101,15 @@ def _by_number(written: str, given: tuple[Any, ...], key: str, dialect: Dialect)
                 number = names.setdefault(said, largest + 1)
             largest = max(largest, number)
             if not 0 < number <= len(given):
-                raise _misfit(said, len(given))
+                raise _parameter_mismatch(said, len(given))
         parts += [text[end : token.at], f"?{number}"]
         end = token.at + len(token.text)
     if largest != len(given):
-        raise _misfit("?", len(given))
+        raise _parameter_mismatch("?", len(given))
     return Statement("".join([*parts, text[end:]]), (*given, key))
 
 
-def _misfit(placeholder: str, given: int) -> TidegateError:
+def _parameter_mismatch(placeholder: str, given: int) -> TidegateError:
     return TidegateError(
         Code.ARGUMENT_INVALID,
         f"The placeholders do not match the {given} parameters: `{placeholder[:40]}` has none.",

@@ -19,7 +19,7 @@ from tidegate.sql.masking.hash_key import readable
 from tidegate.sql.masking.parsed_statement import ParsedStatement, replace_spans
 from tidegate.sql.masking.rewrite_templates import Edit
 from tidegate.sql.masking.scope import cte_names
-from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, DEFAULT_TELLING, TRANSACTION
+from tidegate.sql.masking.system_catalogs import ALLOWED_PRAGMAS, DEFAULT_REVEALING, TRANSACTION
 from tidegate.sql.masking.table_allowlist import table_refused_indirectly
 from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.masking.verification import BLANK, check, table_names
@@ -142,7 +142,7 @@ class MaskedStatement:
         ):
             if self._derived.allowlist is not None:
                 self._check_described(inner)
-            self._refuse_telling(inner, self._derived.tells_defaults)
+            self._refuse_revealing(inner, self._derived.reveals_defaults)
             return self._text  # DESCRIBE of a table: its columns
         raise _unlisted("only queries are explained")
 
@@ -217,10 +217,10 @@ class MaskedStatement:
         if not rest or rest[0] not in ALLOWED_PRAGMAS:
             return False
         said = "".join(rest[1:])
-        if rest[0] in DEFAULT_TELLING and any(
-            name.lower() in said for _, name in self._derived.telling
+        if rest[0] in DEFAULT_REVEALING and any(
+            name.lower() in said for _, name in self._derived.revealing
         ):
-            raise _telling()
+            raise _revealing()
         return True
 
     def _is_show(self) -> bool:
@@ -231,18 +231,18 @@ class MaskedStatement:
         if not keys or keys[0] not in dialect.masked_shows:
             return False
         if keys[0] in dialect.counting_shows:
-            self._refuse_telling(self._tokens[2:], self._derived.tells_counts)
+            self._refuse_revealing(self._tokens[2:], self._derived.reveals_counts)
         if keys[0] in dialect.describing_shows:
-            self._refuse_telling(self._tokens[2:], self._derived.tells_defaults)
+            self._refuse_revealing(self._tokens[2:], self._derived.reveals_defaults)
         if keys[0] == "CREATE":
-            self._refuse_telling(self._tokens[2:], self._derived.tells_by_definition)
+            self._refuse_revealing(self._tokens[2:], self._derived.reveals_definition)
         return keys[0] != "FULL" or keys[1:] in (["TABLES"], ["COLUMNS"], ["FIELDS"])
 
-    def _refuse_telling(self, tokens: list[Token], tells: Callable[[str], bool]) -> None:
+    def _refuse_revealing(self, tokens: list[Token], reveals: Callable[[str], bool]) -> None:
         """Raises: TidegateError POLICY_MASKED for names of tables of which this would tell."""
         for token in tokens:
-            if token.kind in (WORD, NAME) and tells(token.text):
-                raise _telling(token.text)
+            if token.kind in (WORD, NAME) and reveals(token.text):
+                raise _revealing(token.text)
 
 
 def _blanked(start: int, end: int, piece: str) -> str:
@@ -255,7 +255,7 @@ def _blanked(start: int, end: int, piece: str) -> str:
     return piece if start == end or not piece else f"{BLANK}{start}"
 
 
-def _telling(name: str = "") -> Exception:
+def _revealing(name: str = "") -> Exception:
     about = f" of `{name}`" if name else ""
     return masking_refused(
         f"This would tell counts or defaults{about} that are hidden from this caller",

@@ -158,10 +158,10 @@ def _bound(statement: Statement, written: _Written, key: str, dialect: Dialect) 
 
 
 def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | None) -> _Under:
-    spoken = find(dialect)
-    if not spoken.fence:
+    rules = find(dialect)
+    if not rules.fence:
         raise masking_refused(f"Masks are not known for {dialect}", "masking.dialect")
-    return _Under(spoken.name, data_rules, _Known(catalog), KEY, schema)
+    return _Under(rules.name, data_rules, _Known(catalog), KEY, schema)
 
 
 class _Written(NamedTuple):

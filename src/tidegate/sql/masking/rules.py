@@ -36,11 +36,11 @@ class Rules:
         self.filters: dict[Place, list[str]] = defaultdict(list)
         self.unfit: dict[Place, str] = {}
         for column, show in data_rules.masks:
-            self._lay_mask(column, show)
+            self._add_mask(column, show)
         for place in list(self.masks):
-            self._lay_on_computed(place)
+            self._add_computed(place)
         for table, condition in data_rules.filters:
-            self._lay_filter(table, condition)
+            self._add_filter(table, condition)
 
     def _tables(self, path: str, rule: str) -> tuple[list[Table], str]:
         schema, _, name = path.rpartition(".")
@@ -53,7 +53,7 @@ class Rules:
             )
         return tables, name
 
-    def _lay_mask(self, path: str, show: Show) -> None:
+    def _add_mask(self, path: str, show: Show) -> None:
         """A rule without a schema is about every table of that name that has the column."""
         where, _, wanted = path.rpartition(".")
         fits = False
@@ -74,7 +74,7 @@ class Rules:
                 "Ask the operator to correct the rule: until then nothing of this source is read.",
             )
 
-    def _lay_on_computed(self, place: Place) -> None:
+    def _add_computed(self, place: Place) -> None:
         """Hide the columns of a table that are computed from masked ones, as far as is known."""
         masks = self.masks[place]
         (table,) = [table for table in self._names.called(place[1], place[0]) if
@@ -88,7 +88,7 @@ class Rules:
             masks |= {column.name: "nothing" for column in computed}
             rest = [column for column in rest if column.name not in masks]
 
-    def _lay_filter(self, path: str, condition: str) -> None:
+    def _add_filter(self, path: str, condition: str) -> None:
         """A rule without a schema is about every table of that name. Those that it does not fit
         are refused when they are read, if it fits another."""
         unfit: dict[Place, TidegateError] = {}

@@ -30,7 +30,7 @@ CATALOG_FUNCTIONS = words("""
     pragma_index_xinfo pragma_module_list pragma_platform pragma_pragma_list pragma_table_list
     pragma_user_version pragma_version
     """)
-DEFAULT_TELLING = words("show table_info table_xinfo")
+DEFAULT_REVEALING = words("show table_info table_xinfo")
 """Pragmas, and functions by the same name behind `pragma_`, that tell defaults of columns."""
 
 ALLOWED_PRAGMAS = words("""

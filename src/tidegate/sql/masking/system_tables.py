@@ -26,17 +26,17 @@ def system_table(place: Place, dialect: Dialect) -> Table | None:
 
 
 def visible_query(
-    place: Place, dialect: Dialect, masked: Iterable[Column], telling: Iterable[Place]
+    place: Place, dialect: Dialect, masked: Iterable[Column], revealing: Iterable[Place]
 ) -> str | None:
     """The query for what may be read of a system table; None if it is none of them.
 
-    `masked` are (schema, table, column) whose defaults are hidden, `telling` the tables whose
+    `masked` are (schema, table, column) whose defaults are hidden, `revealing` the tables whose
     definitions would tell them.
     """
     table = dialect.partial_tables.get(place)
     if table is None:
         return None
-    condition = _condition(table, dialect, masked, telling)
+    condition = _condition(table, dialect, masked, revealing)
     terms = [_term(word, dialect, condition) for word in table.columns.split()]
     return f"SELECT {', '.join(terms)} FROM {table.origin}"
 
@@ -53,10 +53,10 @@ def _term(word: str, dialect: Dialect, condition: str | None) -> str:
 
 
 def _condition(
-    table: SystemTable, dialect: Dialect, masked: Iterable[Column], telling: Iterable[Place]
+    table: SystemTable, dialect: Dialect, masked: Iterable[Column], revealing: Iterable[Place]
 ) -> str | None:
     """What is true of the rows that tell something hidden; None if no row does."""
-    places = telling if "{tables}" in table.hidden_where else masked
+    places = revealing if "{tables}" in table.hidden_where else masked
     rows = sorted({tuple(map(dialect.text_literal, place)) for place in places})
     if not rows or not table.hidden_where:
         return None

@@ -17,11 +17,11 @@ from tidegate.sql.lex import NAME, STRING, WORD, Token
 from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.verification import table_names
 
-_TELLING = words("""
+_REVEALING = words("""
     col_description columns_of current_setting currval format_pg_type format_type lastval nextval
     obj_description regclass setval shobj_description statement_digest statement_digest_text
     """)
-_TELLING_STARTS = ("duckdb_", "has_", "pg_", "pragma_", "to_reg")
+_REVEALING_STARTS = ("duckdb_", "has_", "pg_", "pragma_", "to_reg")
 _SILENT = words("""
     pg_backend_pid pg_client_encoding pg_lsn pg_postmaster_start_time pg_size_bytes pg_size_pretty
     pg_sleep pg_sleep_for pg_sleep_until pg_typeof
@@ -63,8 +63,8 @@ class TableAllowlist:
         """Raises: TidegateError POLICY_TABLE for functions that tell of tables by their names."""
         for name in judgement.functions:
             lower = name.lower().rpartition(".")[2]
-            telling = lower in _TELLING or lower.startswith(_TELLING_STARTS)
-            if telling and lower not in _SILENT:
+            revealing = lower in _REVEALING or lower.startswith(_REVEALING_STARTS)
+            if revealing and lower not in _SILENT:
                 raise _beside(f"`{lower}` could tell of other tables")
 
     def check_change(self, root: str) -> None:

@@ -116,14 +116,14 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
         shown = literal(value, dialect)
         left, right = _folded(name, shown, filter, dialect, textual=isinstance(value, str))
         return f"{left} {_COMPARISONS[operator]} {right}"
-    spoken = find(dialect)
-    if spoken.globs and filter.case_sensitive:
+    rules = find(dialect)
+    if rules.globs and filter.case_sensitive:
         return f"{name} GLOB {literal(_glob(operator, str(value)), dialect)}"
     escaped = str(value)
     for special in (_ESCAPE, "%", "_"):
         escaped = escaped.replace(special, _ESCAPE + special)
     pattern = literal(_PATTERNS[operator].format(escaped), dialect)
-    text = f"CAST({name} AS {spoken.text_type})"
+    text = f"CAST({name} AS {rules.text_type})"
     left, right = _folded(text, pattern, filter, dialect, textual=True)
     return f"{left} LIKE {right} ESCAPE '{_ESCAPE}'"
 
