@@ -1,7 +1,8 @@
-"""What the columns of a source's tables hold, as a caller may see it, learned from samples.
+"""What the columns of a source's tables hold, as a caller may see it, learned from samples and, for
+callers from whom nothing is hidden, from the database's statistics.
 
-Each sample is a call of its own through the gate, with the caller's rights: masks and row filters
-hold for it, it is limited, and it is recorded.
+Each of these reads is a call of its own through the gate, with the caller's rights: masks and row
+filters hold for it, it is limited, and it is recorded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import structs
 
 from tidegate.engines.common.column_kinds import read_type
 from tidegate.engines.registry import language_of
+from tidegate.errors import TidegateError
 from tidegate.gateway.profile_views import ProfileViews
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.data_rules import DataRules
@@ -24,6 +26,7 @@ from tidegate.model.requests import Call, ReadProfiles, Sample
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Table
 from tidegate.model.sources import Source
+from tidegate.model.statements import Statement
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 
@@ -76,28 +79,54 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
 async def _sample(
     table: Table, call: Call, source: Source, rules: DataRules | None, handle: Handle
 ) -> TableProfile:
-    from tidegate.search.profiling import summarize  # who learns nothing pays nothing
+    """What is learned of the table from one to four reads. Raises: TidegateError for the first; a
+    later one that fails leaves what is known as it is."""
+    from tidegate.search import profiling  # who learns nothing pays nothing
 
-    columns = _columns(table, rules)
-    statement = None
-    if columns:
-        statement = language_of(source).sample(table, columns, SAMPLE.max_rows, source)
-    if statement is None:
+    language, columns = language_of(source), _columns(table, rules)
+    if not columns:
         return {}
-    sampled = structs.replace(
-        call,
-        request=Sample(statement, limits=SAMPLE),
-        cancellation=Cancellation(),
-        progress=None,
-        confirmed=False,
-        reads_only=True,
-        can_ask=False,
-    )
-    page = (await handle(sampled)).payload
-    if not isinstance(page, Page):
+
+    async def read(statement: Statement | None) -> Page | None:
+        if statement is None:
+            return None
+        sampled = structs.replace(
+            call,
+            request=Sample(statement, limits=SAMPLE),
+            cancellation=Cancellation(),
+            progress=None,
+            confirmed=False,
+            reads_only=True,
+            can_ask=False,
+        )
+        page = (await handle(sampled)).payload
+        return page if isinstance(page, Page) else None
+
+    async def try_to_read(statement: Statement | None) -> list[list[Any]]:
+        try:
+            page = await read(statement)
+        except TidegateError:
+            return []
+        return _decode(page.rows) if page is not None else []
+
+    page = await read(language.sample(table, columns, SAMPLE.max_rows, source))
+    if page is None:
         return {}
-    complete = not page.truncations and page.row_count < SAMPLE.max_rows
-    return summarize(columns, _decode(page.rows), complete)
+    rows = _decode(page.rows)
+    if not page.truncations and page.row_count < SAMPLE.max_rows:
+        return profiling.summarize(columns, rows, complete=True)
+    # The first rows of a large table are often its oldest, and know nothing of newer values.
+    spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
+    rows = await try_to_read(spread) or rows
+    profile = profiling.summarize(columns, rows, complete=False)
+    if rules is None:
+        # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
+        noted = await try_to_read(language.statistics(table, source))
+        profile = profiling.with_statistics(profile, noted, columns)
+    names, statement = language.bounds(table, profiling.without_range(profile), source)
+    for row in await try_to_read(statement):
+        profile = profiling.with_bounds(profile, names, row)
+    return profile
 
 
 def _columns(table: Table, rules: DataRules | None) -> list[str]:

@@ -74,8 +74,26 @@ class Language(Protocol):
         return None
 
     def sample(
-        self, table: Table, columns: Sequence[str], most_rows: int, source: Source
+        self,
+        table: Table,
+        columns: Sequence[str],
+        most_rows: int,
+        source: Source,
+        *,
+        all_over: bool = False,
     ) -> Statement | None:
-        """A statement that reads `columns` of some rows of `table`, `most_rows` at most; None if
-        the language has none."""
+        """A statement that reads `columns` of some rows of `table`, `most_rows` at most: the first,
+        or with `all_over` rows from all parts of it. None if the language has none."""
+        return None
+
+    def bounds(
+        self, table: Table, columns: Sequence[str], source: Source
+    ) -> tuple[Sequence[str], Statement | None]:
+        """Those of `columns` of which the database knows the least and the greatest value, and a
+        statement for one row with these two of each."""
+        return (), None
+
+    def statistics(self, table: Table, source: Source) -> Statement | None:
+        """A statement for the database's statistics: rows of a column's name, its commonest values
+        as an array, its least and its greatest value, as text. None if it keeps none."""
         return None

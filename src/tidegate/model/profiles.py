@@ -9,7 +9,8 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     """What was seen in a column.
 
     `values` are the commonest values, the most frequent first; `more` says that there are others.
-    `low` and `high` bound all values. `example` is one of values that are all of one form.
+    `low` and `high` bound all values, or with `about` most of them. `example` is one of values that
+    are all of one form.
     `remarks` say what is odd: `blanks at the end`, `mixed case`, `numbers`, `dates`,
     and `null` where there is nothing else.
     """
@@ -18,6 +19,7 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     more: bool = False
     low: str | None = None
     high: str | None = None
+    about: bool = False
     example: str | None = None
     remarks: tuple[str, ...] = ()
 

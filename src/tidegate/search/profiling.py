@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import structs
+
 from tidegate.model.profiles import ColumnProfile, TableProfile
 
 MOST_VALUES = 8
@@ -29,6 +31,7 @@ _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d:\d\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}.*|\d{4}/\d\d?/\d\d?.*"
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
 )
+_INTEGER = re.compile(r"-?\d{1,18}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d(:?\d\d)?)?)?)?")
 
 
@@ -55,6 +58,60 @@ def summarize(
                 codes = tuple(sorted(found))
                 profile[name] = ColumnProfile(codes, more=not complete)
     return profile
+
+
+def with_statistics(
+    profile: TableProfile, noted: Sequence[Sequence[Any]], columns: Sequence[str]
+) -> TableProfile:
+    """The profile of a sample with what the database's statistics know better: values of codes that
+    the sample missed, and about which range dates have. `noted` are rows of `Language.statistics`.
+
+    What kind of column it is, the sample decides: statistics are as old as the last ANALYZE.
+    """
+    better = dict(profile)
+    for name, common, low, high in noted:
+        known = better.get(name)
+        if known is None or name not in columns:
+            continue
+        texts = [value for value in common or () if isinstance(value, str)]
+        if known.values:
+            better[name] = _with_values(known, texts)
+        elif known.low is None and _is_date(known):
+            ends = [value for value in (*texts, low, high) if value is not None]
+            if ends and all(map(_ISO.fullmatch, ends)):
+                better[name] = ColumnProfile(low=min(ends), high=max(ends), about=True)
+    return better
+
+
+def _with_values(known: ColumnProfile, common: Sequence[str]) -> ColumnProfile:
+    """The commonest values first, then those that only the sample has seen."""
+    if all(isinstance(value, int) for value in known.values):
+        numbers = [int(text) for text in common if _INTEGER.fullmatch(text)]
+        codes = tuple(sorted({*known.values, *numbers}))
+        return structs.replace(known, values=codes) if len(codes) <= _MOST_CODES else known
+    if len(common) > _MOST_DISTINCT or any(len(text) > MOST_CHARS for text in common):
+        return known
+    texts = tuple(dict.fromkeys((*common, *map(str, known.values))))
+    remarks = dict.fromkeys((*known.remarks, *_remarks(Counter(texts))))
+    return structs.replace(known, values=texts[:MOST_VALUES], remarks=tuple(remarks))
+
+
+def without_range(profile: TableProfile) -> list[str]:
+    """The columns of dates of which the range is not known, or only about."""
+    return [name for name, known in profile.items() if known.about or _is_date(known)]
+
+
+def with_bounds(profile: TableProfile, columns: Sequence[str], ends: Sequence[Any]) -> TableProfile:
+    """The profile with the least and greatest value of each of the columns, in turn in `ends`."""
+    better = dict(profile)
+    for name, low, high in zip(columns, ends[::2], ends[1::2], strict=True):
+        if isinstance(low, str) and isinstance(high, str):
+            better[name] = ColumnProfile(low=low, high=high)
+    return better
+
+
+def _is_date(known: ColumnProfile) -> bool:
+    return known.example is not None and not known.remarks and bool(_ISO.fullmatch(known.example))
 
 
 def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:

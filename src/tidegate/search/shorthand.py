@@ -3,9 +3,9 @@
 `pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared, `?` a column
 that may be null, `masked` one whose values are hidden from the caller. Behind a type stands what is
 known of the values: `{open,paid}` are all of them, `{open,paid,…}` the commonest,
-`[2026-01-01..2026-03-31]` the range, `like '1.50'` one of many that are alike, and `!mixed case`
-what is odd. Names are written as SQL takes them, so that they can be copied into a statement, but
-for line breaks and other control characters in them, which are `·`. Pure.
+`[2026-01-01..2026-03-31]` the range (`[~…]` about), `like '1.50'` one of many that are alike, and
+`!mixed case` what is odd. Names are written as SQL takes them, so that they can be copied into a
+statement, but for line breaks and other control characters in them, which are `·`. Pure.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def _values(known: ColumnProfile | None) -> str:
         shown = [_value(value) for value in known.values]
         text += f" {{{','.join([*shown, '…'] if known.more else shown)}}}"
     elif known.low is not None and known.high is not None:
-        text += f" [{known.low}..{known.high}]" if known.low != known.high else f" [{known.low}]"
+        about = "~" if known.about else ""
+        range_ = f"{known.low}..{known.high}" if known.low != known.high else known.low
+        text += f" [{about}{range_}]"
     elif known.example is not None:
         text += f" like {_value(known.example, quote=True)}"
     return text + "".join([f" !{remark}" for remark in known.remarks])

@@ -76,12 +76,35 @@ class SqlLanguage(Language):
         return table_ddl(table, source.dialect)
 
     def sample(
-        self, table: Table, columns: Sequence[str], most_rows: int, source: Source
+        self,
+        table: Table,
+        columns: Sequence[str],
+        most_rows: int,
+        source: Source,
+        *,
+        all_over: bool = False,
     ) -> Statement | None:
-        dialect = source.dialect
-        names = ", ".join([quoting.identifier(name, dialect) for name in columns])
-        place = quoting.qualified(table.schema, table.name, dialect)
-        return Statement(f"SELECT {names} FROM {place} LIMIT {most_rows}")
+        from tidegate.sql import samples
+
+        write = samples.rows_all_over if all_over else samples.first_rows
+        return _statement(write(table, columns, most_rows, source.dialect))
+
+    def bounds(
+        self, table: Table, columns: Sequence[str], source: Source
+    ) -> tuple[Sequence[str], Statement | None]:
+        from tidegate.sql import samples
+
+        known = samples.bounded(table, columns, source.dialect)
+        return known, _statement(samples.bounds(table, known, source.dialect) if known else None)
+
+    def statistics(self, table: Table, source: Source) -> Statement | None:
+        from tidegate.sql import samples
+
+        return _statement(samples.statistics(table, source.dialect))
+
+
+def _statement(text: str | None) -> Statement | None:
+    return Statement(text) if text else None
 
 
 LANGUAGE = SqlLanguage()

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
 
 import msgspec
 
+from contract.surfaces.core_conversation import converse, samples, settle
 from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import READER, Peer
-from support.surface_gateway import SqliteGate
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.requests import Call, ReadProfiles, Sample, SearchHistory
+from tidegate.model.requests import Call, ReadProfiles, SearchHistory
 from tidegate.model.sources import Mask, RowFilter
 from tidegate.surfaces import core
-
-ResultT = TypeVar("ResultT")
 
 TICKETS = """
 CREATE TABLE tickets (id INTEGER PRIMARY KEY, state VARCHAR(20), level INTEGER, owner VARCHAR(20),
@@ -34,33 +30,6 @@ INSERT INTO tickets VALUES
   (9, 'open', 2, 'ada', '2026-03-10', '16', 'Bug', NULL, 'by search'),
   (10, 'open', 2, 'bo', '2026-03-11', '17', 'bug', NULL, 'or describe');
 """
-
-
-def converse(
-    shop: EngineShop,
-    talk: Callable[[Peer], Awaitable[ResultT]],
-    actor: Actor = READER,
-    gate: SqliteGate | None = None,
-    **settings: Any,
-) -> tuple[ResultT, SqliteGate]:
-    """What a client of core gets, after everything that is sampled in the background was."""
-    gate = gate or shop.gate(**settings)
-
-    async def whole() -> ResultT:
-        async with gate.opened():
-            peer = Peer(core.surface(gate), actor)
-            await peer.open()
-            await peer.text("search", words="tickets")
-            await _settle(gate, actor)
-            return await talk(peer)
-
-    return asyncio.run(whole()), gate
-
-
-async def _settle(gate: SqliteGate, actor: Actor) -> None:
-    profiles = gate.connections.find("shop", actor).profiles
-    if profiles is not None:
-        await profiles.settle()
 
 
 def columns(line: str) -> dict[str, str]:
@@ -127,21 +96,13 @@ def test_callers_with_other_rules_do_not_share_what_was_seen(engine_shop: Engine
                 peer = Peer(core.surface(gate), actor)
                 await peer.open()
                 await peer.text("search", words="tickets")
-                await _settle(gate, actor)
+                await settle(gate, actor)
                 lines.append(await peer.text("describe", tables=["tickets"]))
             return lines
 
     first, second, third = [columns(line)["owner"] for line in asyncio.run(whole())]
     assert second.endswith(" {ada}")
     assert "bo" in first and first == third
-
-
-def samples(shop: EngineShop) -> list[dict[str, Any]]:
-    """The events of samples, in the record of the shop's gate."""
-    files = sorted((shop.directory / "audit").rglob("*.jsonl"))
-    lines = [line for path in files for line in path.read_text().splitlines()]
-    events = [msgspec.json.decode(line) for line in lines]
-    return [event for event in events if event.get("request") == Sample.kind]
 
 
 def test_each_sample_is_on_record_and_none_is_in_the_history(engine_shop: EngineShop) -> None:
@@ -189,7 +150,7 @@ def test_what_a_person_may_read_is_not_said_to_an_agent_that_must_ask(
         agent = Peer(core.surface(gate), READER)
         await agent.open()
         await agent.text("describe", tables=["tickets"])
-        await _settle(gate, READER)
+        await settle(gate, READER)
         return seen, await agent.text("describe", tables=["tickets"])
 
     (seen, said), _ = converse(engine_shop, talk, actor=person, gate=gate)

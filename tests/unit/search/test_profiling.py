@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.model.profiles import ColumnProfile
-from tidegate.search.profiling import summarize
+from tidegate.search.profiling import summarize, with_bounds, with_statistics, without_range
 
 
 def profile(values: list[Any], *, complete: bool = True) -> ColumnProfile | None:
@@ -93,3 +93,38 @@ def test_no_rows_say_nothing() -> None:
 
 def test_values_of_several_types_say_nothing() -> None:
     assert profile(["a", 1] * 10) is None
+
+
+def test_statistics_add_values_to_codes_and_about_a_range_to_dates() -> None:
+    rows = [["open", 1, "2026-01-02", "x" * 50, "1.5"], ["held", 2, "2026-01-03", "y", "2"]] * 10
+    names = ("state", "level", "day", "note", "cost")
+    sampled = summarize(names, rows, complete=False)
+    noted = [
+        ["state", ["held", "lost", "Open"], None, None],
+        ["level", ["1", "3"], None, None],
+        ["day", ["2025-05-05"], "2019-01-01", "2026-06-30"],
+        ["note", ["secret"], "a", "z"],
+        ["cost", None, "1", "9"],
+        ["hidden", ["never"], "a", "b"],
+    ]
+    better = with_statistics(sampled, noted, names)
+    assert better["state"].values == ("held", "lost", "Open", "open")
+    assert better["state"].more and better["state"].remarks == ("mixed case",)
+    assert better["level"].values == (1, 2, 3)
+    assert better["day"] == ColumnProfile(low="2019-01-01", high="2026-06-30", about=True)
+    assert "note" not in better and "hidden" not in better
+    assert better["cost"] == sampled["cost"]
+    assert without_range(better) == ["day"]
+    assert with_bounds(better, ["day"], ["2018-01-01", "2026-07-01"])["day"] == ColumnProfile(
+        low="2018-01-01", high="2026-07-01"
+    )
+
+
+def test_statistics_of_another_kind_than_the_sample_change_nothing() -> None:
+    sampled = summarize(("state", "level"), [["open", 1], ["held", 2]] * 10, complete=False)
+    long, many = "x" * 41, [f"v{number}" for number in range(31)]
+    for common in ([long], many):
+        assert with_statistics(sampled, [["state", common, None, None]], ("state",)) == sampled
+    numbers = [["level", [str(number) for number in range(9)], None, None]]
+    assert with_statistics(sampled, numbers, ("level",)) == sampled
+    assert with_bounds(sampled, ["state"], [None, None]) == sampled

@@ -280,6 +280,8 @@ def _ancient(value: Any) -> Any:
 
 DIALECT = _Duckdb(
     name="duckdb",
+    samples_rows=True,
+    knows_bounds=True,
     plain_selects=True,
     parser="duckdb",
     lexical_rules=LexicalRules(

@@ -209,6 +209,19 @@ class Dialect(msgspec.Struct, frozen=True):
     describing_shows: frozenset[str] = frozenset()
     """Those of `masked_shows` that tell defaults of the table that they name."""
 
+    # Samples of a table's rows.
+    samples_rows: bool = False
+    """USING SAMPLE n ROWS takes rows at random from the whole table."""
+    samples_pages: bool = False
+    """TABLESAMPLE SYSTEM (percent) reads pages at random."""
+    row_number: str = ""
+    """A column by which rows are found quickly in tables without a key of integers."""
+    knows_bounds: bool = False
+    """Least and greatest values are kept for every column."""
+    statistics: str = ""
+    """A query on the database's statistics of a table, in which `{schema}` and `{table}` are
+    literals. Empty unless the database shows an account only those of columns that it may read."""
+
     # Filters that a surface builds.
     text_type: str = "TEXT"
     exact_collation: str = ""

@@ -420,8 +420,16 @@ def _same(value: Any) -> Any:
     return value
 
 
+_STATISTICS = """
+SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])[1],
+ (histogram_bounds::text::text[])[array_length(histogram_bounds::text::text[], 1)]
+ FROM pg_catalog.pg_stats WHERE schemaname = {schema} AND tablename = {table} AND NOT inherited
+""".replace("\n", "")
+
 DIALECT = _Postgres(
     name="postgres",
+    samples_pages=True,
+    statistics=_STATISTICS,
     plain_selects=True,
     parser="postgres",
     masked_shows=None,

@@ -89,6 +89,7 @@ class _Sqlite(Dialect, frozen=True):
 
 DIALECT = _Sqlite(
     name="sqlite",
+    row_number="rowid",
     plain_selects=True,
     parser="sqlite",
     lexical_rules=LexicalRules(
