@@ -224,9 +224,10 @@ class App:
         """The source that these settings describe. Raises: TidegateError as `open`."""
         return source_from_settings(settings)
 
-    def surface(self, name: str) -> Surface:
-        """A surface by name, imported now."""
-        return open_surface(name, self.gateway, self.config, self.server_audit.record_rejected)
+    def surface(self, name: str, variant: str | None = None) -> Surface:
+        """A surface by name, imported now, in one of its variants if one is named."""
+        note = self.server_audit.record_rejected
+        return open_surface(name, self.gateway, self.config, note, variant)
 
     def kernel(self, server: Server, settings: Settings, name: str) -> Kernel:
         """A kernel that serves `server`. Where several processes on one state serve it under the
@@ -274,10 +275,11 @@ class App:
 
 
 def surface_paths(config: Config) -> dict[str, str]:
-    """The surface at each HTTP path. Every surface has a path of its own, unless the settings name
-    those to serve; the first is at `/mcp`, too."""
+    """The surface at each HTTP path. Every surface has a path of its own and those of its
+    variants, unless the settings name those to serve; the first is at `/mcp`, too."""
     names = config.surfaces or tuple(SURFACES)
-    return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}}
+    variants = {each.path: name for name in names for each in SURFACES[name].variants}
+    return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}, **variants}
 
 
 def _anonymous(bearer: str | None, address: str) -> Actor:

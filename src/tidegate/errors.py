@@ -243,7 +243,8 @@ class TidegateError(Exception):
     """Every refusal and failure that a caller may see.
 
     `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
-    A message that names a path of this machine has it in `details` too, under `path`.
+    A message that names a path of this machine has it in `details` too, under `path`. `call_id`
+    finds the call in the records; it is empty for an error that the gate did not raise.
     """
 
     def __init__(
@@ -261,6 +262,7 @@ class TidegateError(Exception):
         self.hint = hint if hint is not None else FATES[code].hint
         self.retry_after_s = retry_after_s
         self.details = details or {}
+        self.call_id = ""
 
     @property
     def fate(self) -> Fate:
@@ -273,13 +275,15 @@ class TidegateError(Exception):
             return self
         name = path.rstrip("/").rpartition("/")[2]
         rest = {key: value for key, value in self.details.items() if key != "path"}
-        return TidegateError(
+        discreet = TidegateError(
             self.code,
             self.message.replace(path, name),
             hint=self.hint.replace(path, name),
             retry_after_s=self.retry_after_s,
             details=rest,
         )
+        discreet.call_id = self.call_id
+        return discreet
 
 
 def masking_refused(reason: str, rule: str, hint: str | None = None) -> TidegateError:

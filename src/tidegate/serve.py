@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidegate.app import App, surface_paths
@@ -253,14 +254,20 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
     config, paths = app.config, surface_paths(app.config)
 
     @cache
-    def kernel(name: str) -> Kernel:
-        surface = app.surface(name)
-        return app.kernel(surface, surface.settings, name)
+    def kernel(name: str, variant: str | None) -> Kernel:
+        surface = app.surface(name, variant)
+        served = name if variant is None else f"{name} {variant}"
+        return app.kernel(surface, surface.settings, served)
 
     for path, name in paths.items():
         realm, oauth = SURFACES[name].realm, config.oauth
         challenge = Challenge(realm) if oauth is None else challenge_of(oauth, path, realm)
-        yield Endpoint(path, partial(kernel, name), HttpConventions(challenge))
+        variant = next((each for each in SURFACES[name].variants if each.path == path), None)
+        conventions: type[HttpConventions] = HttpConventions
+        if variant is not None:
+            conventions = _named(variant.conventions)
+        make = partial(kernel, name, None if variant is None else variant.name)
+        yield Endpoint(path, make, conventions(challenge))
     router = Router()
     if config.auth and config.pairing:
         router.include(pairing_routes(app.pairing_service))
@@ -269,6 +276,12 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
     if handshake is not None:
         router.include(handshake.routes())
     yield Endpoint("/", router, JsonConventions())
+
+
+def _named(place: str) -> Any:
+    """What a `module:name` names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _handshake_writer(

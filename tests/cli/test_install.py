@@ -324,8 +324,16 @@ def test_an_entry_for_what_is_not_there_is_not_written(
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--surface", "cor"], 78, "'cor'. Did you mean core? Choose from core, workbench."),
-        (["--stdio", "--surface", "nothing"], 78, "'nothing'. Choose from core, workbench."),
+        (
+            ["--surface", "cor"],
+            78,
+            "'cor'. Did you mean core? Choose from core, workbench, postgres.",
+        ),
+        (
+            ["--stdio", "--surface", "nothing"],
+            78,
+            "'nothing'. Choose from core, workbench, postgres.",
+        ),
         (["--http", "http://127.0.0.1:8765/mcp/cor"], 78, "Did you mean core?"),
         (["--http", "localhost:8765"], 2, "Use a form such as http://127.0.0.1:8765/mcp."),
         (["--http", "http://127.0.0.1:1/mcp", "--surface", "core"], 2, "let it end in /mcp/core"),

@@ -116,7 +116,9 @@ def test_words_it_does_not_know_are_one_line_and_status_2(words: list[str], said
 def test_an_unknown_surface_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     ended = tidegate("serve", "--surface", "wrokbench", state=tmp_path)
     assert (ended.status, ended.out) == (78, "")
-    assert "'wrokbench'. Did you mean workbench? Choose from core, workbench." in ended.err
+    assert (
+        "'wrokbench'. Did you mean workbench? Choose from core, workbench, postgres." in ended.err
+    )
 
 
 def test_an_address_without_a_port_is_refused(tmp_path: Path) -> None:

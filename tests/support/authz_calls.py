@@ -24,6 +24,7 @@ from support.authz_grids import (
     READS,
     READS_ONLY,
     STATE,
+    STATISTICS,
     TABS,
     UNQUALIFIED,
     WITHOUT_PLAN,
@@ -102,6 +103,13 @@ def _reads(**arguments: Any) -> Row:
     return Row(ID, arguments, {"read": READS})
 
 
+ELSEWHERE = {
+    "read": {
+        setting: {who: "engine.unsupported" if word == "ok" else word for who, word in row.items()}
+        for setting, row in STATE.items()
+    }
+}
+"""What describes a PostgreSQL server, of a source that is none."""
 PHRASE = {"confirmation_phrase": "I understand this is irreversible"}
 CONFIRM = {"confirm": PHRASE["confirmation_phrase"]}
 ROWS: dict[tuple[str, str], Row] = {
@@ -145,6 +153,13 @@ ROWS: dict[tuple[str, str], Row] = {
     ("workbench", "tablepro://connections/{id}/history{?limit,search,date_filter}"): Row(
         URI, {"?": "?limit=5&search=orders&date_filter=today"}, {"read": STATE}
     ),
+    ("postgres", "query_database"): Row(NAME, {"mode": "sql"}, READS_ALONE, "query"),
+    ("postgres", "get_schema_info"): Row(NAME, {"table_name": "orders"}, {"read": NAMES}),
+    ("postgres", "read_resource"): Row(NAME, {"uri": "pg://stat/activity"}, ELSEWHERE),
+    ("postgres", "pg://system_info"): Row(URI, {}, ELSEWHERE),
+    ("postgres", "pg://settings"): Row(URI, {}, ELSEWHERE),
+    ("postgres", "pg://stat/activity"): Row(URI, {}, ELSEWHERE),
+    ("postgres", "pg://stat/replication"): Row(URI, {}, ELSEWHERE),
 }
 """By surface and the name of a tool or the URI of a resource. `?` is a resource's query."""
 
@@ -152,6 +167,17 @@ SERVER_ROWS: dict[tuple[str, str], Row] = {
     ("workbench", "get_server_dashboard"): Row(ID, {"panels": ["metrics"]}, {"read": DASHBOARD}),
 }
 """What is called otherwise, or has another outcome, where the source is a server."""
+
+ENGINE_ROWS: dict[tuple[str, str, str], Row] = {
+    ("postgres", "postgres", "read_resource"): Row(
+        NAME, {"uri": "pg://stat/activity"}, {"read": STATISTICS}
+    ),
+    ("postgres", "postgres", "pg://system_info"): Row(URI, {}, {"read": DASHBOARD}),
+    ("postgres", "postgres", "pg://settings"): Row(URI, {}, {"read": DASHBOARD}),
+    ("postgres", "postgres", "pg://stat/activity"): Row(URI, {}, {"read": STATISTICS}),
+    ("postgres", "postgres", "pg://stat/replication"): Row(URI, {}, {"read": STATISTICS}),
+}
+"""What has another outcome on one engine: by its name, the surface, and what is called."""
 
 
 def explained(effect: str, spelling: Spelling) -> Grid:

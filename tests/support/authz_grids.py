@@ -110,6 +110,28 @@ masked       ok      ok      ok      ok      ok      source  ok      ok      ok 
 unmapped     ident   ident   ident   ident   ident   source  ident   ident   ident   ident
 """)
 
+# What the sessions of a server do: texts of statements could tell what is hidden.
+STATISTICS = grid("""
+             reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
+readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
+never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
+asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
+alert        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+locked       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+denies       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+guarded      ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+unattended   ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+inbox        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+masked       masked  masked  masked  masked  masked  source  masked  masked  masked  masked
+unmapped     ident   ident   ident   ident   ident   source  ident   ident   ident   ident
+""")
+
 # A change of some rows.
 WRITES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed

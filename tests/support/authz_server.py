@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from support.authz_calls import (
+    ENGINE_ROWS,
     HANDLE,
     ID,
     NAME,
@@ -34,6 +35,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
+from tidegate.surfaces.registry import SURFACES
 from tidegate.surfaces.surface import Surface
 from tidegate.workspace.requests import OpenTable, Tab
 
@@ -71,6 +73,7 @@ class Harness:
 
     def __init__(self, directory: Path, engine: str, setting: str, **more: Any) -> None:
         self.engine = ENGINES[engine]
+        self.engine_name = engine
         self.setting = setting
         self.known_actors: dict[str, Actor] = {}
         place = directory / "shop"
@@ -83,6 +86,7 @@ class Harness:
         source |= more.pop("settings", {})
         sources = [source, *more.pop("beside", ())]
         settings = {"sources": sources, "state": str(directory / "state"), "extended": True}
+        settings["surface"] = {"postgres": {"source": setting}}
         self.config: Config = load(msgspec.json.encode(settings | more).decode())
         self.app = App.open(self.config)
         (self.source,) = [each for each in self.app.connections.sources() if each.name == setting]
@@ -121,7 +125,7 @@ class Harness:
         """By surface and actor."""
         actors = self.known_actors = await self.actors()
         found: dict[tuple[str, str], Caller] = {}
-        for name in ("core", "workbench"):
+        for name in SURFACES:
             surface = self.app.surface(name)
             for actor in ACTORS:
                 found[name, actor] = Caller(self, surface, actors[actor])
@@ -130,6 +134,9 @@ class Harness:
 
     def row(self, key: tuple[str, str]) -> Row:
         """The row of a tool or resource on this engine."""
+        alone = ENGINE_ROWS.get((self.engine_name, *key))
+        if alone is not None:
+            return alone
         return SERVER_ROWS.get(key, ROWS[key]) if self.engine.has_server else ROWS[key]
 
     def grids(self, key: tuple[str, str]) -> dict[str, Grid]:

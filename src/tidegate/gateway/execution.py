@@ -22,6 +22,9 @@ from tidegate.model.statements import Effect
 from tidegate.results.page import PageBuilder
 from tidegate.results.row_stream import RowStream
 
+SKIPPED_ROWS = 512
+"""Rows that are read at a time where they are left out."""
+
 
 async def run(ctx: CallContext) -> Any:
     """Run the request in the caller's share of the source.
@@ -87,6 +90,8 @@ async def _run_permitted(
         return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
     more, progress = None, ctx.call.progress
     try:
+        if isinstance(request, Query) and request.offset:
+            await cursor.fetch_into(_Skip(request.offset))
         if isinstance(request, Query) and request.sink is not None:
             sink = RowStream(cursor.columns, permit.limits, request.sink)
             await sink.read(cursor)
@@ -158,6 +163,20 @@ async def _keep_rest(
     rights = AppliedRules(ctx.data_rules, ctx.identity)
     cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest, rights)
     return ctx.services.results.put(cached)
+
+
+class _Skip:
+    """Takes the first rows of a result, which are not shown (`engines.api.RowCollector`)."""
+
+    def __init__(self, rows: int) -> None:
+        self._left = rows
+
+    @property
+    def remaining(self) -> int:
+        return min(self._left, SKIPPED_ROWS)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self._left = max(0, self._left - len(rows)) if rows else 0
 
 
 class _Discard:

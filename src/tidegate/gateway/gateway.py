@@ -84,6 +84,7 @@ class Gateway:
         try:
             return Reply(await self._answer(ctx), ctx.call_id)
         except TidegateError as error:
+            error.call_id = ctx.call_id
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             await give_back_grant(ctx, error)
             record_failure(ctx, error)

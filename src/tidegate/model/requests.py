@@ -74,7 +74,8 @@ class EngineRequest(Request, frozen=True, kw_only=True):
 class Query(EngineRequest, frozen=True):
     """Run a statement. `cells` says how values are rendered.
 
-    With a `sink` the rows go there and the page has none. `masked` is set where a statement is
+    With a `sink` the rows go there and the page has none. The first `offset` rows are read and left
+    out, so that the statement itself stays as it is. `masked` is set where a statement is
     rewritten: masked columns as (table, column) that a query touches, or that the tables have that
     a change names.
     """
@@ -85,6 +86,7 @@ class Query(EngineRequest, frozen=True):
     cells: Cells = "json"
     keep_rest: bool = False
     sink: RowSink | None = None
+    offset: int = 0
     masked: tuple[tuple[str, str], ...] = ()
 
     def recorded_text(self) -> str | None:

@@ -345,6 +345,8 @@ class Settings(msgspec.Struct, frozen=True):
     error_status: Callable[[int, Info, str, str], int | None] | None = None
     """HTTP status for a JSON-RPC error code of a handler, by client, revision (empty if neither is
     known) and user agent; None: the kernel's table."""
+    without_session: str | None = None
+    """The revision of requests over HTTP that come without a session; None: they are refused."""
     newer_fields: bool = False
     """Whether clients of 2025-03-26 are shown titles, output schemas and structured content, which
     their revision allows and does not name."""

@@ -103,6 +103,8 @@ def _open_in_session(
 ) -> McpRequest:
     session = transport.session
     if session is None:
+        if served.settings.without_session is not None:
+            return _open_alone(served, served.settings.without_session, message, params, transport)
         raise RpcError(
             INVALID_REQUEST, "Missing Mcp-Session-Id: the first request must be initialize",
             status=400,
@@ -132,6 +134,28 @@ def _open_in_session(
         address=transport.address,
         session=session,
         state=session.state,
+        cancellation=transport.cancellation,
+        closer=transport.closer,
+    )
+
+
+def _open_alone(
+    served: ServedServer,
+    revision: str,
+    message: Message,
+    params: p.Params,
+    transport: TransportContext,
+) -> McpRequest:
+    """A request of the handshake era from a client that has not shaken hands."""
+    return McpRequest(
+        actor=transport.actor,
+        wire=REVISIONS[revision],
+        sender=transport.sender,
+        id=message.id or jsonrpc.NO_ID,
+        client=UNKNOWN_CLIENT,
+        meta=params.meta or NOTHING,
+        user_agent=_user_agent(transport),
+        address=transport.address,
         cancellation=transport.cancellation,
         closer=transport.closer,
     )

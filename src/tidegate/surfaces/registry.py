@@ -20,13 +20,24 @@ from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 
 
+class Variant(NamedTuple):
+    """A surface as its document wants it at another HTTP path: `name` is given to the surface's
+    function as `variant`, and `conventions` is the `module:class` of the path's HTTP conventions.
+    """
+
+    path: str
+    name: str
+    conventions: str
+
+
 class Entry(NamedTuple):
-    """Where a surface is: its module, the `module:struct` of its settings if it has any, and the
-    realm of its HTTP challenges (RFC 9110), which its document may name."""
+    """Where a surface is: its module, the `module:struct` of its settings if it has any, the realm
+    of its HTTP challenges (RFC 9110), which its document may name, and its `variants`."""
 
     module: str
     settings: str | None = None
     realm: str = "tidegate"
+    variants: tuple[Variant, ...] = ()
 
 
 SURFACES: dict[str, Entry] = {
@@ -35,6 +46,13 @@ SURFACES: dict[str, Entry] = {
         "tidegate.surfaces.workbench",
         settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
         realm="TablePro MCP",
+    ),
+    "postgres": Entry(
+        "tidegate.surfaces.postgres",
+        settings="tidegate.surfaces.postgres.settings:PostgresSettings",
+        variants=(
+            Variant("/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"),
+        ),
     ),
 }
 
@@ -90,11 +108,20 @@ def read_settings(name: str, config: Config) -> msgspec.Struct | None:
 
 
 def open_surface(
-    name: str, gate: Gate, config: Config, on_rejected_call: OnRejectedCall | None = None
+    name: str,
+    gate: Gate,
+    config: Config,
+    on_rejected_call: OnRejectedCall | None = None,
+    variant: str | None = None,
 ) -> Surface:
-    """A surface by name, imported now. Raises: TidegateError CONFIG_INVALID."""
+    """A surface by name, imported now, in one of its variants if one is named.
+
+    Raises: TidegateError CONFIG_INVALID.
+    """
     check_surface(name)
     module: Any = import_module(SURFACES[name].module)
     own = read_settings(name, config)
     more: dict[str, Any] = {} if own is None else {"settings": own}
+    if variant is not None:
+        more["variant"] = variant
     return module.surface(gate, config=config, on_rejected_call=on_rejected_call, **more)

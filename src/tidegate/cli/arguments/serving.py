@@ -35,8 +35,8 @@ def add_serve(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a set of tools to serve: core or workbench; may be repeated (default: core, and "
-        "over HTTP also each of them at a path of its own)",
+        help="a set of tools to serve: core, workbench or postgres; may be repeated (default: "
+        "core, and over HTTP also each of them at a path of its own)",
     )
     serve.add_argument(
         "--source",

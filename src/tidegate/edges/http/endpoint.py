@@ -26,7 +26,12 @@ class HttpConventions:
     """MCP's own conventions: refusals are JSON-RPC errors."""
 
     methods = frozenset({"GET", "POST", "DELETE"})
-    """Without GET and DELETE there are no sessions over HTTP."""
+    """Those that are served, beside OPTIONS."""
+
+    @property
+    def finishes(self) -> bool:
+        """Whether `finish` changes any answer."""
+        return bool(self.challenge.scopes)
 
     def __init__(self, challenge: Challenge | None = None) -> None:
         self.challenge = challenge or Challenge()

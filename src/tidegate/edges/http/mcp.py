@@ -38,7 +38,7 @@ _PREFLIGHT = block_of(PREFLIGHT)
 class ParsedHead:
     """What the head of a request says by itself: the same for each request with that head."""
 
-    __slots__ = ("bearer", "block", "endpoint", "kernel", "modern", "steps_up", "takes_events")
+    __slots__ = ("bearer", "block", "endpoint", "finishes", "kernel", "modern", "takes_events")
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes) -> None:
         """`block` are the headers of every response to such a request."""
@@ -48,7 +48,7 @@ class ParsedHead:
         self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
         self.modern = headers.get(b"mcp-protocol-version") in _MODERN
         self.block = block
-        self.steps_up = bool(endpoint.conventions.challenge.scopes)
+        self.finishes = endpoint.conventions.finishes
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
 
@@ -141,7 +141,7 @@ class McpHandler:
             finish(events, answer, session)
             return
         block = parsed.block
-        if answer is not None and parsed.steps_up:
+        if answer is not None and parsed.finishes:
             answer = parsed.endpoint.conventions.finish(answer, actor)
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])

@@ -1,0 +1,85 @@
+"""Which database a call is about, and waiting for one that cannot be reached yet."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TypeVar
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect, Request
+from tidegate.surfaces.postgres.settings import PostgresSettings
+from tidegate.surfaces.tool_context import ToolContext
+
+PayloadT = TypeVar("PayloadT")
+
+_FIRST_WAIT_S = 0.1
+_MOST_KNOWN = 1_024
+
+
+class Databases:
+    """Finds the database of a call, by the settings of the surface, and sends requests to it."""
+
+    def __init__(self, settings: PostgresSettings) -> None:
+        self._settings = settings
+        self._reached: set[str | None] = set()
+        """Sources that could be reached when they were last asked for something."""
+
+    def name_of(self, context: ToolContext, given: str | None) -> str | None:
+        """The source that a call is about: the one it names, else that of the settings. None means
+        the only one that its caller may see."""
+        return given or self._settings.source
+
+    async def handle(
+        self,
+        context: ToolContext,
+        source: str | None,
+        request: Request,
+        expected: type[PayloadT],
+        *,
+        quiet: bool = False,
+    ) -> PayloadT:
+        """Send a request that reads to a source, once that can be reached.
+
+        Raises: TidegateError SOURCE_UNREACHABLE if it cannot after `ready_wait_s` seconds, and
+        whatever the gate refuses or the database says.
+        """
+        if source not in self._reached:
+            await self._wait(context, source)
+        try:
+            return await context.handle(request, source, expected, reads_only=True, quiet=quiet)
+        except TidegateError as error:
+            if error.code is Code.SOURCE_UNREACHABLE:
+                self._reached.discard(source)
+            raise
+
+    async def dialect_of(self, context: ToolContext, source: str | None) -> str | None:
+        """The dialect of a source; None if the caller sees no such source."""
+        found = [
+            entry.source.dialect
+            for entry in await context.sources()
+            if source in (None, entry.source.name, entry.source.id)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    async def _wait(self, context: ToolContext, source: str | None) -> None:
+        until, pause = monotonic() + self._settings.ready_wait_s, _FIRST_WAIT_S
+        while True:
+            left = until - monotonic()
+            try:
+                async with asyncio.timeout(max(left, _FIRST_WAIT_S)):
+                    await context.handle(Connect(), source, ConnectionState)
+                break
+            except TimeoutError:
+                raise TidegateError(
+                    Code.SOURCE_UNREACHABLE, "The database has not answered yet"
+                ) from None
+            except TidegateError as error:
+                if error.code is not Code.SOURCE_UNREACHABLE or left <= pause:
+                    raise
+            await asyncio.sleep(pause)
+            pause *= 2
+        if len(self._reached) >= _MOST_KNOWN:
+            self._reached.clear()
+        self._reached.add(source)

@@ -1,0 +1,101 @@
+"""Shows errors: what a database, a rule or a provider refuses is a tool result, as the document
+says; what concerns the protocol, an unready database and unknown names are JSON-RPC errors.
+
+With production detail the caller gets the code, the SQLSTATE and a correlation id. The audit log
+has the message under the same id.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from tidegate.errors import Code, TidegateError
+from tidegate.protocol.model import INVALID_PARAMS, RpcError, ToolResult
+from tidegate.surfaces.api import ErrorRenderer
+from tidegate.surfaces.core.errors import error_text
+from tidegate.surfaces.postgres.dialect import Dialect
+from tidegate.surfaces.tool_context import ToolContext
+
+logger = logging.getLogger("tidegate.surfaces.postgres")
+
+NOT_READY = frozenset({Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY})
+"""What is wrong while a database cannot be reached."""
+
+_SHOWN = frozenset(
+    {
+        Code.ARGUMENT_INVALID,
+        Code.APPROVAL_NEEDED,
+        Code.APPROVAL_DECLINED,
+        Code.CALL_CANCELLED,
+        Code.SQL_EMPTY,
+        Code.SQL_TOO_LONG,
+        Code.LIMIT_TIME,
+        Code.LIMIT_BYTES,
+        Code.LIMIT_RATE,
+        Code.RESULT_GONE,
+    }
+)
+"""Errors whose text is ours and tells nothing of the database: shown in production, too."""
+
+
+class Detail:
+    """How much of an error a caller sees."""
+
+    def __init__(self, setting: str, *, loopback: bool) -> None:
+        self._setting = setting
+        self._loopback = loopback
+
+    def is_full(self, context: ToolContext) -> bool:
+        """Whether the caller sees all that the database says."""
+        if self._setting != "auto":
+            return self._setting == "development"
+        return self._loopback or not context.context.address
+
+
+def error_renderer(dialect: Dialect, detail: Detail) -> ErrorRenderer:
+    """Renders every TidegateError for callers of this surface."""
+
+    def render(error: TidegateError, context: ToolContext) -> ToolResult:
+        if "parameter" in error.details and dialect.is_document(context.context):
+            raise RpcError(
+                INVALID_PARAMS, f"Invalid params: {error.message}", {"code": error.code.value}
+            )
+        if error.code in NOT_READY and dialect.is_document(context.context):
+            shown = error.message if detail.is_full(context) else _correlated(error)
+            raise dialect.not_ready(error.code.value, shown)
+        text = shown_text(error, context, detail)
+        return ToolResult(body=text.encode(), structured=False, is_error=True)
+
+    return render
+
+
+def shown_text(error: TidegateError, context: ToolContext, detail: Detail) -> str:
+    """The error as text for this caller."""
+    if detail.is_full(context) or error.code in _SHOWN:
+        return error_text(error)
+    state = error.details.get("sqlstate")
+    place = f" (SQLSTATE {state})" if state else ""
+    return f"{error.code.value}: {_GENERAL[_area(error)]}{place}. {_correlated(error)}"
+
+
+_GENERAL = {
+    "sql": "The statement failed",
+    "policy": "The call is not permitted",
+    "source": "The database cannot be used now",
+    "": "The call failed",
+}
+
+
+def _area(error: TidegateError) -> str:
+    area = error.code.value.partition(".")[0]
+    return area if area in _GENERAL else ""
+
+
+def _correlated(error: TidegateError) -> str:
+    """The id under which the operator finds the error: in the audit log, or in the server's."""
+    id = error.call_id
+    if not id:
+        id = uuid.uuid4().hex
+        logger.warning("%s: %s", error.code.value, error.message, extra={"call": id})
+    return f"Correlation id: {id}"

@@ -1,0 +1,272 @@
+"""The four `pg://` resources, and the tool that reads them.
+
+Each is one or two statements through the gate, as the caller: who may not read the statistics there
+cannot read them here. Values of settings and texts of statements that may be secrets are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Query, ShowStatus
+from tidegate.model.results import Limits, Page
+from tidegate.model.statements import Statement
+from tidegate.protocol.model import ToolResult
+from tidegate.secrets import MASK
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.postgres.databases import Databases
+from tidegate.surfaces.postgres.dialect import Dialect
+from tidegate.surfaces.postgres.query import READS
+from tidegate.surfaces.resource import SurfaceResource
+from tidegate.surfaces.tool_context import ToolContext
+
+_SYSTEM = """
+SELECT pg_catalog.version() AS full_version,
+  pg_catalog.current_setting('server_version') AS version,
+  pg_catalog.current_setting('server_version_num') AS number,
+  pg_catalog.current_database() AS database, current_user AS account,
+  pg_catalog.host(pg_catalog.inet_server_addr()) AS host,
+  pg_catalog.inet_server_port() AS port"""
+
+_SETTINGS = """
+SELECT name, setting AS current_value, unit, category, short_desc AS description,
+  extra_desc AS extra_description, context, vartype AS type, source, min_val AS min_value,
+  max_val AS max_value, enumvals AS enum_values, boot_val AS default_value,
+  reset_val AS reset_value, pending_restart
+FROM pg_catalog.pg_settings ORDER BY name"""
+
+_ACTIVITY = """
+SELECT datname, pid, usename, application_name, client_addr, backend_start, state, query
+FROM pg_catalog.pg_stat_activity
+WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend'
+ORDER BY backend_start DESC, pid LIMIT 100"""
+
+_REPLICATION = """
+SELECT pid, usename, application_name, client_addr, client_hostname, client_port, backend_start,
+  state, sync_state, replay_lag
+FROM pg_catalog.pg_stat_replication ORDER BY pid"""
+
+_LIMITS = Limits(max_rows=5_000, timeout_s=10.0)
+_SECRET_SETTINGS = re.compile(
+    r"conninfo|passphrase|password_?command|command$|ssl_key|krb_|_secret|_key$|_token|slot_name"
+)
+_SECRET_VALUES = ("current_value", "reset_value", "default_value")
+_VERSION = re.compile(
+    r"PostgreSQL (?P<number>\S+).*? on (?P<platform>\S+?),"
+    r" compiled by (?P<compiler>.*?), (?P<bits>\d+-bit)"
+)
+
+
+class Resources:
+    """Reads the resources of the database that a call is about."""
+
+    def __init__(self, databases: Databases, dialect: Dialect) -> None:
+        self._databases = databases
+        self._dialect = dialect
+        self._readers: dict[str, Callable[[ToolContext, str | None], Awaitable[Any]]] = {
+            "pg://system_info": self._system_info,
+            "pg://settings": self._settings,
+            "pg://stat/activity": self._activity,
+            "pg://stat/replication": self._replication,
+        }
+
+    def listed(self) -> tuple[SurfaceResource, ...]:
+        """The resources as the surface lists them."""
+        return tuple(
+            SurfaceResource(uri, name, self._reader(uri), title=name, description=description)
+            for uri, name, description in RESOURCES
+        )
+
+    def _reader(self, uri: str) -> Callable[[ToolContext, Mapping[str, str]], Awaitable[bytes]]:
+        async def read(context: ToolContext, variables: Mapping[str, str]) -> bytes:
+            return await self.read(context, uri, None)
+
+        return read
+
+    async def read(self, context: ToolContext, uri: str, given: str | None) -> bytes:
+        """The payload of a resource as JSON. Raises: TidegateError; KeyError for another URI."""
+        source = self._databases.name_of(context, given)
+        if await self._databases.dialect_of(context, source) not in ("postgres", None):
+            # What the gate says of the source itself comes first.
+            await context.handle(ShowStatus(), source, ConnectionState)
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "This resource describes a PostgreSQL server, which the source is not",
+                hint="Name a source that is one.",
+            )
+        return msgspec.json.encode(await self._readers[uri](context, source))
+
+    async def run(self, context: ToolContext, args: ReadArgs) -> ToolResult:
+        """Answer a call of `read_resource`. Raises: TidegateError."""
+        if args.list:
+            return ToolResult(body=_listing().encode(), structured=False)
+        if args.uri is None:
+            raise wrong_argument("uri", "missing", "is required, or list=true", required=False)
+        uri = ALIASES.get(args.uri, args.uri)
+        if uri not in self._readers:
+            if self._dialect.is_document(context.context):
+                raise self._dialect.unknown_resource(args.uri, context.context)
+            raise wrong_argument(
+                "uri",
+                "value",
+                f"names no resource: {args.uri[:80]!r}",
+                hint=f"Resources: {', '.join(self._readers)}.",
+                required=False,
+            )
+        return ToolResult(body=await self.read(context, uri, args.source), structured=False)
+
+    async def _rows(
+        self, context: ToolContext, source: str | None, sql: str
+    ) -> list[dict[str, Any]]:
+        request = Query(Statement(sql), limits=_LIMITS)
+        page = await self._databases.handle(context, source, request, Page, quiet=True)
+        names = [column.name for column in page.columns]
+        rows: list[list[Any]] = msgspec.json.decode(page.rows)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    async def _system_info(self, context: ToolContext, source: str | None) -> dict[str, Any]:
+        (row,) = await self._rows(context, source, _SYSTEM)
+        full = str(row["full_version"])
+        found = _VERSION.match(full)
+        platform = found["platform"] if found else ""
+        arch, _, system = platform.partition("-")
+        operating_system = _system_name(system)
+        info = {
+            "version": f"PostgreSQL {row['version']}",
+            "os": operating_system,
+            "arch": arch,
+            "postgresql_version": row["version"],
+            "version_number": row["number"],
+            "full_version": full,
+            "operating_system": system,
+            "architecture": platform,
+            "compiler": found["compiler"] if found else "",
+            "bit_version": found["bits"] if found else "",
+            "database": row["database"],
+            "user": row["account"],
+            "host": row["host"],
+            "port": row["port"],
+        }
+        return {name: value for name, value in info.items() if value is not None}
+
+    async def _settings(self, context: ToolContext, source: str | None) -> dict[str, Any]:
+        rows = await self._rows(context, source, _SETTINGS)
+        settings = [_without_secrets(row) for row in rows]
+        return {
+            "setting_count": len(settings),
+            "settings": settings,
+            "description": "PostgreSQL server configuration parameters",
+        }
+
+    async def _activity(self, context: ToolContext, source: str | None) -> dict[str, Any]:
+        rows = await self._rows(context, source, _ACTIVITY)
+        for row in rows:
+            if row["query"]:
+                row["query"] = without_literals(str(row["query"]))
+        return {
+            "activity_count": len(rows),
+            "activities": rows,
+            "description": "Current database connections and what they run; values in"
+            " statements are shown as ?",
+        }
+
+    async def _replication(self, context: ToolContext, source: str | None) -> dict[str, Any]:
+        rows = await self._rows(context, source, _REPLICATION)
+        return {
+            "replica_count": len(rows),
+            "replicas": rows,
+            "status": "Replication is active" if rows else "No replicas are connected",
+            "description": "Replication status and lag of the connected replicas",
+        }
+
+
+RESOURCES = (
+    (
+        "pg://system_info",
+        "PostgreSQL System Information",
+        "Returns PostgreSQL version, operating system, and architecture",
+    ),
+    (
+        "pg://settings",
+        "PostgreSQL Configuration Settings",
+        "Returns the server's configuration parameters with their values and meaning",
+    ),
+    (
+        "pg://stat/activity",
+        "PostgreSQL Current Activity",
+        "Returns the current connections and what they run",
+    ),
+    (
+        "pg://stat/replication",
+        "PostgreSQL Replication Status",
+        "Returns the connected replicas and how far behind they are",
+    ),
+)
+
+ALIASES = {"pg://system-info": "pg://system_info"}
+"""Another spelling that is in use."""
+
+
+class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    uri: (
+        Annotated[str, Meta(description="The resource to read, such as pg://system_info")] | None
+    ) = None
+    list: Annotated[bool, Meta(description="List the resources instead")] = False
+    source: Annotated[str, Meta(description="The database, if there are several")] | None = None
+
+
+def read_resource_tool(resources: Resources) -> SurfaceTool:
+    """The tool as the surface lists it."""
+    return SurfaceTool(
+        name="read_resource",
+        title="Read a resource",
+        description="Read an MCP resource by its URI, or list the resources there are.",
+        args=ReadArgs,
+        run=resources.run,
+        annotations=READS,
+    )
+
+
+def _listing() -> str:
+    parts = [
+        f"URI: {uri}\nName: {name}\nDescription: {description}\nMIME Type: application/json"
+        for uri, name, description in RESOURCES
+    ]
+    return "\n\n".join(["Available Resources:", *parts])
+
+
+def without_literals(statement: str) -> str:
+    """Another session's statement with `?` for its values; of one whose values cannot be made out,
+    the first word."""
+    if _UNCERTAIN.search(statement):
+        return statement.split(None, 1)[0][:40] + " ..." if statement.strip() else ""
+    return _VALUE.sub("?", statement)
+
+
+_UNCERTAIN = re.compile(r"--|/\*|\\|\$\D")
+_VALUE = re.compile(r"[eEbBxXnN]?'(?:[^']|'')*(?:'|$)|(?<![\w$\"])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
+
+
+def _without_secrets(row: dict[str, Any]) -> dict[str, Any]:
+    """A setting without what is null, and without values that may be secrets."""
+    shown = {name: value for name, value in row.items() if value is not None}
+    if _SECRET_SETTINGS.search(str(row["name"])):
+        for name in _SECRET_VALUES:
+            if shown.get(name):
+                shown[name] = MASK
+    return shown
+
+
+_SYSTEMS = (("linux", "Linux"), ("darwin", "macOS"), ("freebsd", "FreeBSD"), ("windows", "Windows"))
+
+
+def _system_name(system: str) -> str:
+    return next((name for word, name in _SYSTEMS if word in system.lower()), system)

@@ -1,0 +1,135 @@
+"""Writes a result in the document's form: the statement, `Results:`, the rows as JSON objects, and
+last how many there are, which is not known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from tidegate.model.results import Column, Page, Truncation
+from tidegate.results.formats import unique
+from tidegate.results.json_values import encode_rows
+from tidegate.results.notes import masking_note
+
+_rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
+_encode = msgspec.json.encode
+
+
+def sql_heading(sql: str) -> str:
+    """What stands before the rows of a statement that the caller wrote."""
+    return f"SQL Query:\n{sql}\n\nResults:\n"
+
+
+def question_heading(question: str, sql: str) -> str:
+    """What stands before the rows of a statement that was made of a question."""
+    return f"Natural Language Query: {question}\n\nGenerated SQL:\n{sql}\n\nResults:\n"
+
+
+class ObjectRows:
+    """Makes JSON objects of rows, one on a line: a name that comes twice gets `_2`."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._names = [_encode(name) + b": " for name in unique([each.name for each in columns])]
+        self._before = b"[\n"
+
+    def of_json(self, rows: bytes) -> Iterator[bytes]:
+        """The text of rows that are a JSON array of arrays."""
+        names = self._names
+        for row in _rows.decode(rows):
+            values = [name + bytes(value) for name, value in zip(names, row, strict=True)]
+            yield self._before + b"{" + b", ".join(values) + b"}"
+            self._before = b",\n"
+
+    def of_values(self, rows: Sequence[Sequence[Any]]) -> bytes:
+        """The text of rows of plain Python values."""
+        return b"".join(self.of_json(encode_rows(rows)))
+
+    def end(self) -> bytes:
+        """What closes the array."""
+        return b"[]" if self._before == b"[\n" else b"\n]"
+
+
+def page_text(page: Page) -> bytes:
+    """The rows of a page as text, without what stands before and after them."""
+    rows = ObjectRows(page.columns)
+    return b"".join((*rows.of_json(page.rows), rows.end()))
+
+
+def ending(page: Page, offset: int, notes: Sequence[str] = ()) -> str:
+    """What stands behind the rows: their count, and everything that was left out."""
+    count = page.row_count
+    lines = [f"{count} row" if count == 1 else f"{count} rows"]
+    if offset:
+        lines[0] += f" from row {offset + 1} on"
+    lines += [_CUTS[cut.kind](cut, offset + count) for cut in page.truncations]
+    if page.masked:
+        lines.append(masking_note(page.masked))
+    return "\n\n" + "\n".join([*lines, *notes])
+
+
+def _rows_cut(cut: Truncation, shown: int) -> str:
+    return f"More rows are available: use offset={shown} for the next ones."
+
+
+def _bytes_cut(cut: Truncation, shown: int) -> str:
+    return (
+        f"The result was cut at {cut.limit} bytes: use offset={shown} for the next rows, or"
+        " select fewer columns."
+    )
+
+
+def _value_cut(cut: Truncation, shown: int) -> str:
+    return f"Values of one large row were cut at {cut.limit} bytes: select fewer columns."
+
+
+_CUTS: dict[str, Callable[[Truncation, int], str]] = {
+    "rows": _rows_cut,
+    "bytes": _bytes_cut,
+    "value": _value_cut,
+}
+
+
+class StructuredResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """`structuredContent` of a query. `rows` are arrays in the order of `columns`; `next_offset` is
+    there where rows were left out."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    rows: msgspec.Raw
+    row_count: int
+    question: str | None = None
+    source: str | None = None
+    next_offset: int | None = None
+    truncations: tuple[Truncation, ...] = ()
+    masked: tuple[tuple[str, str], ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+def structured(
+    page: Page,
+    sql: str,
+    offset: int,
+    *,
+    question: str | None = None,
+    source: str | None = None,
+    assumptions: Sequence[str] = (),
+) -> bytes:
+    """A page as JSON for clients that take structured content."""
+    cut = any(each.kind in ("rows", "bytes") for each in page.truncations)
+    return _encode(
+        StructuredResult(
+            sql,
+            page.columns,
+            msgspec.Raw(page.rows),
+            page.row_count,
+            question,
+            source,
+            offset + page.row_count if cut else None,
+            page.truncations,
+            page.masked,
+            tuple(assumptions),
+        )
+    )

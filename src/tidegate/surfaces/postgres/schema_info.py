@@ -1,0 +1,317 @@
+"""`get_schema_info`: tables, columns, keys and comments, for people and models to read.
+
+A schema of many tables is summed up unless something narrower is asked for. What the caller may not
+read is not shown; everything is sorted, so that the same schema is the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Browse
+from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.protocol.model import ToolResult, text
+from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.postgres.databases import Databases
+from tidegate.surfaces.postgres.query import READS
+from tidegate.surfaces.postgres.schema_details import UNKNOWN, Details, TableDetails, read_details
+from tidegate.surfaces.tool_context import ToolContext
+
+SUMMARY_FROM = 11
+"""Tables from which on a schema is summed up."""
+NAMED_IN_SUMMARY = 5
+"""Tables of each schema that a summary names."""
+
+_VECTOR = re.compile(r"(?:vector|halfvec|sparsevec)(?:\((\d+)\))?|FLOAT\[(\d+)\]")
+
+
+class SchemaArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    schema_name: Annotated[str, Meta(description="Tables of this schema only")] | None = None
+    table_name: Annotated[str, Meta(description="This table only")] | None = None
+    vector_tables_only: Annotated[
+        bool, Meta(description="Tables that have a vector column only")
+    ] = False
+    compact: Annotated[bool, Meta(description="Names of tables and columns alone")] = False
+    include_partitions: Annotated[bool, Meta(description="Partitions as tables of their own")] = (
+        False
+    )
+    source: Annotated[str, Meta(description="The database, if there are several")] | None = None
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it asks for less than all."""
+        return bool(self.schema_name or self.table_name or self.vector_tables_only)
+
+
+class SchemaTool:
+    """Answers calls of `get_schema_info`."""
+
+    def __init__(self, databases: Databases) -> None:
+        self._databases = databases
+
+    async def run(self, context: ToolContext, args: SchemaArgs) -> ToolResult:
+        """Answer one call. Raises: TidegateError."""
+        source = self._databases.name_of(context, args.source)
+        catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
+        details: Details = {}
+        if catalog.dialect == "postgres":
+            details = await read_details(context, self._databases, source) or {}
+        shown = _SchemaText(catalog, details, args)
+        tables = shown.tables
+        if not tables:
+            if args.narrows:
+                raise _nothing_fits(args, catalog)
+            return ToolResult(content=[text(_EMPTY)], body=b'{"tables":[]}')
+        if args.compact:
+            said = "\n".join(shown.compact())
+        elif len(tables) >= SUMMARY_FROM and not args.narrows:
+            said = "\n".join(shown.summary())
+        else:
+            said = "\n".join(shown.full())
+        return ToolResult(content=[text(said)], body=shown.structured())
+
+
+_EMPTY = (
+    "No tables that this account may read.\n\nNext steps:\n"
+    "- Create a table, or grant SELECT on one to the account of this source.\n"
+    "- Ask the operator whether this is the right database."
+)
+_HEADER = "Database Schema Information:\n============================"
+
+
+class _SchemaText:
+    """The tables that fit the arguments, and the texts about them."""
+
+    def __init__(self, catalog: Catalog, details: Details, args: SchemaArgs) -> None:
+        self._catalog = catalog
+        self._details = details
+        self._args = args
+        self.tables = sorted(
+            (table for table in catalog.tables if self._fits(table)),
+            key=lambda table: (table.schema, table.name),
+        )
+        self._partitions = Counter(
+            each.parent for each in details.values() if each.parent is not None and each.readable
+        )
+
+    def _of(self, table: Table) -> TableDetails:
+        return self._details.get((table.schema, table.name), UNKNOWN)
+
+    def _fits(self, table: Table) -> bool:
+        args, details = self._args, self._of(table)
+        if not details.readable:
+            return False
+        if details.parent is not None and not (args.include_partitions or args.table_name):
+            return False
+        if args.schema_name is not None and table.schema != args.schema_name:
+            return False
+        if args.table_name is not None and args.table_name not in (
+            table.name,
+            f"{table.schema}.{table.name}",
+        ):
+            return False
+        return not args.vector_tables_only or any(map(is_vector, table.columns))
+
+    def compact(self) -> Iterator[str]:
+        """A line for each table: its name and those of its columns."""
+        for table in self.tables:
+            yield f"{_name(table)}: {', '.join(column.name for column in table.columns)}"
+
+    def full(self) -> Iterator[str]:
+        """Everything that is known of each table."""
+        yield _HEADER
+        for table in self.tables:
+            yield ""
+            yield from self._table(table)
+
+    def summary(self) -> Iterator[str]:
+        """The schemas, some tables of each, the tables with vectors, and how to see more."""
+        yield _HEADER
+        yield f"\n{len(self.tables)} tables in {self._catalog.database}:"
+        by_schema: dict[str, list[Table]] = {}
+        for table in self.tables:
+            by_schema.setdefault(table.schema, []).append(table)
+        for schema, tables in by_schema.items():
+            names = ", ".join(table.name for table in tables[:NAMED_IN_SUMMARY])
+            more = len(tables) - NAMED_IN_SUMMARY
+            rest = f", and {more} more" if more > 0 else ""
+            yield f"\n{schema} ({len(tables)} tables): {names}{rest}"
+        vectors = [table for table in self.tables if any(map(is_vector, table.columns))]
+        if vectors:
+            yield f"\nTables with vector columns: {', '.join(map(_name, vectors))}"
+        yield "\nNext steps:"
+        yield '- Names of all columns: compact=true, with schema_name="..." for one schema.'
+        yield '- Everything about one table: schema_name="...", table_name="...".'
+
+    def _table(self, table: Table) -> Iterator[str]:
+        details = self._of(table)
+        yield f"{_name(table)} ({_kind(table, details)})"
+        if table.comment:
+            yield f"  Description: {_one_line(table.comment)}"
+        if table.approximate_rows is not None:
+            yield f"  Rows: about {table.approximate_rows}"
+        if details.partition_key:
+            count = self._partitions[table.schema, table.name]
+            yield f"  Partitioned by: {details.partition_key}; {count} partitions"
+        if details.parent is not None:
+            yield f"  Partition of: {'.'.join(details.parent)} {details.bound or ''}".rstrip()
+        if details.server is not None:
+            yield f"  Foreign server: {details.server}"
+        yield "  Columns:" if table.columns else "  Columns: none"
+        unique = {each.columns[0] for each in table.indexes if _is_unique_alone(each.columns, each)}
+        for column in table.columns:
+            yield f"    - {_column(column, column.name in unique)}"
+        keys = [column.name for column in sorted(table.columns, key=_key_place) if column.key]
+        if keys:
+            yield f"  Primary key: {', '.join(keys)}"
+        for key in table.foreign_keys:
+            target = f"{key.schema}.{key.table}" if key.schema else key.table
+            yield (
+                f"  Foreign key: {', '.join(key.columns)} -> {target}({', '.join(key.references)})"
+            )
+        for index in table.indexes:
+            if not index.primary:
+                kind = "unique " if index.unique else ""
+                yield f"  Index: {index.name} {kind}{index.kind} ({', '.join(index.columns)})"
+
+    def structured(self) -> bytes:
+        """The same as JSON."""
+        tables = [self._as_json(table) for table in self.tables]
+        if self._args.compact or (len(tables) >= SUMMARY_FROM and not self._args.narrows):
+            tables = [_names_alone(table) for table in tables]
+        return msgspec.json.encode({"database": self._catalog.database, "tables": tables})
+
+    def _as_json(self, table: Table) -> dict[str, Any]:
+        details = self._of(table)
+        shown: dict[str, Any] = {
+            "schema": table.schema,
+            "name": table.name,
+            "kind": _kind(table, details).lower(),
+            "comment": table.comment,
+            "rows": table.approximate_rows,
+            "partitionKey": details.partition_key,
+            "partitionOf": ".".join(details.parent) if details.parent else None,
+            "bound": details.bound,
+            "server": details.server,
+            "columns": [_column_as_json(column) for column in table.columns],
+            "foreignKeys": [
+                {
+                    "columns": key.columns,
+                    "schema": key.schema,
+                    "table": key.table,
+                    "references": key.references,
+                }
+                for key in table.foreign_keys
+            ],
+            "indexes": [
+                {
+                    "name": index.name,
+                    "columns": index.columns,
+                    "unique": index.unique,
+                    "kind": index.kind,
+                }
+                for index in table.indexes
+            ],
+        }
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+
+def is_vector(column: ColumnInfo) -> bool:
+    """Whether a column holds vectors."""
+    return _VECTOR.fullmatch(column.type.rpartition(".")[2]) is not None
+
+
+def vector_dimensions(column: ColumnInfo) -> int | None:
+    """The declared dimensions of a vector column; None if it is none or declares none."""
+    found = _VECTOR.fullmatch(column.type.rpartition(".")[2])
+    return int(found[1] or found[2]) if found is not None and (found[1] or found[2]) else None
+
+
+def _column(column: ColumnInfo, unique: bool) -> str:
+    said = f"{column.name}: {column.type} ({'nullable' if column.nullable else 'not null'})"
+    marks = ["unique"] if unique else []
+    marks += [column.extra] if column.extra else []
+    marks += [f"default {column.default}"] if column.default is not None else []
+    marks += [f"masked: {column.masked}"] if column.masked else []
+    said += f" [{'; '.join(marks)}]" if marks else ""
+    return said + (f" - {_one_line(column.comment)}" if column.comment else "")
+
+
+def _column_as_json(column: ColumnInfo) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": column.name,
+        "type": column.type,
+        "nullable": column.nullable,
+        "primaryKey": column.key or None,
+        "default": column.default,
+        "comment": column.comment,
+        "extra": column.extra,
+        "masked": column.masked,
+        "dimensions": vector_dimensions(column),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _names_alone(table: dict[str, Any]) -> dict[str, Any]:
+    names = [column["name"] for column in table.get("columns", ())]
+    return {"schema": table["schema"], "name": table["name"], "columns": names}
+
+
+def _kind(table: Table, details: TableDetails) -> str:
+    return "PARTITIONED TABLE" if details.partitioned else table.kind.upper()
+
+
+def _is_unique_alone(columns: Sequence[str], index: Any) -> bool:
+    return index.unique and not index.primary and len(columns) == 1
+
+
+def _key_place(column: ColumnInfo) -> int:
+    return column.key
+
+
+def _name(table: Table) -> str:
+    return f"{table.schema}.{table.name}"
+
+
+def _one_line(said: str) -> str:
+    return " ".join(said.split())
+
+
+def _nothing_fits(args: SchemaArgs, catalog: Catalog) -> TidegateError:
+    if args.schema_name is not None and args.schema_name not in catalog.schemas:
+        known = ", ".join(sorted(catalog.schemas)[:10])
+        return wrong_argument(
+            "schema_name",
+            "value",
+            f"names no schema: {args.schema_name[:80]!r}",
+            hint=f"Schemas: {known}.",
+            required=False,
+        )
+    if args.table_name is not None:
+        return TidegateError(
+            Code.TABLE_UNKNOWN, f"There is no table {args.table_name[:80]!r} that you may read"
+        )
+    return TidegateError(
+        Code.TABLE_UNKNOWN, "No table that you may read has a vector column", hint="See all tables."
+    )
+
+
+def schema_tool(databases: Databases) -> SurfaceTool:
+    """The tool as the surface lists it."""
+    return SurfaceTool(
+        name="get_schema_info",
+        title="Schema of the database",
+        description="Get tables, views, columns, types, keys and comments of the database. Large"
+        " schemas are summed up; narrow them by schema_name or table_name.",
+        args=SchemaArgs,
+        run=SchemaTool(databases).run,
+        annotations=READS,
+    )

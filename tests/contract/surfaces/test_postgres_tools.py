@@ -1,0 +1,424 @@
+"""What the tools and resources of the surface `postgres` answer, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
+
+ResultT = TypeVar("ResultT")
+Scene = Callable[[SurfaceUnderTest], Awaitable[ResultT]]
+
+MORE = """
+CREATE SCHEMA sales;
+CREATE TABLE sales.visits (id bigint, day date NOT NULL) PARTITION BY RANGE (day);
+CREATE TABLE sales.visits_2025 PARTITION OF sales.visits
+  FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
+CREATE TABLE sales.visits_2026 PARTITION OF sales.visits
+  FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+CREATE TABLE sales.bare ();
+CREATE VIEW sales.active AS SELECT id FROM users WHERE status = 'active';
+CREATE MATERIALIZED VIEW sales.totals AS SELECT count(*) AS n FROM users;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE TABLE sales.notes (id integer PRIMARY KEY, body text, body_embedding vector(3));
+CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1');
+CREATE FOREIGN TABLE sales.remote (id integer) SERVER far;
+"""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[PostgresShop]:
+    shop = PostgresShop.lasting(SHOP + MORE)
+    yield shop
+    shop.drop()
+
+
+def play(directory: Path, shop: PostgresShop, scene: Scene[ResultT], **settings: Any) -> ResultT:
+    async def run() -> ResultT:
+        async with served(directory, shop, **settings) as surface:
+            return await scene(surface)
+
+    return asyncio.run(run())
+
+
+# query_database
+
+
+def test_a_client_of_a_newer_revision_gets_the_rows_as_data_too(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        peer = await surface.peer()
+        sql = "SELECT id, email AS mail FROM users ORDER BY id"
+        return await peer.result("query_database", query=sql, limit=2, offset=3)
+
+    result = play(tmp_path, shop, scene)
+    data = result["structuredContent"]
+    assert data["rows"] == [[4, "u4@example.org"], [5, "u5@example.org"]]
+    assert [column["name"] for column in data["columns"]] == ["id", "mail"]
+    assert (data["rowCount"], data["nextOffset"]) == (2, 5)
+    text = result["content"][0]["text"]
+    assert '{"id": 4, "mail": "u4@example.org"}' in text
+    assert "More rows are available: use offset=5" in text
+
+
+@pytest.mark.parametrize("offset", [0, 1, 19, 20, 21, 5000])
+def test_an_offset_leaves_out_exactly_the_first_rows(
+    tmp_path: Path, shop: PostgresShop, offset: int
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        peer = await surface.peer()
+        sql = "SELECT id FROM users ORDER BY id -- LIMIT 3"
+        return await peer.result("query_database", query=sql, offset=offset)
+
+    rows = play(tmp_path, shop, scene)["structuredContent"]["rows"]
+    assert [row[0] for row in rows] == list(range(offset + 1, 21))
+
+
+def test_plans_and_settings_are_shown_though_no_cursor_takes_them(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()
+        return [
+            await peer.text("query_database", query=query)
+            for query in (
+                "EXPLAIN SELECT * FROM users",
+                "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM users",
+                "SHOW server_version",
+                "SELECT 1 AS a, 2 AS a",
+                "SELECT * FROM users WHERE false",
+                "TABLE users",
+            )
+        ]
+
+    plan, analysed, version, twice, none, table = play(tmp_path, shop, scene)
+    assert "Seq Scan on users" in plan
+    assert "Actual Rows" in analysed
+    assert '{"server_version": "1' in version
+    assert '{"a": 1, "a_2": 2}' in twice
+    assert none.endswith("Results:\n[]\n\n0 rows")
+    assert table.endswith("20 rows")
+
+
+WRITES = [
+    "INSERT INTO users (email) VALUES ('x')",
+    "WITH gone AS (DELETE FROM users RETURNING *) SELECT * FROM gone",
+    "SELECT * INTO copied FROM users",
+    "CREATE TABLE copied AS SELECT * FROM users",
+    "COMMIT; DELETE FROM users",
+    "SELECT 1; DELETE FROM users",
+    "COMMIT",
+    "SET TRANSACTION READ WRITE",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+    "SET default_transaction_read_only = off",
+    "EXPLAIN ANALYZE DELETE FROM users",
+    "COPY users TO PROGRAM 'true'",
+    "COPY users FROM STDIN",
+    "DO $$ BEGIN DELETE FROM users; END $$",
+    "CALL nothing()",
+    "LOCK users",
+    "SELECT lo_create(7)",
+    "SELECT nextval('users_id_seq')",
+    "SELECT set_config('default_transaction_read_only', 'off', false)",
+    "SELECT pg_advisory_lock(1)",
+    "SELECT pg_terminate_backend(pg_backend_pid())",
+    "SELECT query_to_xml('DELETE FROM users', true, true, '')",
+    "NOTIFY news",
+    "PREPARE p AS DELETE FROM users",
+    "DISCARD ALL",
+    "VACUUM users",
+    "/* SELECT 1 */ DELETE FROM users",
+    "SELECT * FROM users FOR UPDATE",
+    "TRUNCATE orders",
+    "GRANT ALL ON users TO public",
+]
+
+
+def test_nothing_that_the_tool_is_sent_changes_the_database_or_its_sessions(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    before = shop.server.digest(shop.database)
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()
+        for mode in ("auto", "sql"):
+            for sql in WRITES:
+                await peer.call("query_database", query=sql, mode=mode)
+        return [
+            await peer.text("query_database", query=sql)
+            for sql in (
+                "SELECT count(*) AS n FROM users",
+                "SHOW transaction_read_only",
+                "SHOW default_transaction_read_only",
+                "SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory'",
+            )
+        ]
+
+    count, read_only, default, locks = play(tmp_path, shop, scene)
+    assert '{"n": 20}' in count
+    assert '"on"' in read_only
+    assert '"on"' in default
+    assert '{"n": 0}' in locks
+    assert shop.server.digest(shop.database) == before
+
+
+@pytest.mark.parametrize("sql", WRITES)
+def test_each_of_them_is_refused_as_an_error_result(
+    tmp_path: Path, shop: PostgresShop, sql: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        return await (await surface.peer()).call("query_database", query=sql, mode="sql")
+
+    assert play(tmp_path, shop, scene)["result"]["isError"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"query": ""}, "sql.empty: "),
+        ({"query": " \n\t"}, "sql.empty: "),
+        ({"query": "SELECT 1", "limit": 0}, "argument.invalid: Parameter limit "),
+        ({"query": "SELECT 1", "limit": 10_001}, "argument.invalid: Parameter limit "),
+        ({"query": "SELECT 1", "offset": -1}, "argument.invalid: Parameter offset "),
+        ({"query": "SELECT 1", "mode": "guess"}, "argument.invalid: Parameter mode "),
+        ({"query": "SELECT 1", "other": 1}, "argument.invalid: Parameter other is unknown"),
+        ({"query": "SELECT '" + "x" * 1_048_576 + "'"}, "sql.too_long: "),
+        ({"query": "SELECT 1", "source": "nowhere"}, "source.unknown: "),
+    ],
+)
+def test_bad_input_is_a_clear_error(
+    tmp_path: Path, shop: PostgresShop, arguments: dict[str, Any], said: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await (await surface.peer()).text("query_database", **arguments)
+
+    assert play(tmp_path, shop, scene).startswith(said)
+
+
+def test_scripts_that_run_from_right_to_left_come_through_whole(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        sql = "SELECT 'עברית' AS \"الاسم\", 'فارسی' AS b"
+        return await (await surface.peer()).text("query_database", query=sql)
+
+    assert '{"الاسم": "עברית", "b": "فارسی"}' in play(tmp_path, shop, scene)
+
+
+# get_schema_info
+
+
+def schema(directory: Path, shop: PostgresShop, **arguments: Any) -> dict[str, Any]:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        return await (await surface.peer()).call("get_schema_info", **arguments)
+
+    return play(directory, shop, scene)["result"]
+
+
+def test_a_table_is_shown_with_comments_keys_and_identity(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    result = schema(tmp_path, shop, schema_name="public")
+    text = result["content"][0]["text"]
+    assert text.startswith("Database Schema Information:\n====")
+    for line in (
+        "public.users (TABLE)",
+        "  Description: People who may sign in",
+        "    - id: integer (not null) [identity always]",
+        "    - email: text (nullable) [unique] - Where to write to",
+        "  Primary key: id",
+        "  Foreign key: user_id -> public.users(id)",
+    ):
+        assert line in text
+    orders, users = result["structuredContent"]["tables"]
+    assert (orders["name"], users["name"]) == ("orders", "users")
+    assert users["columns"][0] == {
+        "name": "id",
+        "type": "integer",
+        "nullable": False,
+        "primaryKey": 1,
+        "extra": "identity always",
+    }
+
+
+def test_every_kind_of_table_is_there_and_partitions_when_asked_for(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    text = schema(tmp_path, shop, schema_name="sales")["content"][0]["text"]
+    names = [line.split(" (")[0] for line in text.splitlines() if line.startswith("sales.")]
+    assert names == [
+        f"sales.{name}" for name in ("active", "bare", "notes", "remote", "totals", "visits")
+    ]
+    assert "sales.visits (PARTITIONED TABLE)\n  Partitioned by: RANGE (day); 2 partitions" in text
+    assert "sales.active (VIEW)" in text
+    assert "sales.totals (MATERIALIZED VIEW)" in text
+    assert "sales.remote (FOREIGN TABLE)\n  Foreign server: far" in text
+    assert "sales.bare (TABLE)\n  Columns: none" in text
+    whole = schema(tmp_path, shop, schema_name="sales", include_partitions=True)
+    assert (
+        "sales.visits_2025 (TABLE)\n  Partition of: sales.visits FOR VALUES FROM ('2025-01-01')"
+        in whole["content"][0]["text"]
+    )
+
+
+def test_tables_with_vectors_can_be_asked_for_alone(tmp_path: Path, shop: PostgresShop) -> None:
+    (table,) = schema(tmp_path, shop, vector_tables_only=True)["structuredContent"]["tables"]
+    assert table["name"] == "notes"
+    assert table["columns"][2]["dimensions"] == 3
+
+
+def test_compact_shows_names_alone(tmp_path: Path, shop: PostgresShop) -> None:
+    text = schema(tmp_path, shop, schema_name="public", compact=True)["content"][0]["text"]
+    assert text == "public.orders: id, user_id\npublic.users: id, email, status"
+
+
+def test_a_large_schema_is_summed_up_and_says_how_to_see_more(tmp_path: Path) -> None:
+    tables = "".join(f"CREATE TABLE t{n:02} (id integer);" for n in range(12))
+    text = schema(tmp_path, PostgresShop.new(tables))["content"][0]["text"]
+    assert "public (12 tables): t00, t01, t02, t03, t04, and 7 more" in text
+    assert "compact=true" in text
+    assert "- id: integer" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"schema_name": "sale"}, "Schemas: public, sales."),
+        ({"table_name": "user"}, "There is no table 'user'"),
+        ({"schema_name": "sales", "table_name": "users"}, "There is no table 'users'"),
+    ],
+)
+def test_what_is_not_there_is_said(
+    tmp_path: Path, shop: PostgresShop, arguments: dict[str, Any], said: str
+) -> None:
+    result = schema(tmp_path, shop, **arguments)
+    assert result["isError"]
+    assert said in result["content"][0]["text"]
+
+
+def test_only_what_the_role_may_read_is_shown(tmp_path: Path) -> None:
+    shop = PostgresShop.new()
+    role = f"clerk_{shop.database}"
+    shop.ask(
+        f"CREATE ROLE {role} LOGIN; GRANT SELECT (id) ON users TO {role};"
+        "CREATE SCHEMA hidden; CREATE TABLE hidden.plans (id integer);"
+        f"GRANT SELECT ON hidden.plans TO {role}"
+    )
+
+    async def scene() -> str:
+        url = shop.server.url(shop.database, role)
+        sources = [{"name": "shop", "url": url}]
+        async with served(tmp_path, shop, sources=sources) as surface:
+            return await (await surface.peer()).text("get_schema_info", compact=True)
+
+    assert asyncio.run(scene()) == "public.users: id, email, status"
+
+
+def test_a_change_of_the_schema_is_seen_by_the_next_call(tmp_path: Path) -> None:
+    shop = PostgresShop.new()
+
+    async def scene(surface: SurfaceUnderTest) -> tuple[str, str]:
+        peer = await surface.peer()
+        before = await peer.text("get_schema_info", compact=True)
+        shop.ask("CREATE TABLE added (id integer)")
+        return before, await peer.text("get_schema_info", compact=True)
+
+    before, after = play(tmp_path, shop, scene)
+    assert "public.added" not in before
+    assert "public.added: id" in after
+
+
+# Resources
+
+
+def resource(directory: Path, shop: PostgresShop, uri: str) -> dict[str, Any]:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        reply = await (await surface.peer()).request("resources/read", uri=uri)
+        return msgspec.json.decode(reply["result"]["contents"][0]["text"])
+
+    return play(directory, shop, scene)
+
+
+def test_settings_are_counted_and_those_that_may_be_secret_are_left_out(tmp_path: Path) -> None:
+    shop = PostgresShop.new()
+    found = resource(tmp_path, shop, "pg://settings")
+    assert found["setting_count"] == len(found["settings"]) > 200
+    by_name = {each["name"]: each for each in found["settings"]}
+    port = by_name["port"]
+    assert port["current_value"] == str(shop.server.port)
+    assert {"category", "description", "context", "type", "source"} <= set(port)
+    for name in ("primary_conninfo", "archive_command", "ssl_key_file"):
+        values = {by_name[name].get(key) for key in ("current_value", "reset_value")}
+        assert values <= {"***", "", None}
+
+
+def test_the_activity_shows_other_sessions_without_their_values(tmp_path: Path) -> None:
+    import psycopg
+
+    shop = PostgresShop.new()
+    with psycopg.connect(shop.server.conninfo(shop.database), autocommit=True) as other:
+        other.execute("SELECT 'hush-hush', 4111111111111111 AS card")
+        pid = other.info.backend_pid
+        found = resource(tmp_path, shop, "pg://stat/activity")
+    (row,) = [each for each in found["activities"] if each["pid"] == pid]
+    assert row["query"] == "SELECT ?, ? AS card"
+    assert row["datname"] == shop.database
+    assert found["activity_count"] == len(found["activities"])
+    assert "hush" not in msgspec.json.encode(found).decode()
+
+
+def test_without_replicas_the_status_says_so(tmp_path: Path, shop: PostgresShop) -> None:
+    found = resource(tmp_path, shop, "pg://stat/replication")
+    assert (found["replica_count"], found["replicas"]) == (0, [])
+    assert found["status"] == "No replicas are connected"
+
+
+def test_the_tool_reads_and_lists_the_same_resources(tmp_path: Path, shop: PostgresShop) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()
+        return [
+            await peer.text("read_resource", list=True),
+            await peer.text("read_resource", uri="pg://system_info"),
+            await peer.text("read_resource", uri="pg://system-info"),
+            await peer.text("read_resource", uri="pg://nope"),
+            await peer.text("read_resource"),
+        ]
+
+    listing, info, alias, unknown, nothing = play(tmp_path, shop, scene)
+    assert listing.startswith("Available Resources:")
+    assert "URI: pg://stat/replication\nName: PostgreSQL Replication Status" in listing
+    assert msgspec.json.decode(info)["database"] == shop.database
+    assert info == alias
+    assert unknown.startswith("argument.invalid: Parameter uri names no resource")
+    assert nothing.startswith("argument.invalid: Parameter uri is required")
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("setting", "full"), [("development", True), ("production", False), ("auto", True)]
+)
+def test_production_gives_a_code_and_an_id_that_finds_the_rest_in_the_record(
+    tmp_path: Path, shop: PostgresShop, setting: str, full: bool
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await surface.text("query_database", query="SELECT secret_name FROM users")
+
+    settings = {"surface": {"postgres": {"error_detail": setting}}}
+    text = play(tmp_path, shop, scene, **settings)
+    assert text.startswith("sql.failed: ")
+    assert "42703" in text
+    assert ("secret_name" in text) is full
+    if not full:
+        id = text.partition("Correlation id: ")[2]
+        records = "".join(path.read_text() for path in (tmp_path / "state/audit").glob("*.jsonl"))
+        assert any(id in line and "secret_name" in line for line in records.splitlines())
