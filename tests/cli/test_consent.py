@@ -45,6 +45,11 @@ def names(state: Path, kind: str) -> list[str]:
     ]
 
 
+def kept(state: Path) -> list[object]:
+    """All tokens and sources with their rights."""
+    return [tidegate(kind, "list", "--json", state=state).json for kind in ("token", "source")]
+
+
 def refused(ended: Ended) -> None:
     assert (ended.status, ended.out) == (77, "")
     assert ended.err.count("\n") == 1
@@ -53,6 +58,7 @@ def refused(ended: Ended) -> None:
 GIVING = [
     ("token", "create", "eve", "--scope", "fullAccess"),
     ("source", "add", "other", "sqlite:///other.db"),
+    ("token", "edit", "ann", "--scope", "fullAccess"),
     ("source", "update", "shop", "--access", "write"),
     ("source", "rename", "shop", "other"),
     ("source", "update", "shop", "--url", "sqlite:///other.db"),
@@ -61,28 +67,29 @@ GIVING = [
 
 @pytest.mark.parametrize("words", GIVING, ids=" ".join)
 def test_nothing_is_given_where_no_person_can_be_asked(words: tuple[str, ...], state: Path) -> None:
-    before = names(state, "token"), tidegate("source", "list", "--json", state=state).json
+    before = kept(state)
     ended = tidegate(*words, state=state, stdin=f"{words[1]}\n")
     refused(ended)
     assert "terminal" in ended.err and "passphrase" in ended.err
-    assert (names(state, "token"), tidegate("source", "list", "--json", state=state).json) == before
+    assert kept(state) == before
 
 
 @pytest.mark.parametrize("words", GIVING, ids=" ".join)
 def test_nothing_is_given_to_a_person_who_does_not_agree(
     words: tuple[str, ...], state: Path
 ) -> None:
-    before = names(state, "token"), tidegate("source", "list", "--json", state=state).json
+    before = kept(state)
     refused(at_terminal(*words, state=state, agrees=False))
-    assert (names(state, "token"), tidegate("source", "list", "--json", state=state).json) == before
+    assert kept(state) == before
     assert at_terminal(*words, state=state).status == 0
-    assert (names(state, "token"), tidegate("source", "list", "--json", state=state).json) != before
+    assert kept(state) != before
 
 
 @pytest.mark.parametrize(
     "words",
     [
         ("token", "revoke", "ann"),
+        ("token", "edit", "ann", "--source", "shop", "--table", "users", "--expires", "1d"),
         ("source", "update", "shop", "--access", "none", "--agents", "deny"),
         ("source", "update", "shop", "--mask", "users.email"),
         ("source", "remove", "shop"),

@@ -19,8 +19,10 @@ from support.operator_terminal import operator_terminal
 GRANTS = {
     ("approvals", "allow"),
     ("token", "create"),
+    ("token", "edit"),
     ("pair", "approve"),
     ("source", "add"),
+    ("source", "edit"),
     ("source", "update"),
     ("source", "rename"),
 }

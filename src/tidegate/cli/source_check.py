@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
 from tidegate.engines.common.errors import ACCOUNT
+from tidegate.engines.common.url import FOLDER_SCHEME, folder_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
@@ -34,6 +36,9 @@ _PASSING = {
     Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY, Code.ENGINE_MISSING, Code.LIMIT_TIME,
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
+
+
+_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 
 class Tried(NamedTuple):
@@ -124,6 +129,17 @@ def _connect(
             return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
         except TidegateError as error:
             raise _located(error, settings.url) from None
+
+
+def absolute_file_url(url: str) -> str:
+    """The URL with a relative file made absolute: a saved source means one file from anywhere."""
+    if url.startswith(f"{FOLDER_SCHEME}://"):
+        return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
+    for scheme in _FILE_SCHEMES:
+        path, mark, options = url.removeprefix(scheme).partition("?")
+        if url.startswith(scheme) and path and path != ":memory:":
+            return f"{scheme}{Path(path).expanduser().absolute()}{mark}{options}"
+    return url
 
 
 def place_of(url: str) -> str:

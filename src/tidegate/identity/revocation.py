@@ -1,6 +1,7 @@
-"""Ends the sessions of tokens that were revoked or have expired.
+"""Ends what runs for tokens that were revoked, have expired or have fewer rights than it began
+with.
 
-Another process may have revoked a token, so the state is checked four times a second; a check costs
+Another process may have changed a token, so the state is checked four times a second; a check costs
 microseconds while nothing has changed.
 """
 
@@ -60,11 +61,14 @@ class RevocationWatcher:
         try:
             generation = self._tokens.generation()
             if generation != self._generation:
-                ids = {actor.id for owner in self._owners for actor in owner.actors()}
-                revoked = self._tokens.revoked(ids)
-                if revoked:
-                    for owner in self._owners:
+                actors = [actor for owner in self._owners for actor in owner.actors()]
+                revoked = self._tokens.revoked({actor.id for actor in actors})
+                narrowed = self._tokens.exceeding(actors) - revoked
+                for owner in self._owners:
+                    if revoked:
                         owner.end_actors(revoked, "the token was revoked")
+                    if narrowed:
+                        owner.end_actors(narrowed, "the token has fewer rights now")
                 self._generation = generation
         except TidegateError:
             pass

@@ -12,7 +12,8 @@ import os
 import re
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from hashlib import sha256
 
 from tidegate.errors import Code, TidegateError
@@ -166,6 +167,59 @@ class Tokens:
             hint="List the tokens to see their names.",
         )
 
+    def find(self, name: str) -> TokenEntry:
+        """The token of that name that is not revoked, else the newest that was.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is none, STATE_FAILED.
+        """
+        found = [entry for entry in self._store.list() if entry.name == name]
+        active = [entry for entry in found if entry.revoked_at is None]
+        if not found:
+            near = get_close_matches(name, {entry.name for entry in self._store.list()}, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else "List the tokens to see their names."
+            raise TidegateError(
+                Code.ARGUMENT_INVALID, f"There is no token `{name[:80]}`.", hint=hint
+            )
+        return (active or found)[-1]
+
+    def change(self, entry: TokenEntry, was: TokenEntry) -> None:
+        """Give a token other rights, in every process that shares the store. Like revoking, what
+        only takes rights away needs no record to go on.
+
+        Raises: TidegateError ARGUMENT_INVALID if it is revoked or was changed meanwhile, a table's
+        name is unfit or the expiry is past; STATE_FAILED, AUDIT_UNAVAILABLE.
+        """
+        check_tables(entry.tables or ())
+        if entry.expires_at is not None and entry.expires_at <= self._clock():
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The token's expiry is in the past.",
+                hint="Give it a later one, or end it with `tidegate token revoke`.",
+            )
+        gives = bool(widened_rights(was, entry))
+        if gives:
+            self._note("token.changed", described(entry))
+        if not self._store.change(entry, was):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The token `{was.name}` was revoked, or changed by another process at the same"
+                " time.",
+                hint="Look at it, then run the command again.",
+            )
+        if not gives:
+            self._note_done("token.changed", described(entry))
+
+    def exceeding(self, actors: Iterable[Actor]) -> frozenset[str]:
+        """The ids of those actors that hold more than their token grants now, or whose token is
+        revoked. Raises: TidegateError STATE_FAILED."""
+        entries = {entry.id: entry for entry in self._store.list()}
+        return frozenset(
+            actor.id
+            for actor in actors
+            if (entry := entries.get(actor.id)) is not None
+            and (entry.revoked_at is not None or widened_rights(entry, actor))
+        )
+
     def revoke(self, name: str) -> TokenEntry:
         """Revoke the active token of that name for good, in every process that shares the store.
 
@@ -261,7 +315,27 @@ def check_tables(tables: Collection[str]) -> None:
             )
 
 
-def _end(entry: TokenEntry) -> float:
+def widened_rights(before: TokenEntry, after: TokenEntry | Actor) -> tuple[str, ...]:
+    """The names of the rights that `after` has and `before` has not. A list that names other
+    things counts as more, whatever they are."""
+    found: list[str] = []
+    if not before.scope.covers(after.scope):
+        found.append("scope")
+    everything = before.sources is None and before.tags is None
+    for name in ("sources", "tags"):
+        had, has = getattr(before, name) or frozenset[str](), getattr(after, name)
+        if not everything and not (has or frozenset[str]()) <= had:
+            found.append(name)
+    if not everything and after.sources is None and after.tags is None:
+        found.append("sources")
+    if before.tables is not None and (after.tables is None or not after.tables <= before.tables):
+        found.append("tables")
+    if _end(after) > _end(before):
+        found.append("expiry")
+    return tuple(found)
+
+
+def _end(entry: TokenEntry | Actor) -> float:
     return float("inf") if entry.expires_at is None else entry.expires_at
 
 

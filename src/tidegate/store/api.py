@@ -105,6 +105,13 @@ class TokenStore(Protocol):
         """The token whose secret has this digest, also if it is expired or revoked."""
         ...
 
+    def change(self, entry: TokenEntry, was: TokenEntry) -> bool:
+        """Keep other rights of a token: its scope, lists and expiry.
+
+        False if the token is revoked, or its rights are not what they were in `was`.
+        """
+        ...
+
     def revoke(self, name: str, at: float) -> TokenEntry | None:
         """Revoke the active token of that name for good; None if there is none."""
         ...

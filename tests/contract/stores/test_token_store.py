@@ -1,6 +1,7 @@
 """The contract of `TokenStore`, and when the generations change."""
 
 import pytest
+from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
@@ -93,6 +94,34 @@ def test_revocation_is_for_good_and_the_token_stays_listed(state, other):
     for handle in (state, other):
         assert handle.tokens.by_digest(b"d" * 32) == token(revoked_at=200.0)
         assert handle.tokens.list() == (token(revoked_at=200.0),)
+
+
+def test_other_rights_of_a_token_count_for_everyone_at_once(state, other):
+    state.tokens.add(token(sources=frozenset({"a"})), b"d" * 32)
+    state.tokens.touch({"tok_claude": 150.0})
+    before = [handle.tokens.generation() for handle in (state, other)]
+    now = token(
+        scope=Scope.FULL_ACCESS, sources=None, tags=frozenset({"x"}), tables=frozenset(),
+        expires_at=900.0,
+    )  # fmt: skip
+    assert state.tokens.change(now, token(sources=frozenset({"a"})))
+    for handle, old in zip((state, other), before, strict=True):
+        assert handle.tokens.generation() != old
+        (kept,) = handle.tokens.list()
+        assert kept == structs.replace(now, last_used_at=150.0)
+        assert handle.tokens.by_digest(b"d" * 32) == kept
+
+
+def test_rights_that_were_changed_meanwhile_are_not_overwritten(state, other):
+    was = token()
+    state.tokens.add(was, b"d" * 32)
+    assert other.tokens.change(token(tables=frozenset({"orders"})), was)
+    assert not state.tokens.change(token(scope=Scope.FULL_ACCESS), was)
+    assert state.tokens.list() == (token(tables=frozenset({"orders"})),)
+    state.tokens.revoke("claude", 200.0)
+    revoked = token(tables=frozenset({"orders"}))
+    assert not other.tokens.change(token(), revoked)
+    assert state.tokens.list()[0].tables == frozenset({"orders"})
 
 
 def test_the_time_of_last_use_never_goes_back(state):

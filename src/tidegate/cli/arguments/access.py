@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from tidegate.cli.arguments.options import (
     SCOPES,
     Commands,
@@ -15,50 +17,78 @@ from tidegate.cli.arguments.options import (
 
 
 def add_token(commands: Commands) -> None:
-    token = commands.add_parser("token", help="create, list and revoke tokens")
+    token = commands.add_parser("token", help="create, list, change and revoke tokens")
     actions = token.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     create = actions.add_parser(
         "create", help="create a token and print it once, as the only line on standard output"
     )
     create.add_argument("name", metavar="NAME", help="the name of its holder")
     create.add_argument("--scope", choices=SCOPES, required=True, help="the most that it may do")
-    consent_option(create)
-    create.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a source it may see (default: every source); may be repeated",
+    edit = actions.add_parser(
+        "edit",
+        help="change what a token may do, also in running servers",
+        description="Change the given rights of a token and leave the others; a given list "
+        "replaces the one before. What gives more asks on the terminal, as `token create` does; "
+        "what takes away does not. Running servers follow at once, and end what still runs with "
+        "more rights than the token has. The secret stays.",
     )
-    create.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="TAG",
-        help="a tag whose sources it may also see; may be repeated",
-    )
-    create.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        metavar="TABLE",
-        help="a table it may use, as table, schema.table or source:table (default: every table); "
-        "may be repeated",
-    )
-    ahead_option(create)
+    edit.add_argument("name", metavar="NAME", help="an active token")
+    edit.add_argument("--scope", choices=SCOPES, help="the most that it may do")
+    for action, every in ((create, " (default: every {})"), (edit, "")):
+        _lists(action, every)
+        consent_option(action)
+        ahead_option(action)
     create.add_argument(
         "--expires",
         default="never",
         metavar="TIME",
         help="how long it is valid, such as 30d, 12h or 2w (default: never expires)",
     )
+    edit.add_argument(
+        "--expires", metavar="TIME", help="how long from now on, such as 30d or 12h, or never"
+    )
+    edit.add_argument(
+        "--all-sources", action="store_true", help="let it see every source; removes the lists"
+    )
+    edit.add_argument(
+        "--all-tables", action="store_true", help="let it use every table; removes the list"
+    )
+    showing = actions.add_parser("show", help="show what one token may do, without its secret")
+    showing.add_argument("name", metavar="NAME", help="a token; of several the newest")
+    json_option(showing)
     listing = actions.add_parser("list", help="list the tokens, without their secrets")
     json_option(listing)
     revoke = actions.add_parser("revoke", help="revoke a token, from the next call on")
     revoke.add_argument("name", metavar="NAME", help="an active token")
-    for action in (create, listing, revoke):
+    for action in (create, edit, listing, showing, revoke):
         action.set_defaults(module="token")
         home_options(action)
+
+
+def _lists(action: argparse.ArgumentParser, every: str) -> None:
+    """What a token may see; `every` ends the help, with the thing that is meant without a list."""
+    action.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"a source it may see{every.format('source')}; may be repeated",
+    )
+    action.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="a tag whose sources it may also see; may be repeated",
+    )
+    action.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="a table it may use, as table, schema.table or source:table"
+        f"{every.format('table')}; may be repeated",
+    )
 
 
 def add_pair(commands: Commands) -> None:
@@ -186,6 +216,12 @@ def add_approvals(commands: Commands) -> None:
     )
     listing = actions.add_parser("list", help="list the pending approvals")
     listing.add_argument("--all", action="store_true", help="list decided approvals too")
+    listing.add_argument(
+        "--watch",
+        action="store_true",
+        help="go on showing them as they come and are answered, until Ctrl-C; a pipe gets a line "
+        "for each change, with --json an object",
+    )
     show = actions.add_parser("show", help="show the statement, the caller and the dry run")
     allow = actions.add_parser("allow", help="let exactly this call run once")
     deny = actions.add_parser("deny", help="refuse the call, and repetitions for a minute")
@@ -211,8 +247,9 @@ def add_passphrase(commands: Commands) -> None:
         "set",
         help="set or change the operator's passphrase",
         description="Set the operator's passphrase: `approvals allow`, `token create`, `pair "
-        "approve`, `source rename`, and `source add` and `update` where they grant more, "
-        "ask for it from then on, and not for a typed word. A hash of it is kept in operator.json "
+        "approve`, `source rename`, and `token edit`, `source add`, `edit` and `update` where they "
+        "grant more, ask for it from then on, and not for a typed word. A hash of it is kept in "
+        "operator.json "
         "of the state directory.",
     )
     setting.add_argument(

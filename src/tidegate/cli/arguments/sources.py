@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Literal
+from typing import Any, Literal
 
 from tidegate.cli.arguments.options import (
     FORMATS,
@@ -69,6 +69,13 @@ class _OldPolicyName(argparse.Action):
         print_status(f"note: {policy_note(self.dest, '--').replace('_', '-')}")
 
 
+_NO_CHANGES: dict[str, Any] = {
+    **dict.fromkeys(("url", "run_as_role", *SOURCE_RULES)),
+    **dict.fromkeys(("tag", "mask", "filter", "run_as", "run_as_variable", "option", "clear"), ()),
+    "ask_password": False,
+    "password_stdin": False,
+}
+"""The arguments of `source update` where nothing is given."""
 CLEARABLE = ("tags", "masks", "filters", "run-as", "options")
 
 
@@ -151,6 +158,10 @@ def _password_options(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the password from the first line of standard input and keep it",
     )
+    anyway_option(action)
+
+
+def anyway_option(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--anyway", action="store_true", help="save it although it does not work now"
     )
@@ -196,6 +207,18 @@ def add_source(commands: Commands) -> None:
     )
     for action in (add, update):
         _password_options(action)
+    edit = actions.add_parser(
+        "edit",
+        help="change a saved source by answering questions",
+        description="Ask on the terminal for the URL, the password, the policy and the tags of a "
+        "saved source. Enter keeps what there is; masks, filters, roles and options stay. The "
+        "source is tried before it is saved, and what grants more asks for a typed word. "
+        "`tidegate source update` does the same with options.",
+    )
+    edit.add_argument("name", metavar="NAME", help="a saved source")
+    consent_option(edit)
+    edit.set_defaults(**_NO_CHANGES)
+    anyway_option(edit)
     rename = actions.add_parser(
         "rename",
         help="give a saved source another name",
@@ -237,7 +260,7 @@ def add_source(commands: Commands) -> None:
         metavar="SCHEMA",
         help="a schema that it may read (default: those with tables); may be repeated",
     )
-    for action in (add, update, rename, listing, showing, remove, test, harden):
+    for action in (add, edit, update, rename, listing, showing, remove, test, harden):
         action.set_defaults(module="source")
         home_options(action)
     for action in (listing, showing, test):

@@ -6,7 +6,12 @@ The commands use the state file and no server, so that no token can reach them.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import getpass
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +22,13 @@ from tidegate.approvals.render import describe, visible
 from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
-from tidegate.cli.terminal import color, print_status, show, show_json, show_table
+from tidegate.cli.terminal import color, print_status, show, show_json, show_table, uses_color
+from tidegate.errors import TidegateError
 from tidegate.store.records import PendingApproval
+
+_COLUMNS = ("id", "state", "asked", "caller", "source", "effect", "statement")
+_LOOK_S = 0.5
+_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,10 +37,60 @@ def run(arguments: argparse.Namespace) -> int:
     action = actions[arguments.action]
 
     async def work(app: App) -> None:
+        if arguments.action == "list" and arguments.watch:
+            await _watch(app, arguments)
         action(app, arguments)
 
     with_app(App.open(load_for_state(arguments)), work)
     return 0
+
+
+async def _watch(app: App, arguments: argparse.Namespace) -> None:
+    """Show the list again whenever it changes, until it is interrupted."""
+    shown: dict[str, PendingApproval] | None = None
+    while True:
+        questions = app.approvals.list(everything=arguments.all)
+        now = {question.id: question for question in questions}
+        if now != shown:
+            if sys.stdout.isatty() and not arguments.json:
+                _redraw(questions)
+            else:
+                _show_changes(app, shown or {}, now, arguments)
+        shown = now
+        await asyncio.sleep(_LOOK_S)
+
+
+def _redraw(questions: Sequence[PendingApproval]) -> None:
+    """The list in place of the one before."""
+    sys.stdout.write(_CLEAR if uses_color(sys.stdout) else "")
+    moment = _moment(time.time())
+    count = len(questions) or "no"
+    many = "" if count == 1 else "s"
+    show(f"{count} pending approval{many} at {moment}; Ctrl-C ends")
+    if questions:
+        show_table(_COLUMNS, [_row(question) for question in questions], fitted=True)
+
+
+def _show_changes(
+    app: App,
+    before: Mapping[str, PendingApproval],
+    now: Mapping[str, PendingApproval],
+    arguments: argparse.Namespace,
+) -> None:
+    """A line for each approval that is new or has another state."""
+    # One that is no longer listed was answered, or has expired.
+    gone: list[PendingApproval] = []
+    for id in before.keys() - now.keys():
+        with suppress(TidegateError):  # it has been removed since
+            gone.append(app.approvals.find(id))
+    for question in (*gone, *now.values()):
+        known = before.get(question.id)
+        if known is not None and known.state == question.state:
+            continue
+        if arguments.json:
+            show(msgspec.json.encode(_fields(question)).decode())
+        else:
+            show("  ".join(" ".join(visible(word).split()) for word in _row(question)))
 
 
 def _list(app: App, arguments: argparse.Namespace) -> None:
@@ -41,8 +101,7 @@ def _list(app: App, arguments: argparse.Namespace) -> None:
     if not questions:
         print_status("no pending approvals")
         return
-    columns = ("id", "state", "asked", "caller", "source", "effect", "statement")
-    show_table(columns, [_row(question) for question in questions], fitted=True)
+    show_table(_COLUMNS, [_row(question) for question in questions], fitted=True)
 
 
 def _show(app: App, arguments: argparse.Namespace) -> None:

@@ -17,11 +17,12 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.install import find_entry, write_entry
-from tidegate.cli.commands.source import absolute_file_url, save_new
+from tidegate.cli.commands.source import save_new
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
 from tidegate.cli.source_check import (
     Tried,
+    absolute_file_url,
     can_ask,
     given_password,
     kept_password,

@@ -1,4 +1,4 @@
-"""`tidegate source add | update | rename | list | remove | show | test | harden`."""
+"""`tidegate source add | edit | update | rename | list | remove | show | test | harden`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,16 +20,18 @@ from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_account import account_risks, harden
 from tidegate.cli.source_check import (
     Tried,
+    absolute_file_url,
     given_password,
     kept_password,
     require_success,
     try_source,
 )
+from tidegate.cli.source_edit import ask_changes
 from tidegate.cli.source_rename import rename_source
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
-from tidegate.engines.common.url import FOLDER_SCHEME, folder_path
+from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -49,7 +50,6 @@ from tidegate.store.passwords import Passwords
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
 """What a setting is after `--clear`, where that is not the empty tuple."""
-_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 _SLOW_MS = 250.0
 
 
@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.action == "update":
         _update(arguments)
+        return 0
+    if arguments.action == "edit":
+        _edit(arguments)
         return 0
     if arguments.action == "rename":
         _rename(arguments)
@@ -248,6 +251,17 @@ async def _save_change(
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
 
 
+def _edit(arguments: argparse.Namespace) -> None:
+    """Ask for each setting, with its present value as the proposed answer, and change the source
+    as `update` does."""
+    config = load_for_state(arguments)
+    source = _saved(config, arguments.name)
+    if source is not None and not ask_changes(source, arguments):
+        print_status("nothing was changed")
+        return
+    _update(arguments)
+
+
 def _rename(arguments: argparse.Namespace) -> None:
     async def rename(app: App) -> None:
         source = app.state.sources.find(arguments.name)
@@ -286,17 +300,6 @@ def save(app: App, name: str) -> None:
 def _given(app: App, name: str) -> Source:
     source = next(each for each in app.connections.sources() if each.name == name)
     return msgspec.structs.replace(source, ephemeral=False)
-
-
-def absolute_file_url(url: str) -> str:
-    """The URL with a relative file made absolute: a saved source means one file from anywhere."""
-    if url.startswith(f"{FOLDER_SCHEME}://"):
-        return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
-    for scheme in _FILE_SCHEMES:
-        path, mark, options = url.removeprefix(scheme).partition("?")
-        if url.startswith(scheme) and path and path != ":memory:":
-            return f"{scheme}{Path(path).expanduser().absolute()}{mark}{options}"
-    return url
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:

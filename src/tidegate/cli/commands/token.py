@@ -1,11 +1,13 @@
-"""`tidegate token create | list | revoke`. The secret is printed once and not stored."""
+"""`tidegate token create | list | show | edit | revoke`. A secret is printed once and not kept."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from tidegate.app import App
 from tidegate.cli.allowlist import Allowlist, given, refuse_unknown
@@ -13,20 +15,25 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
-from tidegate.identity.tokens import parse_expiry
-from tidegate.model.actors import Scope
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.tokens import parse_expiry, widened_rights
+from tidegate.model.actors import Actor, Scope
+from tidegate.policy.allowlist import admits
 from tidegate.store.records import TokenEntry
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
-    actions = {"create": _create, "list": _list, "revoke": _revoke}
+    actions = {
+        "create": _create, "list": _list, "show": _show, "edit": _edit, "revoke": _revoke
+    }  # fmt: skip
     action = actions[arguments.action]
 
     async def work(app: App) -> None:
         await action(app, arguments)
 
-    settings = load_for_query if arguments.action == "create" else load_for_state
+    asks_sources = arguments.action in ("create", "show", "edit")
+    settings = load_for_query if asks_sources else load_for_state
     with_app(App.open(settings(arguments)), work)
     return 0
 
@@ -47,8 +54,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
         listed.tables,
     )
     print(plaintext)
-    until = _until(entry.expires_at)
-    print_status(f"token {entry.name}: {entry.scope.value}, {listed.words()}, {until}")
+    print_status(f"token {_rights(entry)}")
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
@@ -66,6 +72,77 @@ async def _list(app: App, arguments: argparse.Namespace) -> None:
         row["sources"] = Allowlist(entry.sources, entry.tags, entry.tables).words()
         row["expires_at"] = row["expires_at"] or "never"
     show_table(columns, [[row[name] for name in columns] for row in rows])
+
+
+async def _show(app: App, arguments: argparse.Namespace) -> None:
+    """Everything that is known of one token, and the sources that it sees now."""
+    entry = app.tokens.find(arguments.name)
+    fields = _described(entry, time.time())
+    caller = Actor(entry.id, entry.name, entry.scope, entry.sources, tags=entry.tags)
+    fields["sees"] = [each.name for each in app.connections.sources() if admits(caller, each)]
+    if arguments.json:
+        show_json(fields)
+        return
+    everything = {"sources": "every source", "tables": "every table", "expires_at": "never"}
+    if entry.tags is not None:
+        del everything["sources"]
+    for name, value in fields.items():
+        text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else value
+        if text or name in everything:
+            print(f"{name:<14} {text or everything[name]}")
+
+
+async def _edit(app: App, arguments: argparse.Namespace) -> None:
+    """Change the given rights and leave the others. To give more, a person is asked."""
+    was = app.tokens.find(arguments.name)
+    if was.revoked_at is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The token `{was.name}` is revoked.",
+            hint=f"Make another one with `tidegate token create {was.name} --scope SCOPE`.",
+        )
+    now = _edited(was, arguments)
+    if now == was:
+        print_status(f"nothing to change: {_rights(was)}")
+        return
+    if not arguments.allow_unknown:
+        await refuse_unknown(app, "token edit", Allowlist(now.sources, now.tags, now.tables))
+    wider = widened_rights(was, now)
+    if wider:
+        what = f"give the token {was.name} more ({', '.join(wider)}): {_rights(now)}"
+        require_consent(app, "edit", what, arguments)
+    app.tokens.change(now, was)
+    print_status(f"changed {_rights(now)}")
+
+
+def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
+    """The token with what the options say. Raises: TidegateError ARGUMENT_INVALID."""
+    said = given(arguments)
+    for option, names in (("sources", said.sources or said.tags), ("tables", said.tables)):
+        if names and getattr(arguments, f"all_{option}"):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"--all-{option} goes with no list of {option}.",
+                hint="Leave one of them out.",
+            )
+    changes: dict[str, Any] = {}
+    if arguments.scope is not None:
+        changes["scope"] = Scope(arguments.scope)
+    if arguments.all_sources:
+        changes.update(sources=None, tags=None)
+    if arguments.all_tables:
+        changes["tables"] = None
+    for name in ("sources", "tags", "tables"):
+        if (names := getattr(said, name)) is not None:
+            changes[name] = names
+    if arguments.expires is not None:
+        changes["expires_at"] = parse_expiry(arguments.expires, time.time())
+    return msgspec.structs.replace(was, **changes)
+
+
+def _rights(entry: TokenEntry) -> str:
+    listed = Allowlist(entry.sources, entry.tags, entry.tables)
+    return f"{entry.name}: {entry.scope.value}, {listed.words()}, {_until(entry.expires_at)}"
 
 
 async def _revoke(app: App, arguments: argparse.Namespace) -> None:

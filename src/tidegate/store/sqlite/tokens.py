@@ -21,6 +21,7 @@ from tidegate.store.sqlite.rights import RightsConnection
 _FIELDS = TokenEntry.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
 _MARKS = ", ".join("?" * len(_FIELDS))
+_RIGHTS = ("scope", "sources", "tags", "tables", "expires_at")
 _LISTS = frozenset({"sources", "tags", "tables"})
 
 
@@ -63,6 +64,21 @@ class SqliteTokenStore:
                 f"SELECT {_COLUMNS} FROM tokens WHERE digest = ?", (digest,)
             ).fetchone()
             return None if row is None else _token(row)
+
+    def change(self, entry: TokenEntry, was: TokenEntry) -> bool:
+        names = ", ".join(_RIGHTS)
+        marks = ", ".join("?" * len(_RIGHTS))
+        same = " AND ".join(f"{name} IS ?" for name in _RIGHTS)
+        now, before = (
+            [_column(name, getattr(each, name)) for name in _RIGHTS] for each in (entry, was)
+        )
+        with self._rights.changing() as connection:
+            connection.execute(
+                f"UPDATE tokens SET ({names}) = ({marks})"
+                f" WHERE id = ? AND revoked_at IS NULL AND {same}",
+                (*now, was.id, *before),
+            )
+            return connection.changes() > 0
 
     def revoke(self, name: str, at: float) -> TokenEntry | None:
         with self._rights.changing() as connection:
