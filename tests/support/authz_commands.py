@@ -69,6 +69,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb("keeps", ("status",), 69),
     "stop": Verb("keeps", ("stop",), 69),
     "install": Verb("keeps", ("install", "cursor", "--print")),
+    "completion": Verb("keeps", ("completion", "bash")),
     "version": Verb("keeps", ("version",)),
     "serve": Verb("serves"),
     "bridge": Verb("serves"),

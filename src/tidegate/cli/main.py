@@ -23,6 +23,10 @@ UNWRITTEN = 74
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command in `words`, the arguments of this process if None, and return its exit
     status. Raises nothing, unless TIDEGATE_TRACE is set."""
+    if words is None and "_ARGCOMPLETE" in os.environ:
+        from tidegate.cli.completion import complete
+
+        complete()
     words = sys.argv[1:] if words is None else words
     try:
         _check_encodable(words)

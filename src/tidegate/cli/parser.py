@@ -23,6 +23,7 @@ from tidegate.cli.arguments.access import (
 )
 from tidegate.cli.arguments.serving import (
     add_bridge,
+    add_completion,
     add_config,
     add_demo,
     add_doctor,
@@ -166,6 +167,7 @@ def build() -> Parser:
     add_pair(commands)
     add_audit(commands)
     add_demo(commands)
+    add_completion(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(module="version")
     return parser

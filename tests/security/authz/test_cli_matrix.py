@@ -86,7 +86,7 @@ class Home:
             "directory": str(self.state.parent),
         }
         words = [word.format(**given, sql=sql) for word in verb.words]
-        if words[0] != "version" and words[:2] != ["pair", "ask"]:
+        if words[0] not in ("version", "completion") and words[:2] != ["pair", "ask"]:
             words += ["--state", str(state or self.state)]
         with at_operator_terminal():
             return main(words)

@@ -270,6 +270,21 @@ def add_doctor(commands: Commands) -> None:
     home_options(doctor)
 
 
+def add_completion(commands: Commands) -> None:
+    completion = commands.add_parser(
+        "completion",
+        help="print the script by which a shell completes commands and names",
+        description="Print the script by which a shell completes the commands, the options, and "
+        "the names of saved sources, tokens and approvals. In ~/.bashrc or ~/.zshrc write "
+        'eval "$(tidegate completion bash)", or zsh; for fish save the output as '
+        "~/.config/fish/completions/tidegate.fish.",
+    )
+    completion.set_defaults(module="completion")
+    completion.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
+
+
 def add_demo(commands: Commands) -> None:
     demo = commands.add_parser(
         "demo",
