@@ -267,9 +267,11 @@ _SHAPES = (
     "sk-", "sk_", "-----BEGIN", "github_pat_", "npm_", "AIza",
 )  # fmt: skip
 _SHAPED = (
-    # Behind the host of a web address stands a port, unless an @ follows or the path is long.
-    r"(?s)(?P<scheme>(?<![\w+.-])(?!https?://(?:\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}"
-    r"(?:[/?#][^\s@'\"]{0,200})?(?:[\s'\"]|\Z))"
+    # Behind the host of a web address, or of this machine, stands a port, unless an @ follows or the
+    # path is long. Punctuation may follow, as in a sentence.
+    r"(?s)(?P<scheme>(?<![\w+.-])(?!(?:https?://(?:\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253})"
+    r"|[A-Za-z][\w+.-]{1,20}://(?:\[[\da-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|localhost))"
+    r":\d{1,5}(?:[/?#][^\s@'\"]{0,200})?[.,;:!)\]}>`]{0,3}(?:[\s'\"]|\Z))"
     r"[A-Za-z][\w+.-]*://[^\s/:@'\"]*:)[^\s@'\"]*"
     r"|(?P<signed>[?&](?i:[\w-]*(?:sig|signature|auth|key)=))[^\s&'\"]*"
     r"|\bgithub_pat_\w{16,}|\bnpm_\w{16,}|\bAIza[\w-]{16,}"
