@@ -267,8 +267,8 @@ _SHAPES = (
     "sk-", "sk_", "-----BEGIN", "github_pat_", "npm_", "AIza",
 )  # fmt: skip
 _SHAPED = (
-    # Behind the host of a web address, or of this machine, stands a port, unless an @ follows or the
-    # path is long. Punctuation may follow, as in a sentence.
+    # Behind the host of a web address, or of this machine, stands a port, unless an @ follows or
+    # the path is long. Punctuation may follow, as in a sentence.
     r"(?s)(?P<scheme>(?<![\w+.-])(?!(?:https?://(?:\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253})"
     r"|[A-Za-z][\w+.-]{1,20}://(?:\[[\da-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|localhost))"
     r":\d{1,5}(?:[/?#][^\s@'\"]{0,200})?[.,;:!)\]}>`]{0,3}(?:[\s'\"]|\Z))"

@@ -14,6 +14,7 @@ import pytest
 
 from support.command_line import environment, tidegate
 from support.eventually import HANG_S
+from support.free_ports import claim_port
 from tidegate import __version__
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.parser import build
@@ -90,6 +91,8 @@ def test_every_listing_has_json(listing: str) -> None:
         ([], "COMMAND"),
         (["sevre"], "Did you mean serve?"),
         (["source", "rmove"], "Did you mean remove?"),
+        (["source", "remane"], "Did you mean rename?"),
+        (["source", "modfy"], "Choose from add, "),
         (["token", "create", "a", "--scope", "readonly"], "Did you mean readOnly?"),
         (["token", "create", "a"], "--scope is missing"),
         (["query"], "SOURCE is missing"),
@@ -111,6 +114,14 @@ def test_words_it_does_not_know_are_one_line_and_status_2(words: list[str], said
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("tidegate: ") and ended.err.count("\n") == 1
     assert said in ended.err
+
+
+def test_a_source_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
+    url = f"postgresql://me@127.0.0.1:{claim_port()}/x"
+    for words in (("add", "x", url), ("add", "x", url, "--anyway"), ("test", "x")):
+        ended = tidegate("source", *words, state=tmp_path / "state")
+        lines = [line for line in ended.err.splitlines() if "Connection refused" in line]
+        assert len(lines) == 1, ended.err
 
 
 def test_an_unknown_surface_is_refused_with_the_known_ones(tmp_path: Path) -> None:

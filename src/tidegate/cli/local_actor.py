@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -48,6 +49,9 @@ async def ask(
 
 def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
     """Run `work` on an event loop and then close the application, also after an error."""
+
+    # The command says itself what failed, on one line; the log is for servers.
+    logging.getLogger("tidegate").addHandler(logging.NullHandler())
 
     async def whole() -> T:
         try:

@@ -125,8 +125,9 @@ def _plain(message: str) -> str:
     if choice:
         name, given, offered = choice.groups()
         words = re.findall(r"[\w-]+", offered)
-        # What takes something away is no guess: `remake` is not a slip of `remove`.
-        near = get_close_matches(given, words, 1, 0.9 if _TAKES_AWAY & {*words} else 0.6)
+        # What takes something away is no guess: `remane` is a slip of `rename`, not of `remove`.
+        harmless = [word for word in words if word not in _TAKES_AWAY]
+        near = get_close_matches(given, words, 1, 0.9) or get_close_matches(given, harmless, 1)
         meant = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
         return f"There is no {name.lstrip('-').lower()} {given!r}. {meant}"
     required = message.partition("the following arguments are required: ")[2]
