@@ -9,6 +9,7 @@ from typing import Literal
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
+from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.engines.registry import open_engine
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.source_connections import SourceConnections
@@ -16,9 +17,14 @@ from tidegate.history.history import History
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
+from tidegate.search.embeddings.embedder import Embedder
+from tidegate.search.requests import EmbedTexts
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
+
+HASHED = EmbeddingSettings(provider="hash-test", dimensions=16)
+"""Vectors for tests, the same in each run."""
 
 SHOP_ID = "9f1f0c3e-2e3d-4b14-9c3a-1d2f4ad1f6f1"
 
@@ -40,7 +46,13 @@ class SqliteGate:
     through, also from one opening to the next.
     """
 
-    def __init__(self, directory: Path, *sources: Source) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *sources: Source,
+        embeddings: EmbeddingSettings = HASHED,
+    ) -> None:
+        self._embeddings = embeddings
         self._directory = directory
         self._sources = sources
         self._gateway: Gateway | None = None
@@ -77,6 +89,7 @@ class SqliteGate:
             approvals=self.approvals,
             handlers={
                 SearchHistory: history.answer,
+                EmbedTexts: Embedder(self._embeddings).answer,
                 OpenWindow: workspace.open_window,
                 OpenTable: workspace.open_table,
                 FocusTab: workspace.focus_tab,

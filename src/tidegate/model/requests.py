@@ -77,7 +77,8 @@ class Query(EngineRequest, frozen=True):
     With a `sink` the rows go there and the page has none. The first `offset` rows are read and left
     out, so that the statement itself stays as it is. `masked` is set where a statement is
     rewritten: masked columns as (table, column) that a query touches, or that the tables have that
-    a change names.
+    a change names. `tuning` are settings of the database, as (name, value), that say how hard it
+    searches and never what it may read; an engine refuses those that are not on its list.
     """
 
     kind: ClassVar[str] = "query"
@@ -88,9 +89,13 @@ class Query(EngineRequest, frozen=True):
     sink: RowSink | None = None
     offset: int = 0
     masked: tuple[tuple[str, str], ...] = ()
+    tuning: tuple[tuple[str, str], ...] = ()
 
     def recorded_text(self) -> str | None:
         return self.statement.text
+
+    def recorded_arguments(self) -> Mapping[str, Any] | None:
+        return dict(self.tuning) if self.tuning else None
 
     def shown_statement(self) -> Statement:
         return self.statement
@@ -105,11 +110,13 @@ class Sample(Query, frozen=True):
 
 
 class Explain(EngineRequest, frozen=True):
-    """Show how the database would run a statement, without running it."""
+    """Show how the database would run a statement, with the `tuning` of a query, without running
+    it."""
 
     kind: ClassVar[str] = "explain"
 
     statement: Statement
+    tuning: tuple[tuple[str, str], ...] = ()
 
     def recorded_text(self) -> str | None:
         return self.statement.text

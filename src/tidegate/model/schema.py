@@ -28,11 +28,21 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Index(msgspec.Struct, frozen=True):
+    """An index; an entry of `columns` is an expression where it is over one.
+
+    `operators` are the operator classes of its columns and `options` its storage options
+    (`lists=100`), where the database has such and the index is not an ordinary one. `usable` is
+    false for one that is partial, or that was never finished.
+    """
+
     name: str
     columns: tuple[str, ...]
     unique: bool = False
     primary: bool = False
     kind: str = "btree"
+    operators: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    usable: bool = True
 
 
 class ForeignKey(msgspec.Struct, frozen=True):

@@ -1,35 +1,359 @@
 """Finds the rows of a table that are most like a text: by vectors, by words, or by both.
 
 Every statement goes through the gate as the caller, so masks and row filters hold for all of them.
+What runs here grows with the number of candidates, never with the table: the database ranks, and
+some hundred rows at most are read.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Request
-from tidegate.search.model import SearchResult, SimilaritySearch
+from tidegate.model.requests import Browse
+from tidegate.model.results import Page
+from tidegate.model.schema import Catalog
+from tidegate.search.bm25 import score, terms
+from tidegate.search.chunks import Chunk, cut
+from tidegate.search.fusion import fuse, places
+from tidegate.search.mmr import choose
+from tidegate.search.model import (
+    ChunkHit,
+    Mode,
+    RowHit,
+    SearchResult,
+    SimilaritySearch,
+    VectorLeg,
+    WordLeg,
+)
+from tidegate.search.ranking import Handle, Legs, Search, VectorRanking, WordRanking
+from tidegate.search.requests import Embeddings, EmbedTexts
+from tidegate.search.statements import Key, Sql, rows_of
+from tidegate.search.target import Target, VectorColumn, find_table, target_of
+from tidegate.search.word_scan import by_scan
 
-PayloadT = TypeVar("PayloadT")
+__all__ = ["Handle", "search"]
 
-
-class Handle(Protocol):
-    """Sends a request about one source through the gate, as the caller.
-
-    A surface gives its `ToolContext.handle` with the source, `reads_only` and `quiet` filled in.
-    """
-
-    async def __call__(self, request: Request, expected: type[PayloadT]) -> PayloadT:
-        """The reply's payload. Raises: TidegateError."""
-        ...
+CANDIDATES_PER_ROW = 10
+LEAST_CANDIDATES, MOST_CANDIDATES = 100, 1_000
+WORDS_WEIGHT = 1.0
+"""The weight of the words' ranking in the fusion; those of the vector columns add up to 1."""
+MOST_TEXT_COLUMNS = 8
+_NO_VECTORS = (Code.EMBEDDING_MISSING,)
+_HIDDEN = (Code.POLICY_MASKED, Code.POLICY_TABLE)
 
 
 async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
     """The rows most like `wanted.query_text`, and the chunks of their texts that fit best.
 
     Raises: TidegateError TABLE_UNKNOWN; ARGUMENT_INVALID for a condition on a column that is not
-    there; UNSUPPORTED for a table without texts; EMBEDDING_DIMENSION; what the gate and the
-    provider of embeddings raise.
+    there; UNSUPPORTED for a table without texts and vectors, and for a database that cannot be
+    searched; EMBEDDING_DIMENSION; what the gate and the provider of embeddings raise.
     """
-    raise TidegateError(Code.UNSUPPORTED, "Search by similarity is not available")
+    if not wanted.query_text.strip():
+        raise TidegateError(Code.ARGUMENT_INVALID, "`query_text` holds no text")
+    catalog = await handle(Browse("catalog"), Catalog)
+    legs = _legs(catalog.dialect)
+    target = target_of(catalog, find_table(catalog, wanted.table_name))
+    Sql(target).conditions(wanted.filter)  # a condition that cannot be is an error at once
+    candidates = min(MOST_CANDIDATES, max(LEAST_CANDIDATES, CANDIDATES_PER_ROW * wanted.top_n))
+    one = Search(handle, target, wanted, candidates)
+    (vectors, embeddings, notes), words = await asyncio.gather(
+        _by_vectors(one, legs), _by_words(one, legs)
+    )
+    if not vectors and words is None:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The table `{target.table.name}` has no texts to search, and {notes[0]}"
+            if notes
+            else f"The table `{target.table.name}` has nothing that can be searched",
+        )
+    return await _answer(one, vectors, embeddings, words, (*target.notes, *notes))
+
+
+def _legs(dialect: str) -> Legs:
+    """Raises: TidegateError UNSUPPORTED."""
+    if dialect == "postgres":
+        from tidegate.search import postgres as module
+    elif dialect == "sqlite":
+        from tidegate.search import sqlite as module
+    elif dialect == "duckdb":
+        from tidegate.search import duckdb as module
+    else:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"Search by similarity is not available for {dialect}",
+            hint="Use a source on PostgreSQL, SQLite or DuckDB.",
+        )
+    return cast("Legs", module)
+
+
+_Found = tuple[list[VectorRanking], dict[str, Embeddings], list[str]]
+
+
+async def _by_vectors(search: Search, legs: Legs) -> _Found:
+    """The rankings by each column of vectors that the configured model fits, and the query's
+    vectors by column.
+
+    Raises: TidegateError EMBEDDING_DIMENSION if there are columns and none fits.
+    """
+    columns, notes = list(search.target.vectors), list[str]()
+    if not columns:
+        notes.append("the table has no vectors, so words alone were searched")
+        return [], {}, notes
+    embedded: list[tuple[VectorColumn, Embeddings]] = []
+    mismatch: TidegateError | None = None
+    for column in columns:
+        try:
+            found = await _embedded(search, column)
+        except TidegateError as error:
+            if error.code not in _NO_VECTORS:
+                raise
+            notes.append(
+                f"no vector of the query could be made ({error.message}), so words alone were"
+                " searched"
+            )
+            return [], {}, notes
+        if column.dimensions and column.dimensions != found.dimensions:
+            mismatch = mismatch or _mismatch(search.target, column, found)
+            continue
+        embedded.append((column, found))
+    if not embedded and mismatch is not None:
+        raise mismatch
+    if mismatch is not None:
+        notes.append(mismatch.message)
+    rankings = await asyncio.gather(
+        *[legs.by_vector(search, column, found.vectors[0]) for column, found in embedded]
+    )
+    for ranking in rankings:
+        notes += ranking.notes
+    return list(rankings), {column.name: found for column, found in embedded}, notes
+
+
+async def _embedded(search: Search, column: VectorColumn) -> Embeddings:
+    table = search.target.table
+    request = EmbedTexts(
+        (search.wanted.query_text,), "query", f"{table.schema}.{table.name}", column.name
+    )
+    return await search.handle(request, Embeddings)
+
+
+def _mismatch(target: Target, column: VectorColumn, found: Embeddings) -> TidegateError:
+    return TidegateError(
+        Code.EMBEDDING_DIMENSION,
+        f"The vectors of `{target.table.name}.{column.name}` have {column.dimensions} dimensions,"
+        f" and those of the model {found.model} ({found.provider}) have {found.dimensions}",
+    )
+
+
+async def _by_words(search: Search, legs: Legs) -> WordRanking | None:
+    """The ranking by words; None if the table has no texts."""
+    try:
+        found = await legs.by_words(search)
+    except TidegateError as error:
+        if error.code not in _HIDDEN:
+            raise
+        found = None  # the index has words of what is hidden from this caller
+    if found is not None:
+        return found
+    columns = searched_texts(search.target)
+    return await by_scan(search, columns) if columns else None
+
+
+def searched_texts(target: Target) -> tuple[str, ...]:
+    """The columns of texts that are searched and shown: those that have vectors, else all."""
+    named = [column.text for column in target.vectors if column.text is not None]
+    return tuple(dict.fromkeys(named or target.texts))[:MOST_TEXT_COLUMNS]
+
+
+async def _answer(
+    search: Search,
+    vectors: list[VectorRanking],
+    embeddings: Mapping[str, Embeddings],
+    words: WordRanking | None,
+    notes: tuple[str, ...],
+) -> SearchResult:
+    rankings = [(ranking.column.weight, [key for key, _ in ranking.rows]) for ranking in vectors]
+    if words is not None and words.rows:
+        rankings.append((WORDS_WEIGHT, words.rows))
+    fused = fuse(rankings)
+    best = list(fused)[: search.wanted.top_n]
+    mode: Mode = "vector" if words is None else "hybrid" if vectors else "lexical"
+    rows = _row_hits(search, best, fused, vectors, words)
+    chunks, tokens, was_cut = await _chunk_hits(search, rows, best, vectors, words, mode)
+    target = search.target
+    if words is not None and words.capped:
+        notes = (*notes, f"words were looked for in part of the table only ({words.method})")
+    return SearchResult(
+        target.table.schema,
+        target.table.name,
+        mode,
+        tuple(rows),
+        tuple(chunks),
+        tuple([_vector_leg(ranking, embeddings[ranking.column.name]) for ranking in vectors]),
+        None
+        if words is None
+        else WordLeg(words.columns, words.method, words.index, len(words.rows), words.capped),
+        notes,
+        tokens,
+        was_cut,
+    )
+
+
+def _vector_leg(ranking: VectorRanking, made: Embeddings) -> VectorLeg:
+    column = ranking.column
+    return VectorLeg(
+        *(column.name, ranking.metric, ranking.index, column.weight),
+        *(made.provider, made.model, made.dimensions, len(ranking.rows)),
+    )
+
+
+def _row_hits(
+    search: Search,
+    best: list[Key],
+    fused: Mapping[Key, float],
+    vectors: list[VectorRanking],
+    words: WordRanking | None,
+) -> list[RowHit]:
+    heaviest = max(vectors, key=lambda each: each.column.weight, default=None)
+    distances = dict(heaviest.rows) if heaviest is not None else {}
+    by_vector = fuse([(each.column.weight, [key for key, _ in each.rows]) for each in vectors])
+    vector_places = places(list(by_vector))
+    word_places = places(words.rows if words is not None else [])
+    names = search.target.key or ("row_id",)
+    return [
+        RowHit(
+            dict(zip(names, key, strict=True)),
+            fused[key],
+            vector_places.get(key),
+            word_places.get(key),
+            distances.get(key),
+        )
+        for key in best
+    ]
+
+
+class _Part(msgspec.Struct):
+    row: int
+    column: str
+    chunk: Chunk
+
+
+async def _chunk_hits(
+    search: Search,
+    rows: list[RowHit],
+    best: list[Key],
+    vectors: list[VectorRanking],
+    words: WordRanking | None,
+    mode: Mode,
+) -> tuple[list[ChunkHit], int, bool]:
+    """The chunks of the rows' texts that are chosen within the token budget."""
+    wanted, target = search.wanted, search.target
+    columns = searched_texts(target)
+    if wanted.output_format == "ids_only" or not best or not columns:
+        return [], 0, False
+    texts = await _texts(search, best, columns)
+    parts = [
+        _Part(row, column, chunk)
+        for row, key in enumerate(best)
+        for column, text in zip(columns, texts.get(key, ()), strict=False)
+        for chunk in cut(text or "", wanted.chunk_size_tokens)
+    ]
+    relevance = _relevance(search, parts, rows, words)
+    most = max(10, 2 * -(-wanted.max_output_tokens // wanted.chunk_size_tokens))
+    chosen = choose(relevance, _Similarity(parts), wanted.lambda_, most)
+    index = next((each.index for each in vectors if each.index is not None), None)
+    hits: list[ChunkHit] = []
+    used = 0
+    for place, value in chosen:
+        part = parts[place]
+        text, tokens = part.chunk.text, part.chunk.tokens
+        if wanted.output_format == "summary":
+            text, tokens = _summary(text, tokens)
+        if used + tokens > wanted.max_output_tokens:
+            continue  # a shorter one may still fit
+        row = rows[part.row]
+        hits.append(
+            ChunkHit(
+                *(target.table.schema, target.table.name, row.key, part.column),
+                *(part.chunk.number, round(value, 6), text, tokens, mode),
+                *(index or (words.index if words is not None else None),),
+                *(row.vector_rank, row.lexical_rank),
+            )
+        )
+        used += tokens
+    return hits, used, len(hits) < len(parts)
+
+
+_SUMMARY_CHARACTERS = 160
+
+
+def _summary(text: str, tokens: int) -> tuple[str, int]:
+    """The beginning of a chunk."""
+    if len(text) <= _SUMMARY_CHARACTERS:
+        return text, tokens
+    from tidegate.search.chunks import count_tokens
+
+    short = text[:_SUMMARY_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    return short, min(tokens, count_tokens(short))
+
+
+def _relevance(
+    search: Search, parts: list[_Part], rows: list[RowHit], words: WordRanking | None
+) -> list[float]:
+    """Of each chunk, between 0 and 1: half its row's fused score, half its own words. Without
+    words in common a chunk keeps the order of its row, which may come of its vector alone."""
+    if not parts:
+        return []
+    wanted = terms(search.wanted.query_text)
+    counts = None if words is None else words.frequencies
+    total = None if words is None else words.total
+    by_words = score([part.chunk.text for part in parts], wanted, counts, total)
+    highest = max(by_words)
+    top = max(row.score for row in rows)
+    return [
+        0.5 * rows[part.row].score / top + (0.5 * own / highest if highest > 0 else 0.0)
+        for part, own in zip(parts, by_words, strict=True)
+    ]
+
+
+class _Similarity:
+    """How alike two chunks are, between 0 and 1: by the words that they share, and neighbours of
+    one text at least as much as their overlap."""
+
+    def __init__(self, parts: list[_Part]) -> None:
+        self._parts = parts
+        self._words: dict[int, frozenset[str]] = {}
+
+    def __call__(self, one: int, other: int) -> float:
+        a, b = self._parts[one], self._parts[other]
+        least = 0.0
+        if a.row == b.row:
+            least = 0.5
+            if a.column == b.column:
+                least = 0.9 if abs(a.chunk.number - b.chunk.number) == 1 else 0.6
+        mine, its = self._of(one), self._of(other)
+        union = len(mine | its)
+        return max(least, len(mine & its) / union if union else 0.0)
+
+    def _of(self, place: int) -> frozenset[str]:
+        found = self._words.get(place)
+        if found is None:
+            from tidegate.search.bm25 import words
+
+            found = self._words[place] = frozenset(words(self._parts[place].chunk.text))
+        return found
+
+
+async def _texts(search: Search, keys: list[Key], columns: tuple[str, ...]) -> dict[Key, list[Any]]:
+    """The texts of rows by their keys, shortened."""
+    sql = Sql(search.target)
+    texts = ", ".join(sql.prefix(column) for column in columns)
+    text = f"SELECT {sql.keys()}, {texts} FROM {sql.table} WHERE {sql.one_of(keys)}"
+    page = await search.handle(sql.query(text, len(keys)), Page)
+    size = len(keys[0])
+    return {tuple(row[:size]): row[size:] for row in rows_of(page)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.engines.common.errors import stopped
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -9,12 +11,24 @@ from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Explain, Operation, Query
 from tidegate.model.statements import Judgement
 
+TuningCheck = Callable[[str, str], bool]
 
-def query_of(permit: Permit) -> Query | Explain:
-    """What `run` is asked, judged by the gate. Raises: TidegateError UNSUPPORTED, INTERNAL."""
-    if isinstance(permit.request, (Query, Explain)):
-        judgement_of(permit, permit.request)
-        return permit.request
+
+def query_of(permit: Permit, tunes: TuningCheck | None = None) -> Query | Explain:
+    """What `run` is asked, judged by the gate. `tunes` says whether the engine has a setting and
+    may be given that value; without it there are none.
+
+    Raises: TidegateError UNSUPPORTED, INTERNAL.
+    """
+    request = permit.request
+    if isinstance(request, (Query, Explain)):
+        judgement_of(permit, request)
+        for name, value in request.tuning:
+            if tunes is None or not tunes(name, value):
+                raise TidegateError(
+                    Code.UNSUPPORTED, f"A search cannot set {name[:80]!r} to {value[:80]!r} here."
+                )
+        return request
     raise TidegateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
 
 

@@ -97,7 +97,11 @@ SELECT i.indrelid, x.relname::text, i.indisunique, i.indisprimary, m.amname::tex
   pg_catalog.array_to_string((i.indkey::int2[])[0:i.indnkeyatts - 1], ' '),
   CASE WHEN 0 = ANY (i.indkey) THEN ARRAY(
     SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, true)
-    FROM pg_catalog.generate_series(1, i.indnkeyatts) AS k) END
+    FROM pg_catalog.generate_series(1, i.indnkeyatts) AS k) END,
+  CASE WHEN m.amname <> 'btree' THEN ARRAY(
+    SELECT o.opcname::text FROM pg_catalog.unnest(i.indclass) WITH ORDINALITY AS u(oid, place)
+    JOIN pg_catalog.pg_opclass AS o ON o.oid = u.oid ORDER BY u.place) END,
+  CASE WHEN m.amname <> 'btree' THEN x.reloptions END, i.indisvalid AND i.indpred IS NULL
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
@@ -387,9 +391,15 @@ class _Names:
 
 def _indexes(indexes: Rows, names: dict[int, _Names]) -> dict[int, list[Index]]:
     by_table: dict[int, list[Index]] = defaultdict(list)
-    for table, name, unique, primary, kind, numbers, expressions in indexes:
+    for table, name, unique, primary, kind, numbers, expressions, *others in indexes:
+        operators, options, usable = others
         columns = tuple(expressions) if expressions else names[table].of(numbers)
-        by_table[table].append(Index(name, columns, unique, primary, kind))
+        by_table[table].append(
+            Index(
+                *(name, columns, unique, primary, kind),
+                *(tuple(operators or ()), tuple(options or ()), usable),
+            )
+        )
     return by_table
 
 

@@ -28,7 +28,7 @@ from tidegate.engines.postgres.command_protocol import (
 from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rejected, translate
 from tidegate.engines.postgres.prepared_statements import PreparedStatements
 from tidegate.engines.postgres.schema_state import SCHEMA_STATE, PinnedSchema, version_of
-from tidegate.engines.postgres.transaction import settings_query
+from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import TidegateError
@@ -97,16 +97,21 @@ class _Read(NamedTuple):
     schema: bytes | None
     identity: Identity | None
     pin: PinnedSchema | None
+    tuning: Tuning
 
     @property
     def scope(self) -> Hashable:
         """What a plan depends on beside the text."""
-        return self.schema, self.identity
+        return self.schema, self.identity, self.tuning
 
     def settings(self) -> tuple[bytes, Params]:
         with_snapshot = self.pin is not None
         return settings_query(
-            self.timeout_ms, self.schema, self.identity, with_snapshot=with_snapshot
+            self.timeout_ms,
+            self.schema,
+            self.identity,
+            with_snapshot=with_snapshot,
+            tuning=self.tuning,
         )
 
 
@@ -199,6 +204,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         *,
         writes: bool,
         pin: PinnedSchema | None = None,
+        tuning: Tuning = (),
     ) -> PGresult:
         """Send a statement in its transaction; its first result, which may be a failure. A read
         gives none if the schema is not the one that is pinned.
@@ -215,7 +221,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
             if begun.status in FAILED:
                 raise rejected(begun, identity)
             return await self._first_result()
-        read = _Read(text, params, timeout_ms, schema, identity, pin)
+        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning)
         for _ in range(MAX_TRIES):
             result = await self._try(read)
             if result is not None:

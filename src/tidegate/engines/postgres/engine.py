@@ -35,7 +35,7 @@ from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
-from tidegate.engines.postgres.transaction import check_run_as
+from tidegate.engines.postgres.transaction import check_run_as, may_tune
 from tidegate.engines.postgres.types import TypeCache
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
@@ -161,7 +161,7 @@ class PostgresEngine:
         return known
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = query_of(permit)
+        request = query_of(permit, may_tune)
         self._server.check_open()
         check_cancelled(cancellation)
         explains = isinstance(request, Explain)
@@ -204,6 +204,7 @@ class PostgresEngine:
                     permit.identity,
                     writes=writes,
                     pin=self._pin(permit, request),
+                    tuning=request.tuning,
                 )
                 if first.status in FAILED:
                     raise translate(first)

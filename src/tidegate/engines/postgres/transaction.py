@@ -6,6 +6,7 @@ The settings hold for the transaction alone. All of them travel as parameters.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tidegate.engines.common.roles import role_of
@@ -13,6 +14,19 @@ from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.schema_state import SNAPSHOT_COLUMN
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity, RunAs
+
+TUNING: dict[str, tuple[int, int] | frozenset[str]] = {
+    "hnsw.ef_search": (1, 1_000),
+    "hnsw.max_scan_tuples": (1, 2_147_483_647),
+    "hnsw.iterative_scan": frozenset({"off", "relaxed_order", "strict_order"}),
+    "ivfflat.probes": (1, 32_768),
+    "ivfflat.max_probes": (1, 32_768),
+    "ivfflat.iterative_scan": frozenset({"off", "relaxed_order"}),
+}
+"""The settings of pgvector that a search may set for its own transaction: the lowest and highest
+number, or the words. None of them changes what a statement may read."""
+
+Tuning = Sequence[tuple[str, str]]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
@@ -23,15 +37,17 @@ def settings_query(
     identity: Identity | None = None,
     *,
     with_snapshot: bool = False,
+    tuning: Tuning = (),
 ) -> tuple[bytes, Params]:
     """The query and its parameters. `schema` is a search path; the role comes last. With the
-    snapshot, the transaction's is the last column.
+    snapshot, the transaction's is the last column. `tuning` was checked by `may_tune`.
 
     Raises: TidegateError POLICY_IDENTITY.
     """
     settings = [(b"statement_timeout", b"%d" % timeout_ms)]
     if schema is not None:
         settings.append((b"search_path", schema))
+    settings += [(name.encode(), value.encode()) for name, value in tuning]
     if identity is not None:
         settings += [(name.encode(), value.encode()) for name, value in identity.variables]
         role = role_of(identity)
@@ -47,6 +63,15 @@ def _query(settings: int, with_snapshot: bool) -> bytes:
         for place in range(settings)
     ]
     return b"SELECT " + b", ".join([*calls, SNAPSHOT_COLUMN] if with_snapshot else calls)
+
+
+def may_tune(name: str, value: str) -> bool:
+    """Whether a search may give the setting this value."""
+    allowed = TUNING.get(name)
+    if isinstance(allowed, tuple):
+        least, most = allowed
+        return re.fullmatch(r"\d{1,10}", value) is not None and least <= int(value) <= most
+    return allowed is not None and value in allowed
 
 
 def check_run_as(run_as: RunAs | None) -> None:

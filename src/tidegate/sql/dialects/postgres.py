@@ -37,7 +37,7 @@ _FUNCTIONS = words("""
     enum_range erf erfc every exp extract factorial family first_value float4 float8 floor format
     format_type gamma gcd gen_random_bytes gen_random_uuid gen_salt generate_series
     generate_subscripts get_bit get_byte get_current_ts_config getdatabaseencoding getpgusername
-    greatest grouping hamming_distance has_any_column_privilege has_column_privilege
+    greatest grouping halfvec hamming_distance has_any_column_privilege has_column_privilege
     has_database_privilege has_foreign_data_wrapper_privilege has_function_privilege
     has_language_privilege has_largeobject_privilege has_parameter_privilege has_schema_privilege
     has_sequence_privilege has_server_privilege has_table_privilege has_tablespace_privilege
@@ -141,23 +141,24 @@ _FUNCTIONS = words("""
     regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rollup round row_number
     row_security_active row_to_json rpad rtrim scale session_user set_bit set_byte set_masklen
     setweight sha224 sha256 sha384 sha512 shobj_description show_trgm sign similar_to_escape
-    similarity sin sind sinh skeys slope soundex split_part sqrt starts_with statement_timestamp
-    stddev stddev_pop stddev_samp strict_word_similarity string_agg string_to_array string_to_table
-    strip strpos substr substring subvector sum svals system_user tan tand tanh text textlen time
-    timeofday timestamp timestamptz timetz timezone to_ascii to_bin to_char to_date to_hex to_json
-    to_jsonb to_number to_oct to_regclass to_regcollation to_regnamespace to_regoper to_regoperator
-    to_regproc to_regprocedure to_regrole to_regtype to_regtypemod to_timestamp to_tsquery
-    to_tsvector transaction_timestamp translate treat trim trim_array trim_scale trunc ts_debug
-    ts_delete ts_filter ts_headline ts_lexize ts_parse ts_rank ts_rank_cd ts_token_type tsmultirange
-    tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array txid_current_if_assigned
-    txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin
-    txid_visible_in_snapshot unaccent unicode_assigned unicode_version unistr unnest upper upper_inc
-    upper_inf uuid_extract_timestamp uuid_extract_version uuid_generate_v1 uuid_generate_v1mc
-    uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuid_hash uuidv4 uuidv7 var_pop var_samp
-    varbit varchar variance vector_dims vector_norm version websearch_to_tsquery width width_bucket
-    word_similarity xid xml xml_is_well_formed xml_is_well_formed_content
-    xml_is_well_formed_document xmlagg xmlattributes xmlcomment xmlconcat xmlelement xmlexists
-    xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable xmltext xpath xpath_exists
+    similarity sin sind sinh skeys slope soundex sparsevec split_part sqrt starts_with
+    statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg
+    string_to_array string_to_table strip strpos substr substring subvector sum svals system_user
+    tan tand tanh text textlen time timeofday timestamp timestamptz timetz timezone to_ascii to_bin
+    to_bm25query to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass
+    to_regcollation to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure to_regrole
+    to_regtype to_regtypemod to_timestamp to_tsquery to_tsvector transaction_timestamp translate
+    treat trim trim_array trim_scale trunc ts_debug ts_delete ts_filter ts_headline ts_lexize
+    ts_parse ts_rank ts_rank_cd ts_token_type tsmultirange tsquery_phrase tsrange tstzmultirange
+    tstzrange tsvector_to_array txid_current_if_assigned txid_current_snapshot txid_snapshot_xip
+    txid_snapshot_xmax txid_snapshot_xmin txid_visible_in_snapshot unaccent unicode_assigned
+    unicode_version unistr unnest upper upper_inc upper_inf uuid_extract_timestamp
+    uuid_extract_version uuid_generate_v1 uuid_generate_v1mc uuid_generate_v3 uuid_generate_v4
+    uuid_generate_v5 uuid_hash uuidv4 uuidv7 var_pop var_samp varbit varchar variance vector
+    vector_dims vector_norm version websearch_to_tsquery width width_bucket word_similarity xid xml
+    xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document xmlagg xmlattributes
+    xmlcomment xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot
+    xmlserialize xmltable xmltext xpath xpath_exists
     """)
 
 _GEOMETRY = words("""
@@ -221,9 +222,9 @@ _ATTRIBUTES = words("""
 
 _OPERATORS = words("""
     !! != !~ !~* !~~ !~~* # ## #- #> #>> % %> %>> & && &&& &< &<| &> * *< *<= *<> *= *> *>= + - ->
-    ->> -|- / < <#> <% <%> <+> <-> <->> <->>> << <<% <<-> <<<-> <<= <<| <= <=> <> <@ <^ <~> = => >
-    >= >> >>= >^ ? ?# ?& ?- ?-| ?| ?|| @ @-@ @> @? @@ @@@ ^ ^@ | |&> |/ |=| |>> || ||/ ~ ~* ~<=~ ~<~
-    ~= ~>=~ ~>~ ~~ ~~*
+    ->> -|- / < <#> <% <%> <&> <+> <-> <->> <->>> << <<% <<-> <<<-> <<= <<| <= <=> <> <@ <@> <^ <~>
+    = => > >= >> >>= >^ ? ?# ?& ?- ?-| ?| ?|| @ @-@ @> @? @@ @@@ ^ ^@ | |&> |/ |=| |>> || ||/ ~ ~*
+    ~<=~ ~<~ ~= ~>=~ ~>~ ~~ ~~*
     """)
 
 _KNOWN_TO_PARSER = words("""

@@ -1,0 +1,1 @@
+"""How SQLite is searched (`ranking.Legs`): vectors exactly by sqlite-vec, words by FTS5."""
