@@ -61,7 +61,7 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
     target = target_of(catalog, find_table(catalog, wanted.table_name))
     Sql(target).conditions(wanted.filter)  # a condition that cannot be is an error at once
     candidates = min(MOST_CANDIDATES, max(LEAST_CANDIDATES, CANDIDATES_PER_ROW * wanted.top_n))
-    one = Search(handle, target, wanted, candidates)
+    one = Search(handle, catalog, target, wanted, candidates)
     (vectors, embeddings, notes), words = await asyncio.gather(
         _by_vectors(one, legs), _by_words(one, legs)
     )

@@ -17,7 +17,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Page
 from tidegate.model.schema import Index
 from tidegate.search.bm25 import K1, MOST_TERMS, B, idf
-from tidegate.search.ranking import Search, WordRanking
+from tidegate.search.ranking import Search, WordRanking, essential
 from tidegate.search.statements import Sql, rows_of
 from tidegate.search.target import Target
 
@@ -194,19 +194,6 @@ async def _statistics(
 def _total(target: Target, counts: Mapping[str, float]) -> float:
     """How many rows the table has, about; where that is hidden, more than hold any word."""
     return max(float(target.table.approximate_rows or 0), 2 * max(counts.values(), default=0), 1)
-
-
-def essential(counts: Mapping[str, float], most_rows: int) -> list[str]:
-    """The rarest words that together occur in at most `most_rows` rows, one word at least. A row
-    without any of them holds frequent words alone, which tell little."""
-    chosen: list[str] = []
-    rows = 0.0
-    for term in sorted(counts, key=lambda term: (counts[term], term)):
-        rows += counts[term]
-        if chosen and rows > most_rows:
-            break
-        chosen.append(term)
-    return chosen
 
 
 async def _best(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from tidegate.model.requests import Request
+from tidegate.model.schema import Catalog
 from tidegate.search.model import Metric, SimilaritySearch
 from tidegate.search.statements import Key
 from tidegate.search.target import Target, VectorColumn
@@ -53,6 +54,7 @@ class Search(NamedTuple):
     """One search as its parts see it. `candidates` is how many rows each ranking gives."""
 
     handle: Handle
+    catalog: Catalog
     target: Target
     wanted: SimilaritySearch
     candidates: int
@@ -73,3 +75,16 @@ class Legs(Protocol):
         Raises: TidegateError.
         """
         ...
+
+
+def essential(counts: Mapping[str, float], most_rows: int) -> list[str]:
+    """The rarest words that together occur in at most `most_rows` rows, one word at least. A row
+    without any of them holds frequent words alone, which tell little."""
+    chosen: list[str] = []
+    rows = 0.0
+    for term in sorted(counts, key=lambda term: (counts[term], term)):
+        rows += counts[term]
+        if chosen and rows > most_rows:
+            break
+        chosen.append(term)
+    return chosen

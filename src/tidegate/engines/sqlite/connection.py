@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from threading import Lock
 from time import monotonic, perf_counter, sleep
 from typing import Any, Protocol
@@ -41,6 +42,24 @@ def offer_hash(connection: ApswConnection) -> None:
 
 def _hash(key: str, value: str | None) -> str | None:
     return None if value is None else hashlib.sha256(f"{key}{value}".encode()).hexdigest()
+
+
+VECTOR_FUNCTIONS = "vec_"
+"""How the names of sqlite-vec's functions begin."""
+
+
+def offer_vectors(connection: ApswConnection) -> None:
+    """Let the functions of sqlite-vec be called, if the package is installed; else there are none.
+    Statements cannot load extensions, before or after. Raises: apsw.Error."""
+    spec = find_spec("sqlite_vec")
+    if spec is None or not spec.submodule_search_locations:
+        return
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1)
+    try:
+        path = f"{spec.submodule_search_locations[0]}/vec0"
+        connection.load_extension(path, "sqlite3_vec_init")
+    finally:
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
 
 
 class ProgressHandler:
@@ -155,6 +174,7 @@ class SqliteSession:
         self.open_statement: OpenStatement | None = None
         """What runs on this connection and has not come to its end."""
         self.closed = False
+        self._has_vectors = False
         try:
             self.connection = _connect(file, writes)
             self.connection.set_busy_handler(self._wait_for_lock)
@@ -179,6 +199,13 @@ class SqliteSession:
             connection.execute("PRAGMA query_only = 1")
         offer_hash(connection)
         connection.authorizer = self.authorizer
+
+    def load_extensions(self, text: str) -> None:
+        """Load the extension whose functions a text may call. Raises: apsw.Error."""
+        if not self._has_vectors and VECTOR_FUNCTIONS in text.lower():
+            self._has_vectors = True
+            with self.mode(Mode.OWN):
+                offer_vectors(self.connection)
 
     def _load_schema(self) -> None:
         """Have SQLite read the schema if it has not, or if it has changed."""
@@ -259,6 +286,7 @@ class SqliteSession:
             self._set_pace(plan.pace)
         started = self.allow_inline()
         try:
+            self.load_extensions(statement.text)
             cursor = self.connection.execute(statement.text, statement.params)
             columns = plan.columns
             if columns is None or authorizer.prepared:
@@ -306,6 +334,7 @@ class SqliteSession:
             glances.append(Glance(cursor, sql))
             return False
 
+        self.load_extensions(text)
         cursor = self.connection.cursor()
         cursor.exec_trace = look
         try:

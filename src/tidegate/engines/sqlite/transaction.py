@@ -133,6 +133,7 @@ class Execution:
         self.done = False
         with session.stepping(progress_handler, plan.max_value_bytes):
             try:
+                session.load_extensions(statement.text)
                 if writes:
                     self._cursor, self.columns = self._begin_change(statement)
                 else:

@@ -45,7 +45,9 @@ _FUNCTIONS = words("""
     rtrim sign sin sinh snippet soundex sqlite_compileoption_get sqlite_compileoption_used
     sqlite_source_id sqlite_version sqrt strftime string_agg substr substring subtype sum tan tanh
     time timediff total total_changes trim trunc typeof unhex unicode unistr unistr_quote unixepoch
-    unlikely upper zeroblob
+    unlikely upper vec_add vec_bit vec_distance_cosine vec_distance_hamming vec_distance_l1
+    vec_distance_l2 vec_f32 vec_int8 vec_length vec_normalize vec_quantize_binary vec_slice vec_sub
+    vec_to_json vec_type vec_version zeroblob
     """)
 
 _ROOTS = {
