@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +11,10 @@ import msgspec
 
 import support.postgres_server as postgres_server
 from support.surface_gateway import HASHED, SqliteGate
-from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
-from tidegate.search.embeddings.providers import provider_of
+from tidegate.search.embeddings.hash_test import HashTestProvider
 from tidegate.search.hybrid import Handle, search
 from tidegate.search.model import SearchResult, SimilaritySearch
 
@@ -36,11 +34,10 @@ BOOKS: tuple[tuple[str, str], ...] = (
 )
 
 
-def vectors_of(
-    texts: Sequence[str], settings: EmbeddingSettings = HASHED
-) -> list[tuple[float, ...]]:
-    """The vectors that the provider of these settings makes."""
-    return list(asyncio.run(provider_of(settings).embed(texts, "document")))
+def vectors_of(texts: Sequence[str]) -> list[tuple[float, ...]]:
+    """The vectors that the provider of the library makes."""
+    provider = HashTestProvider(HASHED.dimensions)
+    return [provider.vector(text) for text in texts]
 
 
 def vector_text(vector: Sequence[float]) -> str:
@@ -81,7 +78,7 @@ def make_postgres(
         )
         with connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s)",
+                f"INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s::vector::{kind})",
                 [(*line, vector_text(vector)) for line, vector in zip(lines, vectors, strict=True)],
             )
         if index:

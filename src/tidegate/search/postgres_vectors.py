@@ -46,6 +46,8 @@ _ESTIMATE = re.compile(r"rows=(\d+)")
 _INDEX_SCAN = re.compile(r"Index Scan using (\S+|\"[^\"]+\") on")
 
 MOST_EF = 1_000
+COARSE = 4
+"""How many times as many rows an index over single bits gives to those who compare the vectors."""
 EXACT_ROWS = 20_000
 """Rows that meet a filter up to which all of them are compared: an index would look at as many."""
 _NO_SUCH_SETTING = frozenset({"42602", "42704", "22023"})
@@ -169,21 +171,23 @@ async def _by_index(
     sql = Sql(search.target)
     wanted = search.wanted
     text_of = sql.value(vector_text(vector, column.kind))
-    dense = sql.value(vector_text(vector, "vector")) if column.kind == "sparsevec" else text_of
     name = sql.name(column.name)
     word = _WORDS[wanted.distance_metric] if index.word in ("hamming", "jaccard") else index.word
     if column.kind == "bit":
-        distance = f"{name} {OPERATORS[index.word]} {index.query.format(dense)}"
+        distance = f"{name} {OPERATORS[index.word]} {index.query.format(text_of)}"
     else:
         distance = f"{name} {OPERATORS[word]} {text_of}::{column.kind}"
     order = f"{index.term} {OPERATORS[index.word]} {index.query.format(text_of)}"
     where = sql.conditions(wanted.filter, f"{name} IS NOT NULL")
-    count = search.candidates
+    coarse = index.kind == "bit" and column.kind != "bit"
+    count = min(MOST_EF, search.candidates * (COARSE if coarse else 1))
     inner = (
         f"SELECT {sql.keys()}, {distance} AS d FROM {sql.table}{where}"
         f" ORDER BY {order} LIMIT {count}"
     )
     text = f"SELECT {sql.key_names('c.')}, c.d FROM ({inner}) AS c ORDER BY c.d"
+    if coarse:
+        text += f" LIMIT {search.candidates}"
     tuning = _tuning(index.index, count, filtered=bool(wanted.filter))
     page = await _run(search, sql, text, tuning, column.schema)
     lines = await _plan(search, text, sql, tuning) if column.schema is None else []

@@ -28,9 +28,10 @@ class HashTestProvider:
         self.model = model or f"words-{self.dimensions}"
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
-        return [self._vector(text) for text in texts]
+        return [self.vector(text) for text in texts]
 
-    def _vector(self, text: str) -> Vector:
+    def vector(self, text: str) -> Vector:
+        """The vector of one text."""
         total = [0.0] * self.dimensions
         for word in _WORD.findall(text.casefold()) or [text]:
             digest = hashlib.sha256(f"{self.model} {word}".encode("utf-8", "replace")).digest()
