@@ -88,8 +88,10 @@ def postgres(directory: Path) -> Iterator[str]:
     directory.mkdir(parents=True, exist_ok=True)
     if rights():
         os.chown(directory, 65534, 65534)
-        if subprocess.run(["/usr/bin/test", "-x", binaries / "bin/postgres"], **rights()).returncode:
-            raise SystemExit(f"the user nobody cannot reach {binaries}")
+        if subprocess.run(
+            ["/usr/bin/test", "-x", binaries / "bin/postgres"], **rights()
+        ).returncode:
+            raise SystemExit(f"user 65534 cannot reach {binaries}")
     data = directory / "data"
     if not data.exists():
         subprocess.run(
@@ -214,10 +216,11 @@ def fill_duckdb(path: Path, rows: int, dimensions: int) -> None:
             "content": numpy.array(lines, dtype=object),
             "e": list(block.astype("float32")),
         }
-        part = duckdb.connect(":memory:") if False else connection
-        part.register("given", _frame(given))
-        part.execute(f"INSERT INTO docs SELECT id, bucket, content, e::FLOAT[{dimensions}] FROM given")
-        part.unregister("given")
+        connection.register("given", _frame(given))
+        connection.execute(
+            f"INSERT INTO docs SELECT id, bucket, content, e::FLOAT[{dimensions}] FROM given"
+        )
+        connection.unregister("given")
         start += len(lines)
     connection.close()
 
@@ -246,13 +249,13 @@ async def measure(source: Any, state: Path, rows: int, dimensions: int) -> dict[
     given: list[Any] = []
     for block in vectors(QUERIES, dimensions, held_out=True):
         given += [tuple(vector) for vector in block.tolist()]
-    place = 0
+    asked = given[:1]
 
     async with SqliteGate(state, source).opened() as gate:
 
         async def handle(request: Any, expected: Any) -> Any:
             if isinstance(request, EmbedTexts):
-                return Embeddings((given[place],), "given", "given", dimensions)
+                return Embeddings((asked[0],), "given", "given", dimensions)
             call = Call(actor, "core", "search", request, source.name, reads_only=True)
             return (await gate.handle(call)).payload
 
@@ -264,7 +267,7 @@ async def measure(source: Any, state: Path, rows: int, dimensions: int) -> dict[
         before = memory()
         hits, short, times = 0, 0, dict[str, list[float]](hybrid=[], vector=[])
         selective = dict[str, list[float]]()
-        for place, text in enumerate(questions()):
+        for asked[0], text in zip(given, questions(), strict=True):
             began = time.perf_counter()
             whole = await find(text)
             times["hybrid"].append(time.perf_counter() - began)
@@ -279,6 +282,7 @@ async def measure(source: Any, state: Path, rows: int, dimensions: int) -> dict[
         for name, most in (("10%", 1_000), ("1%", 100), ("0.01%", 1)):
             selective[name] = []
             for place in range(0, QUERIES, 10):
+                asked[0] = given[place]
                 began = time.perf_counter()
                 found = await find(
                     questions()[place], filter=[{"column": "bucket", "op": "<", "value": most}]
@@ -341,7 +345,9 @@ def main() -> None:
                 if options.build_only:
                     return
                 url = f"postgresql://postgres@/{name}?host={options.directory}&port={PORT}"
-                found = asyncio.run(measure(source_of(url), state, options.rows, options.dimensions))
+                found = asyncio.run(
+                    measure(source_of(url), state, options.rows, options.dimensions)
+                )
         else:
             path = Path(temporary) / f"docs.{options.engine}"
             fill = fill_sqlite if options.engine == "sqlite" else fill_duckdb
