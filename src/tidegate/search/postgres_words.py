@@ -207,18 +207,18 @@ async def _best(
     shares = {term: sql.value(weight) for term, weight in weights.items()}
     term = found.term
 
-    def matching(query: str, *others: str) -> str:
-        where = sql.conditions(search.wanted.filter, f"{term} @@ {query}::tsquery", *others)
+    filters = sql.conditions(search.wanted.filter)  # once: each parameter must be used
+
+    def matching(*conditions: str) -> str:
+        where = f"{filters or ' WHERE true'} AND {' AND '.join(conditions)}"
         return f"(SELECT {sql.keys()}, {term} AS v FROM {sql.table}{where} LIMIT {found.most_rows})"
 
-    any_rare = sql.value(" | ".join(map(_quoted, rare)))
-    parts = [matching(any_rare)]
+    with_rare = f"{term} @@ {sql.value(' | '.join(map(_quoted, rare)))}::tsquery"
+    parts = [matching(with_rare)]
     if len(rare) < len(terms):
-        every = sql.value(" & ".join(map(_quoted, terms)))
-        parts.append(matching(every, f"NOT {term} @@ {any_rare}::tsquery"))
-        # Rows with all words come first, wherever the cap cuts those with some.
-        parts[0] = matching(any_rare, f"NOT {term} @@ {every}::tsquery")
-        parts.append(matching(every, f"{term} @@ {any_rare}::tsquery"))
+        # Rows with all words are taken apart, so that the cap cuts only those with some.
+        with_all = f"{term} @@ {sql.value(' & '.join(map(_quoted, terms)))}::tsquery"
+        parts = [matching(with_all), matching(with_rare, f"NOT {with_all}")]
     rough = " + ".join(
         f"CASE WHEN f.v @@ {signs[each]}::tsquery THEN {shares[each]}::float8 ELSE 0 END"
         for each in terms

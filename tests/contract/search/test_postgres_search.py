@@ -259,6 +259,19 @@ async def test_names_that_need_quotes_are_quoted(tmp_path: Path):
     assert result.chunks[0].column == "Group By"
 
 
+async def test_frequent_words_are_looked_for_in_part_of_the_rows_that_hold_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tidegate.search.postgres_words.MOST_ROWS", 50)
+    library = make(tmp_path, rows=1_000, prefers_index=False)
+    condition = {"column": "id", "op": ">", "value": 100}
+    result = await library.search("edition of lentils", top_n=5, filter=[condition])
+    assert result.words is not None
+    assert result.words.capped
+    assert any("part of the table" in note for note in result.notes)
+    assert all(number > 100 for number in ids(result))
+
+
 def test_rows_are_found_by_the_rarer_words_up_to_the_cap():
     counts = {"the": 900_000.0, "snow": 15_000.0, "boots": 4_000.0, "lining": 10.0}
     assert essential(counts, MOST_ROWS) == ["lining", "boots", "snow"]
