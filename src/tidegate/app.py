@@ -49,7 +49,7 @@ from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
 from tidegate.surfaces.surface import Surface
-from tidegate.text_to_sql.service import answer_handlers
+from tidegate.text_to_sql.service import AnswerService
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
 
@@ -112,7 +112,7 @@ class App:
                 ListTabs: self.workspace.list_tabs,
                 EmbedTexts: self.embedder.answer,
                 OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
-                **answer_handlers(config.language),
+                **AnswerService(config.language, self.state.questions).handlers,
             },
         )
 

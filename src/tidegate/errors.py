@@ -45,6 +45,7 @@ class Code(Enum):
     QUESTION_TOO_LONG = "question.too_long"
     QUESTION_UNANSWERABLE = "question.unanswerable"
     QUESTION_UNSOLVED = "question.unsolved"
+    QUESTION_NO_SQL = "question.no_sql"
     QUESTION_COSTLY = "question.costly"
     ANSWER_UNKNOWN = "answer.unknown"
     MODEL_LIMIT = "model.limit"
@@ -154,6 +155,9 @@ FATES: dict[Code, Fate] = {
     ),
     Code.QUESTION_UNSOLVED: Fate(
         -32602, 200, "42000", 65, "Ask in other words that name tables or columns, or send SQL."
+    ),
+    Code.QUESTION_NO_SQL: Fate(
+        -32602, 200, "42601", 65, "Ask in other words, or configure a model that writes SQL."
     ),
     Code.QUESTION_COSTLY: Fate(
         -32602, 200, "54000", 75, "Narrow the question, or raise `language.max_cost`."

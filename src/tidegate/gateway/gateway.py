@@ -116,7 +116,7 @@ class Gateway:
             handler = self._handler(ctx)
         if ctx.verdict.kind == "ask":
             await approve(ctx)
-        if handler is None or ctx.judgement.effect > Effect.READ:
+        if handler is None or ctx.judgement.effect > Effect.READ or call.request.recorded_first:
             if call.cancellation.reason is not None:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             await record_intent(ctx)

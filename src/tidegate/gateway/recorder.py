@@ -14,7 +14,7 @@ from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
 from tidegate.model.language import Language
-from tidegate.model.replies import HistoryEntry
+from tidegate.model.replies import HistoryEntry, RecordedPayload
 from tidegate.model.requests import Query, Sample
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
@@ -22,13 +22,14 @@ from tidegate.model.statements import Effect
 
 
 async def record_intent(ctx: CallContext) -> None:
-    """Record that the call may run, and wait until that is durable if it could change data.
+    """Record that the call may run, and wait until that is durable if it could change data, or
+    sends something to a third party.
 
     A read needs an intent only while the log fails: its outcome could then not be recorded.
     Raises: TidegateError AUDIT_UNAVAILABLE, and then the call must not run.
     """
     audit = ctx.services.audit
-    if ctx.judgement.effect > Effect.READ:
+    if ctx.judgement.effect > Effect.READ or ctx.call.request.recorded_first:
         try:
             await audit.durable(audit.append(_event(ctx, "intent"), awaited=True))
         except TidegateError as error:
@@ -53,7 +54,13 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
             elapsed_ms=payload.elapsed_ms,
         )
     else:
-        event = _event(ctx, "outcome", rows=_rows_of(payload), elapsed_ms=ctx.elapsed_ms)
+        event = _event(
+            ctx,
+            "outcome",
+            rows=_rows_of(payload),
+            elapsed_ms=ctx.elapsed_ms,
+            payload=payload if isinstance(payload, RecordedPayload) else None,
+        )
     audit = ctx.services.audit
     try:
         changes = ctx.judgement.effect > Effect.READ
@@ -121,10 +128,14 @@ def _event(
     elapsed_ms: float | None = None,
     code: str = "",
     error: str = "",
+    payload: RecordedPayload | None = None,
 ) -> Event:
     call, source, judgement, verdict = ctx.call, ctx.source, ctx.judgement, ctx.verdict
     request = call.request
     statement = request.recorded_text()
+    arguments = request.recorded_arguments()
+    if payload is not None:
+        arguments = {**(arguments or {}), **payload.recorded_arguments()}
     return Event(
         call_id=ctx.call_id,
         phase=phase,
@@ -149,7 +160,7 @@ def _event(
         error=error,
         approval=ctx.approval,
         statement_class=judgement.verb,
-        arguments=request.recorded_arguments(),
+        arguments=arguments,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -56,6 +57,14 @@ class HistoryFound(msgspec.Struct, frozen=True):
     @property
     def row_count(self) -> int:
         return len(self.entries)
+
+
+class RecordedPayload(msgspec.Struct, frozen=True):
+    """A payload that adds to the record of its call."""
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        """What is recorded with the outcome, beside the arguments of the request."""
+        return {}
 
 
 class Reply(msgspec.Struct, frozen=True):

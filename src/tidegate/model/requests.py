@@ -34,13 +34,15 @@ class Request(msgspec.Struct, frozen=True):
     `kind` is the word for it in the records. `judgement` says what it does; None means that the
     source's language judges it. `spans_sources`: without a source the request is about all
     sources that its caller may see, and otherwise about the only one. `asks_person`: a person may
-    be asked to approve it; otherwise it is refused where one would be.
+    be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
+    is durable in the audit log before it is answered, because it sends something to a third party.
     """
 
     kind: ClassVar[str] = "other"
     judgement: ClassVar[Judgement | None] = None
     spans_sources: ClassVar[bool] = False
     asks_person: ClassVar[bool] = True
+    recorded_first: ClassVar[bool] = False
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""

@@ -68,27 +68,44 @@ async def advise(
         return error
     hint = _cast_hint(error.message)
     if hint is None:
-        table, column = _NO_TABLE.search(error.message), _NO_COLUMN.search(error.message)
-        doubled = _AMBIGUOUS.search(error.message)
-        found = doubled or table or column
-        if found is None:
+        if not _names_something(error.message):
             return error
         try:
             catalog = await caller.handle(Browse("catalog"), source, Catalog)
         except TidegateError:
             return error
-        name = next(group for group in found.groups() if group)
-        if doubled is not None:
-            near = _owners(name, _named_in(sql, catalog), catalog)
-            hint = f"Say which: {', '.join(near)}." if len(near) > 1 else error.hint
-        else:
-            near = (
-                nearest_tables(name, catalog)
-                if table is not None
-                else nearest_columns(name, catalog, _named_in(sql, catalog))
-            )
-            hint = f"Nearest: {', '.join(near)}." if near else "Find it with search."
+        other = error.hint if _AMBIGUOUS.search(error.message) else "Find it with search."
+        hint = name_hint(error.message, sql, catalog) or other
     return TidegateError(error.code, error.message, hint=hint, details=error.details)
+
+
+def hint_on(message: str, sql: str, catalog: Catalog) -> str | None:
+    """What to try after a database's error message; None if it is about no name and no type."""
+    return _cast_hint(message) or name_hint(message, sql, catalog)
+
+
+def _names_something(message: str) -> bool:
+    return any(pattern.search(message) for pattern in (_AMBIGUOUS, _NO_TABLE, _NO_COLUMN))
+
+
+def name_hint(message: str, sql: str, catalog: Catalog) -> str | None:
+    """The names nearest to the one that a message says is unknown, or the owners of one that is
+    ambiguous; None if there are none."""
+    table, column = _NO_TABLE.search(message), _NO_COLUMN.search(message)
+    doubled = _AMBIGUOUS.search(message)
+    found = doubled or table or column
+    if found is None:
+        return None
+    name = next(group for group in found.groups() if group)
+    if doubled is not None:
+        owners = _owners(name, _named_in(sql, catalog), catalog)
+        return f"Say which: {', '.join(owners)}." if len(owners) > 1 else None
+    near = (
+        nearest_tables(name, catalog)
+        if table is not None
+        else nearest_columns(name, catalog, _named_in(sql, catalog))
+    )
+    return f"Nearest: {', '.join(near)}." if near else None
 
 
 async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:

@@ -18,8 +18,11 @@ from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
 from tidegate.store.records import (
+    AnswerEntry,
     ApprovalBounds,
     ApprovalState,
+    ModelUseEntry,
+    PairEntry,
     Pairing,
     PairingState,
     PendingApproval,
@@ -66,8 +69,8 @@ class SourceStore(Protocol):
     def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
         """Give a source another name and id; the rest stays.
 
-        In the same transaction the lists of tokens that are not revoked, the history and the
-        windows follow, and requests for approval that are pending or allowed expire.
+        In the same transaction the lists of tokens that are not revoked, the history, the windows
+        and the confirmed pairs follow. Requests for approval that are pending or allowed expire.
         Returns the names of these tokens, and None if the saved source is not what it `was`.
         Raises: TidegateError ARGUMENT_INVALID, with nothing changed, if another source has the
         name, or a token names it: it would see a source that it was not given.
@@ -307,6 +310,41 @@ class PairingStore(Protocol):
         ...
 
 
+# Questions
+
+
+class QuestionStore(Protocol):
+    """Questions in plain language: confirmed pairs, answers, and the use of models."""
+
+    def pairs(self, source_id: str) -> tuple[PairEntry, ...]:
+        """The confirmed pairs of a source, oldest first."""
+        ...
+
+    def add_pair(self, pair: PairEntry) -> None:
+        """Keep a pair, in place of one with the same id, or of the same question on its source."""
+        ...
+
+    def remove_pair(self, source_id: str, id: str) -> bool:
+        """Remove a pair; False if there was none."""
+        ...
+
+    def add_answer(self, answer: AnswerEntry, forget_before: float) -> None:
+        """Keep an answer, and remove those that were given before that time."""
+        ...
+
+    def answer(self, handle: str) -> AnswerEntry | None:
+        """The answer of that handle."""
+        ...
+
+    def used(self, actor: str, day: str) -> ModelUseEntry:
+        """What the actor has used on that day, such as `2026-11-23`."""
+        ...
+
+    def use(self, actor: str, day: str, tokens: int, seconds: float) -> None:
+        """Add to what the actor has used on that day, and remove what it used before."""
+        ...
+
+
 # Shared between the processes that serve one state
 
 
@@ -370,6 +408,8 @@ class State(Protocol):
     def windows(self) -> WindowStore: ...
     @property
     def pairings(self) -> PairingStore: ...
+    @property
+    def questions(self) -> QuestionStore: ...
     @property
     def shared(self) -> SharedStore: ...
 

@@ -162,3 +162,56 @@ class Pairing(msgspec.Struct, frozen=True):
     state: PairingState = "pending"
     token_name: str = ""
     granted: TokenRights | None = None
+
+
+# Questions
+
+SlotKind = Literal["text", "number", "date"]
+
+
+class PairSlot(msgspec.Struct, frozen=True):
+    """A value that differs from question to question. `column` (`schema.table.column`) is what the
+    statement compares a text with, empty if that is not known."""
+
+    name: str
+    kind: SlotKind
+    column: str = ""
+
+
+class PairEntry(msgspec.Struct, frozen=True):
+    """A question whose statement a person has confirmed. In both, `{1:date}` stands in the place of
+    the value of a slot.
+
+    `tables` (`schema.table`) are those that the statement names, and `schema_digest` a digest of
+    their columns at the time: of another one the pair has lapsed. `result_digest` is one of the
+    columns and rows that were confirmed, empty if there were slots.
+    """
+
+    id: str
+    source_id: str
+    question: str
+    sql: str
+    slots: tuple[PairSlot, ...]
+    tables: tuple[str, ...]
+    schema_digest: str
+    result_digest: str
+    confirmed_by: str
+    confirmed_at: float
+
+
+class AnswerEntry(msgspec.Struct, frozen=True):
+    """A question of one actor (its id) that was answered with a statement."""
+
+    handle: str
+    actor: str
+    source_id: str
+    question: str
+    sql: str
+    answered_at: float
+
+
+class ModelUseEntry(msgspec.Struct, frozen=True):
+    """What one actor has used of the model in a day."""
+
+    tokens: int = 0
+    seconds: float = 0.0

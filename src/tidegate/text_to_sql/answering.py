@@ -6,14 +6,13 @@ and limits hold, and each step is on record. Nothing that a model writes can do 
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from tidegate.errors import Code, TidegateError
 from tidegate.model.caller import Caller
-from tidegate.model.requests import Browse, Query
-from tidegate.model.results import Page
+from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
-from tidegate.model.statements import Statement
 from tidegate.text_to_sql.detection import is_sql
-from tidegate.text_to_sql.linking import Linker
 from tidegate.text_to_sql.model import (
     MAX_QUESTION_CHARS,
     Answer,
@@ -21,12 +20,13 @@ from tidegate.text_to_sql.model import (
     AskUser,
     Guide,
     Question,
+    Refusal,
 )
-from tidegate.text_to_sql.prompts import rules_for, write_schema
-from tidegate.text_to_sql.requests import Guidance, ReadGuidance
-from tidegate.text_to_sql.shared_schema import shared_catalog
-
-_MOST_LINKED = 40
+from tidegate.text_to_sql.prompts import rules_for
+from tidegate.text_to_sql.requests import Guidance, KeepAnswer, ReadGuidance
+from tidegate.text_to_sql.running import Runner
+from tidegate.text_to_sql.schema_linking import LinkedSchema, link_schema
+from tidegate.text_to_sql.writing import Writer, write_statement, writer_for
 
 
 async def answer(
@@ -40,25 +40,57 @@ async def answer(
 
     `client_model` asks the model of the caller's client, where it offers one; `ask_user` lets the
     caller's user choose between readings. What fails after the tables were found is a `refusal` in
-    the answer. Raises: TidegateError for a question that cannot be read and a source that the
-    caller cannot use; what `client_model` and `ask_user` raise.
+    the answer. Raises: TidegateError for a question that cannot be read, a statement of the caller
+    that fails, and a source that the caller cannot use; what `client_model` and `ask_user` raise.
     """
     text = _checked(question)
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
     if question.mode == "sql" or (question.mode == "auto" and is_sql(text, catalog)):
-        return await _run_given(caller, question)
-    guidance = await caller.handle(ReadGuidance(), question.source, Guidance)
-    shared = shared_catalog(catalog, guidance.share, guidance.knowledge)
-    linker = Linker(shared, guidance.knowledge)
-    places = linker.link(text, _MOST_LINKED)
-    families = [linker.families[at] for at in places] or linker.families
-    schema, shown = write_schema(linker, families, {}, guidance.schema_bytes)
-    return Answer(
-        question=text,
-        source=question.source,
-        tables=tuple([family.newest.name for family in families[:shown]]),
-        guide=Guide("No model is configured on this server.", schema, rules_for(catalog.dialect)),
+        runner = Runner(caller, question, catalog, Guidance.of_nothing(catalog.dialect))
+        return await runner.run(question.text, "sql")
+    guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
+    runner = Runner(caller, question, catalog, guidance)
+    linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
+    writer = writer_for(caller, question.source, guidance, client_model)
+    if writer is None:
+        found = _guide(question, guidance, linked)
+    else:
+        found = await _written(runner, writer, linked, ask_user)
+    return structs.replace(found, tables=tuple([table.name for table in linked.tables]))
+
+
+async def _written(
+    runner: Runner, writer: Writer, linked: LinkedSchema, ask_user: AskUser | None
+) -> Answer:
+    """The answer with a model's statement. A refusal of the gate or a failure is in the answer."""
+    question = runner.question
+    try:
+        found = await write_statement(runner, writer, linked, ask_user)
+    except TidegateError as error:
+        found = Answer(question=question.text, source=question.source, refusal=Refusal.of(error))
+    found = structs.replace(found, model=writer.use, rounds=writer.rounds)
+    if found.sql is None:
+        return found
+    keep = KeepAnswer(question.text.strip(), found.sql)
+    return structs.replace(found, handle=await runner.caller.handle(keep, question.source, str))
+
+
+def _guide(question: Question, guidance: Guidance, linked: LinkedSchema) -> Answer:
+    """What the calling agent needs to write the statement itself."""
+    known = guidance.knowledge
+    rules = (
+        *rules_for(guidance.dialect),
+        *known.instructions,
+        *(f"{each.term} means: {each.means}" for each in known.definitions),
+        *(f"{join.left} joins {join.to}" for join in known.joins),
     )
+    guide = Guide("No model is configured on this server.", linked.text, rules)
+    return Answer(question=question.text, source=question.source, guide=guide)
+
+
+def _whole(text: str, guidance: Guidance) -> str:
+    """The question with the one before, whose tables it may be about as well."""
+    return text if guidance.previous is None else f"{text} {guidance.previous.question}"
 
 
 def _checked(question: Question) -> str:
@@ -66,34 +98,9 @@ def _checked(question: Question) -> str:
     text = question.text.strip()
     if not text:
         raise TidegateError(Code.QUESTION_EMPTY, "The question is empty")
-    if question.mode != "sql" and len(text) > MAX_QUESTION_CHARS and "\n" not in text[:1]:
+    if question.mode != "sql" and len(text) > MAX_QUESTION_CHARS:
         raise TidegateError(
             Code.QUESTION_TOO_LONG,
             f"The question has {len(text):,} characters; {MAX_QUESTION_CHARS:,} are the most",
         )
     return text
-
-
-async def _run_given(caller: Caller, question: Question) -> Answer:
-    """Run the caller's own statement, which must only read. Raises: TidegateError."""
-    page = await caller.handle(
-        _query(question, question.text), question.source, Page, reads_only=True
-    )
-    return Answer(
-        question=question.text,
-        source=question.source,
-        origin="sql",
-        sql=question.text,
-        page=page,
-        masks=tuple([f"{table}.{column}" for table, column in page.masked]),
-    )
-
-
-def _query(question: Question, sql: str) -> Query:
-    return Query(
-        Statement(sql),
-        limits=question.limits,
-        cells=question.cells,
-        sink=question.sink,
-        keep_rest=question.keep_rest,
-    )

@@ -44,29 +44,13 @@ class Family(msgspec.Struct, frozen=True):
         return (self.newest.schema, self.newest.name)
 
 
-class Linked(msgspec.Struct, frozen=True):
-    """The families for a question: those ranked best first, then those that join them. `whole`: all
-    tables are among them."""
-
-    families: tuple[Family, ...]
-    whole: bool
-
-
 class Linker:
     """The words of one catalog, for any number of questions. Building costs a few µs per column."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        knowledge: Knowledge,
-        profiles: Mapping[Place, TableProfile] | None = None,
-    ) -> None:
+    def __init__(self, catalog: Catalog, knowledge: Knowledge) -> None:
         self.catalog = catalog
         self.families = group(catalog.tables)
-        known = profiles or {}
-        self._counts = [
-            _words_of(family, knowledge, known.get(family.place, {})) for family in self.families
-        ]
+        self._counts = [_words_of(family, knowledge) for family in self.families]
         self._lengths = [sum(counts.values()) for counts in self._counts]
         self._mean = sum(self._lengths) / max(1, len(self._lengths)) or 1.0
         self._spread: Counter[str] = Counter()
@@ -80,21 +64,40 @@ class Linker:
         self.joins = Joins(newest)
         self._near = self._neighbors(knowledge)
 
-    def rank(self, question: str, vectors: Sequence[int] = ()) -> list[int]:
+    def rank(
+        self,
+        question: str,
+        vectors: Sequence[int] = (),
+        profiles: Mapping[Place, TableProfile] | None = None,
+    ) -> list[int]:
         """The places of the families in `families`, best first; families without any sign of the
-        question are left out. `vectors` is a ranking by embeddings to fuse in."""
+        question are left out. `vectors` is a ranking by embeddings to fuse in; `profiles` say which
+        values columns have."""
         words = list(dict.fromkeys(split(question)[:MAX_WORDS]))
         scores: dict[int, float] = {}
         rankings = [self._by_words(words), self._by_parts(" ".join(words)), list(vectors)]
+        if profiles:
+            rankings.append(self._by_values(question, profiles))
         for ranking in rankings:
             for rank, at in enumerate(ranking[:_RANKED]):
                 scores[at] = scores.get(at, 0.0) + 1.0 / (_FUSION + rank + 1)
         return sorted(scores, key=lambda at: (-scores[at], self.families[at].place))
 
-    def link(self, question: str, most: int, vectors: Sequence[int] = ()) -> list[int]:
-        """The best `most` families, with those on the shortest way between them by keys."""
-        best = self.rank(question, vectors)[:most]
+    def with_joining(self, best: Sequence[int]) -> list[int]:
+        """The families, and those on the shortest way between them by keys."""
         return [*best, *self._between(best)]
+
+    def _by_values(self, question: str, profiles: Mapping[Place, TableProfile]) -> list[int]:
+        """Families of which a column has a value that the question names."""
+        asked = f" {' '.join(split(question))} "
+        found: dict[int, int] = {}
+        for at, family in enumerate(self.families):
+            for column in profiles.get(family.place, {}).values():
+                for value in column.values:
+                    words = " ".join(split(str(value)))
+                    if words and not words.isdigit() and f" {words} " in asked:
+                        found[at] = found.get(at, 0) + 1
+        return sorted(found, key=lambda at: (-found[at], self.families[at].place))
 
     def _by_words(self, words: Iterable[str]) -> list[int]:
         scores: dict[int, float] = {}
@@ -198,7 +201,7 @@ def _by_number(table: Table) -> tuple[list[int], str]:
     return [int(digits) for digits in _DIGITS.findall(table.name)], table.name
 
 
-def _words_of(family: Family, knowledge: Knowledge, profile: TableProfile) -> Counter[str]:
+def _words_of(family: Family, knowledge: Knowledge) -> Counter[str]:
     """How often each word stands for a family, by the weight of its place."""
     table = family.newest
     known = knowledge.table(table.schema, table.name)
@@ -218,7 +221,4 @@ def _words_of(family: Family, knowledge: Knowledge, profile: TableProfile) -> Co
         if described is not None:
             for synonym in described.synonyms:
                 words.update(split(synonym))
-        seen = profile.get(column.name)
-        for value in seen.values if seen is not None else ():
-            words.update(split(str(value)))
     return words

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import RecordedPayload
 from tidegate.model.results import Cells, Limits, Page, RowSink
 
 Mode = Literal["auto", "sql", "nl"]
@@ -154,7 +156,7 @@ class Message(msgspec.Struct, frozen=True):
     text: str
 
 
-class ModelReply(msgspec.Struct, frozen=True):
+class ModelReply(RecordedPayload, frozen=True):
     """What a model answered. `complete` is False if it stopped at its limit of tokens."""
 
     text: str
@@ -162,6 +164,17 @@ class ModelReply(msgspec.Struct, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     complete: bool = True
+    seconds: float = 0.0
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        counted = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        known = {name: count for name, count in counted.items() if count is not None}
+        return {**known, "answered_by": self.model, "reply_sha256": digest_of(self.text)}
+
+
+def digest_of(text: str) -> str:
+    """The SHA-256 of a text, as hexadecimal digits."""
+    return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class AskClientModel(Protocol):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
 from tidegate.config.language import Share
 from tidegate.model.requests import Request, metadata
 from tidegate.model.statements import Judgement
+from tidegate.store.records import AnswerEntry, PairEntry
 from tidegate.text_to_sql.knowledge import Knowledge
+from tidegate.text_to_sql.model import Message, digest_of
 
 
 class Guidance(msgspec.Struct, frozen=True):
-    """What the server's settings say of questions on one source.
+    """What holds for questions on one source: settings, knowledge file, confirmed pairs.
 
     `provider`, `model` and `host` are those of the configured model, empty if there is none.
+    `previous` is the earlier answer that was asked for.
     """
 
+    source: str
+    dialect: str
     share: Share
     schema_bytes: int
     rounds: int
@@ -28,10 +34,80 @@ class Guidance(msgspec.Struct, frozen=True):
     max_tokens: int = 2_048
     sampling: bool = False
     knowledge: Knowledge = Knowledge()
+    pairs: tuple[PairEntry, ...] = ()
+    previous: AnswerEntry | None = None
+
+    @classmethod
+    def of_nothing(cls, dialect: str) -> Guidance:
+        """For a statement that the caller wrote: nothing is asked of a model."""
+        return cls("", dialect, "names", 0, 0, float("inf"))
 
 
 class ReadGuidance(Request, frozen=True):
-    """Read what holds for questions on the source: settings and its knowledge file."""
+    """Read what holds for questions on the source, and the caller's own answer of that handle."""
 
     kind: ClassVar[str] = "guidance"
     judgement: ClassVar[Judgement | None] = metadata("guidance", "reads settings for questions")
+
+    previous: str | None = None
+
+
+class AskModel(Request, frozen=True):
+    """Send a prompt to the configured model. `provider`, `model`, `host` and `share` are those of
+    the `Guidance` by which it was written."""
+
+    kind: ClassVar[str] = "model"
+    judgement: ClassVar[Judgement | None] = metadata("model", "sends a prompt to a model")
+    recorded_first: ClassVar[bool] = True
+
+    provider: str
+    model: str
+    host: str
+    share: Share
+    system: str
+    messages: tuple[Message, ...]
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        return {
+            "provider": self.provider,
+            "model": self.model,
+            "host": self.host,
+            "share": self.share,
+            "bytes": len(self.prompt.encode("utf-8", "replace")),
+            "sha256": self.digest,
+        }
+
+    @property
+    def prompt(self) -> str:
+        """All that is sent, as text."""
+        return prompt_text(self.system, self.messages)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.prompt)
+
+
+class NoteClientModel(AskModel, frozen=True):
+    """Record that a prompt goes to the model of the caller's client. Sends nothing itself."""
+
+    kind: ClassVar[str] = "client_model"
+
+
+class KeepAnswer(Request, frozen=True):
+    """Keep the caller's question and its statement, for later questions and for confirming it. The
+    payload is its handle."""
+
+    kind: ClassVar[str] = "answer"
+    judgement: ClassVar[Judgement | None] = metadata("answer", "keeps the caller's own answer")
+
+    question: str
+    sql: str
+
+    def recorded_text(self) -> str | None:
+        return self.sql
+
+
+def prompt_text(system: str, messages: tuple[Message, ...]) -> str:
+    """A prompt as one text: what `ask --show-prompt` shows, and what digests are of."""
+    parts = [f"[system]\n{system}", *(f"[{each.role}]\n{each.text}" for each in messages)]
+    return "\n\n".join(parts) + "\n"

@@ -1,42 +1,99 @@
-"""Answers this package's requests to the gate, by the settings."""
+"""Answers this package's requests to the gate, by the settings and the state."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tidegate.config.language import LanguageSettings
+from msgspec import structs
+
+from tidegate.config.language import LanguageSettings, ModelSettings
+from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
+from tidegate.store.api import QuestionStore
+from tidegate.store.records import AnswerEntry
 from tidegate.text_to_sql.knowledge import Knowledge, read_knowledge
-from tidegate.text_to_sql.requests import Guidance, ReadGuidance
+from tidegate.text_to_sql.model import ModelReply
+from tidegate.text_to_sql.requests import (
+    AskModel,
+    Guidance,
+    KeepAnswer,
+    NoteClientModel,
+    ReadGuidance,
+)
+
+Handler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
+
+RequestT = TypeVar("RequestT", bound=Request)
+
+KEPT_S = 7 * 86_400.0
+"""How long an answer is kept for later questions."""
+_BYTES_PER_TOKEN = 4
 
 
 class AnswerService:
     """Handles the requests of `text_to_sql.requests`."""
 
-    def __init__(self, settings: LanguageSettings) -> None:
+    def __init__(
+        self,
+        settings: LanguageSettings,
+        store: QuestionStore,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._settings = settings
+        self._store = store
+        self._clock = clock
         self._knowledge: dict[str, tuple[float, Knowledge]] = {}
 
-    async def read_guidance(self, call: Call, sources: tuple[Source, ...]) -> Guidance:
-        """What holds for questions on the source. Raises: TidegateError CONFIG_INVALID if its
-        knowledge file cannot be used."""
+    @property
+    def handlers(self) -> Mapping[type[Request], Handler]:
+        """For a gateway."""
+        return {
+            ReadGuidance: self._read_guidance,
+            AskModel: self._ask_model,
+            NoteClientModel: self._note,
+            KeepAnswer: self._keep,
+        }
+
+    async def _read_guidance(self, call: Call, sources: tuple[Source, ...]) -> Guidance:
+        """Raises: TidegateError CONFIG_INVALID if the knowledge file cannot be used,
+        ANSWER_UNKNOWN if the caller has no answer of that handle."""
+        request = _expect(call, ReadGuidance)
         settings, source = self._settings, sources[0]
         model = settings.model
+        pairs = await asyncio.to_thread(self._store.pairs, source.id)
+        previous = None
+        if request.previous is not None:
+            previous = await asyncio.to_thread(self._store.answer, request.previous)
+            if previous is None or (previous.actor, previous.source_id) != (
+                call.actor.id,
+                source.id,
+            ):
+                raise TidegateError(
+                    Code.ANSWER_UNKNOWN, f"There is no answer {request.previous[:40]!r} of yours"
+                )
         return Guidance(
+            source=source.name,
+            dialect=source.dialect,
             share=settings.share_of(source.name),
             schema_bytes=settings.schema_bytes,
             rounds=settings.rounds,
             max_cost=settings.max_cost,
             provider=model.provider if model else "",
             model=model.model if model else "",
-            host=urlsplit(model.address).netloc if model else "",
+            host=_host(model) if model else "",
             max_tokens=model.max_tokens if model else 2_048,
             sampling=settings.sampling,
             knowledge=self._knowledge_of(source.name),
+            pairs=pairs,
+            previous=previous,
         )
 
     def _knowledge_of(self, source: str) -> Knowledge:
@@ -53,11 +110,74 @@ class AnswerService:
             kept = self._knowledge[source] = changed, read_knowledge(own.knowledge)
         return kept[1]
 
+    async def _ask_model(self, call: Call, sources: tuple[Source, ...]) -> ModelReply:
+        """Send the prompt; cancelling the call ends the request.
 
-Handler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
+        Raises: TidegateError MODEL_LIMIT, CALL_CANCELLED, PROVIDER_*.
+        """
+        request, model = _expect(call, AskModel), self._settings.model
+        if model is None or (request.host, request.model) != (_host(model), model.model):
+            raise TidegateError(Code.UNSUPPORTED, "That model is not configured")
+        day = datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
+        await self._check_limit(call, day)
+        from tidegate.text_to_sql.providers import ask_provider  # only who asks pays
+
+        asked = asyncio.ensure_future(ask_provider(model, request.system, request.messages))
+
+        def stop() -> None:
+            asked.cancel()
+
+        call.cancellation.listen(stop)
+        began = time.monotonic()
+        tokens = len(request.prompt.encode()) // _BYTES_PER_TOKEN
+        try:
+            reply = await asked
+            tokens = (reply.input_tokens or tokens) + (
+                reply.output_tokens or len(reply.text) // _BYTES_PER_TOKEN
+            )
+            return structs.replace(reply, seconds=time.monotonic() - began)
+        except asyncio.CancelledError:
+            if call.cancellation.reason is None:
+                raise
+            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled") from None
+        finally:
+            asked.cancel()
+            call.cancellation.forget(stop)
+            seconds = time.monotonic() - began
+            await asyncio.to_thread(self._store.use, call.actor.id, day, tokens, seconds)
+
+    async def _check_limit(self, call: Call, day: str) -> None:
+        settings = self._settings
+        used = await asyncio.to_thread(self._store.used, call.actor.id, day)
+        if used.tokens >= settings.tokens_per_day or used.seconds >= settings.seconds_per_day:
+            raise TidegateError(
+                Code.MODEL_LIMIT,
+                f"This caller has used {used.tokens:,} tokens and {used.seconds:.0f} s of the "
+                f"model today; {settings.tokens_per_day:,} and {settings.seconds_per_day:g} s are "
+                "the most",
+            )
+
+    async def _note(self, call: Call, sources: tuple[Source, ...]) -> None:
+        _expect(call, NoteClientModel)
+
+    async def _keep(self, call: Call, sources: tuple[Source, ...]) -> str:
+        request = _expect(call, KeepAnswer)
+        now = self._clock()
+        handle = f"a-{secrets.token_hex(8)}"
+        entry = AnswerEntry(
+            handle, call.actor.id, sources[0].id, request.question, request.sql, now
+        )
+        await asyncio.to_thread(self._store.add_answer, entry, now - KEPT_S)
+        return handle
 
 
-def answer_handlers(settings: LanguageSettings) -> dict[type[Request], Handler]:
-    """The handlers of this package's requests, for a gateway."""
-    service = AnswerService(settings)
-    return {ReadGuidance: service.read_guidance}
+def _expect(call: Call, kind: type[RequestT]) -> RequestT:
+    """The call's request. Raises: TypeError for one that another handler answers."""
+    request = call.request
+    if not isinstance(request, kind):
+        raise TypeError(type(request).__name__)
+    return request
+
+
+def _host(model: ModelSettings) -> str:
+    return urlsplit(model.address).netloc

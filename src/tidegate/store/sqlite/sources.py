@@ -143,6 +143,8 @@ class SqliteSourceStore:
             for table, column, old, new in (
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
+                ("confirmed_pairs", "source_id", was.id, now.id),
+                ("answers", "source_id", was.id, now.id),
             ):
                 connection.execute(
                     f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old)

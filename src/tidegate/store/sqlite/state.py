@@ -8,6 +8,7 @@ from tidegate.store.sqlite.approvals import SqliteApprovalStore
 from tidegate.store.sqlite.connection import StateConnection, failures, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
+from tidegate.store.sqlite.questions import SqliteQuestionStore
 from tidegate.store.sqlite.rights import RightsConnection
 from tidegate.store.sqlite.shared import SqliteSharedStore
 from tidegate.store.sqlite.sources import SqliteSourceStore
@@ -36,6 +37,7 @@ class SqliteState:
         self.approvals = SqliteApprovalStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
+        self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shared = SqliteSharedStore(self._usage)
 
     def close(self) -> None:

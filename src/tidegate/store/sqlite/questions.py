@@ -1,0 +1,89 @@
+"""Confirmed pairs, answers and the use of models, in the state file."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidegate.store.records import AnswerEntry, ModelUseEntry, PairEntry, PairSlot
+from tidegate.store.sqlite.connection import StateConnection
+
+_PAIR = ", ".join(PairEntry.__struct_fields__)
+_ANSWER = ", ".join(AnswerEntry.__struct_fields__)
+
+
+class SqliteQuestionStore:
+    """`api.QuestionStore` in the state file."""
+
+    def __init__(self, kept: StateConnection, usage: StateConnection) -> None:
+        self._kept = kept
+        self._usage = usage
+
+    def pairs(self, source_id: str) -> tuple[PairEntry, ...]:
+        with self._kept.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_PAIR} FROM confirmed_pairs WHERE source_id = ?"
+                " ORDER BY confirmed_at, id",
+                (source_id,),
+            )
+            return tuple([_pair(row) for row in rows])
+
+    def add_pair(self, pair: PairEntry) -> None:
+        values = [getattr(pair, name) for name in PairEntry.__struct_fields__]
+        values = [
+            msgspec.json.encode(value).decode() if isinstance(value, tuple) else value
+            for value in values
+        ]
+        marks = ", ".join("?" * len(values))
+        with self._kept.changing() as connection:
+            connection.execute(
+                f"INSERT OR REPLACE INTO confirmed_pairs ({_PAIR}) VALUES ({marks})", values
+            )
+
+    def remove_pair(self, source_id: str, id: str) -> bool:
+        with self._kept.changing() as connection:
+            connection.execute(
+                "DELETE FROM confirmed_pairs WHERE source_id = ? AND id = ?", (source_id, id)
+            )
+            return connection.changes() > 0
+
+    def add_answer(self, answer: AnswerEntry, forget_before: float) -> None:
+        values = [getattr(answer, name) for name in AnswerEntry.__struct_fields__]
+        marks = ", ".join("?" * len(values))
+        with self._usage.changing() as connection:
+            connection.execute("DELETE FROM answers WHERE answered_at < ?", (forget_before,))
+            connection.execute(f"INSERT INTO answers ({_ANSWER}) VALUES ({marks})", values)
+
+    def answer(self, handle: str) -> AnswerEntry | None:
+        with self._usage.reading() as connection:
+            row = connection.execute(
+                f"SELECT {_ANSWER} FROM answers WHERE handle = ?", (handle,)
+            ).fetchone()
+            return None if row is None else AnswerEntry(*row)
+
+    def used(self, actor: str, day: str) -> ModelUseEntry:
+        with self._usage.reading() as connection:
+            row = connection.execute(
+                "SELECT tokens, seconds FROM model_use WHERE actor = ? AND day = ?", (actor, day)
+            ).fetchone()
+            return ModelUseEntry() if row is None else ModelUseEntry(*row)
+
+    def use(self, actor: str, day: str, tokens: int, seconds: float) -> None:
+        with self._usage.changing() as connection:
+            connection.execute("DELETE FROM model_use WHERE actor = ? AND day < ?", (actor, day))
+            connection.execute(
+                "INSERT INTO model_use VALUES (?, ?, ?, ?) ON CONFLICT (actor, day) DO UPDATE"
+                " SET tokens = tokens + excluded.tokens, seconds = seconds + excluded.seconds",
+                (actor, day, tokens, seconds),
+            )
+
+
+def _pair(row: tuple[Any, ...]) -> PairEntry:
+    fields: dict[str, Any] = dict(zip(PairEntry.__struct_fields__, row, strict=True))
+    fields["slots"] = msgspec.json.decode(fields["slots"], type=tuple[PairSlot, ...])
+    fields["tables"] = msgspec.json.decode(fields["tables"], type=tuple[str, ...])
+    return PairEntry(**fields)

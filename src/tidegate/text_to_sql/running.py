@@ -1,0 +1,195 @@
+"""Checks a statement and runs it, through the gate, as the caller.
+
+The gate judges it and the database plans it before it runs. What may make its result wrong is
+looked for in the statement (`evidence`), and with small queries of the caller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.caller import Caller
+from tidegate.model.profiles import Place, TableProfile
+from tidegate.model.requests import Explain, Query
+from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
+from tidegate.model.statements import Statement
+from tidegate.search.suggestions import nearest_columns, note_near_values
+from tidegate.sql.quoting import identifier, qualified
+from tidegate.text_to_sql.binding import Bound, bind
+from tidegate.text_to_sql.evidence import (
+    NullProbe,
+    check_statement,
+    null_check,
+    null_probes,
+    used_joins,
+)
+from tidegate.text_to_sql.model import Answer, Check, Origin, Question, Refusal
+from tidegate.text_to_sql.plans import Plan, read_plan
+from tidegate.text_to_sql.requests import Guidance
+from tidegate.text_to_sql.schema_linking import read_profiles
+
+_MOST_PROBES = 4
+_PROBE = Limits(max_rows=1, max_bytes=4_096, timeout_s=2.0)
+_LONGEST_BOUND = 20_000
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A statement that the gate admits and the database can run. `plan` is None where the caller
+    may not see one without asking a person; `bound` where the names could not be looked up."""
+
+    sql: str
+    plan: Plan | None
+    bound: Bound | None
+
+
+class Runner:
+    """Checks and runs statements for one question."""
+
+    def __init__(
+        self, caller: Caller, question: Question, catalog: Catalog, guidance: Guidance
+    ) -> None:
+        self.caller = caller
+        self.question = question
+        self.catalog = catalog
+        self.guidance = guidance
+        self.has_begun = False
+        """Whether rows may have reached the question's sink: then nothing is tried again."""
+
+    async def run(self, sql: str, origin: Origin, assumptions: Sequence[str] = ()) -> Answer:
+        """The answer with a statement that comes as it is. Raises: TidegateError."""
+        bound = bind(sql, self.catalog) if len(sql) <= _LONGEST_BOUND else None
+        return await self.finish(Checked(sql, None, bound), origin, assumptions)
+
+    async def check(self, sql: str) -> Checked:
+        """Have the gate judge the statement and the database plan it; look up its names.
+
+        Raises: TidegateError, whatever is wrong with it.
+        """
+        plan: Plan | None = None
+        request = Explain(Statement(sql), limits=self.question.limits)
+        try:
+            page = await self.caller.handle(
+                request, self.question.source, Page, reads_only=True, quiet=True, asks=False
+            )
+            plan = read_plan(page)
+        except TidegateError as error:
+            if error.code is not Code.APPROVAL_NEEDED:
+                raise
+        bound = bind(sql, self.catalog) if len(sql) <= _LONGEST_BOUND else None
+        if bound is not None and bound.unknown:
+            name = bound.unknown[0]
+            near = nearest_columns(name.replace('"', ""), self.catalog, bound.tables)
+            raise TidegateError(
+                Code.SQL_FAILED,
+                f"no such column: {name}",
+                hint=f"Nearest: {', '.join(near)}." if near else None,
+            )
+        return Checked(sql, plan, bound)
+
+    async def finish(
+        self, checked: Checked, origin: Origin, assumptions: Sequence[str] = ()
+    ) -> Answer:
+        """Run a checked statement, unless it costs too much or is not to be run; with what is to be
+        said of it. Raises: TidegateError."""
+        question, plan = self.question, checked.plan
+        joins = (
+            used_joins(checked.bound, self.catalog, self.guidance.knowledge)
+            if checked.bound is not None
+            else ()
+        )
+        guessed = [
+            f"{join.left} refers to {join.right}: no key says so."
+            for join in joins
+            if not join.declared
+        ]
+        found = Answer(
+            question=question.text,
+            source=question.source,
+            origin=origin,
+            sql=checked.sql,
+            assumptions=(*assumptions, *(guessed if origin != "sql" else ())),
+            joins=joins,
+            cost=plan.cost if plan is not None else None,
+        )
+        if plan is not None and plan.cost is not None and plan.cost > self.guidance.max_cost:
+            refusal = Refusal.of(
+                TidegateError(
+                    Code.QUESTION_COSTLY,
+                    f"The plan costs {plan.cost:,.0f}; {self.guidance.max_cost:,.0f} are the most",
+                )
+            )
+            return msgspec.structs.replace(found, plan=plan.text, refusal=refusal)
+        if not question.run:
+            checks = tuple(await self._checks(checked, None, origin))
+            return msgspec.structs.replace(
+                found, plan=plan.text if plan is not None else None, checks=checks
+            )
+        page = await self._query(checked.sql)
+        return msgspec.structs.replace(
+            found,
+            page=page,
+            masks=tuple([f"{table}.{column}" for table, column in page.masked]),
+            checks=tuple(await self._checks(checked, page, origin)),
+        )
+
+    async def _query(self, sql: str) -> Page:
+        question = self.question
+        request = Query(
+            Statement(sql),
+            limits=question.limits,
+            cells=question.cells,
+            sink=question.sink,
+            keep_rest=question.keep_rest,
+        )
+        self.has_begun = question.sink is not None
+        return await self.caller.handle(request, question.source, Page, reads_only=True)
+
+    async def _checks(self, checked: Checked, page: Page | None, origin: Origin) -> list[Check]:
+        """What may be wrong. Of a statement that the caller wrote, only what costs no query unless
+        it found nothing."""
+        found: list[Check] = []
+        bound = checked.bound
+        if bound is not None:
+            profiles: Mapping[Place, TableProfile] = {}
+            probes: list[NullProbe] = []
+            if origin != "sql":
+                tables = list(bound.tables)
+                profiles = await read_profiles(self.caller, self.question.source, tables)
+                probes = list(null_probes(bound))[:_MOST_PROBES]
+            found += check_statement(bound, self.catalog, self.guidance.knowledge, profiles)
+            for probe in probes:
+                if await self._finds_null(probe):
+                    found.append(null_check(probe))
+        if page is not None and page.columns and not page.row_count:
+            near = await note_near_values(checked.sql, self.caller, self.question.source)
+            found.append(Check("no_rows", near or "No row fits the conditions."))
+        if page is not None and page.truncations:
+            kept = page.truncations[0].returned
+            found.append(
+                Check(
+                    "truncated",
+                    f"Only {kept:,} rows are shown; there are more, which sums and "
+                    "counts of what is shown leave out.",
+                )
+            )
+        return list(dict.fromkeys(found))
+
+    async def _finds_null(self, probe: NullProbe) -> bool:
+        """Whether the caller sees a NULL in the column; True if that cannot be found out."""
+        table, dialect = probe.column.table, self.catalog.dialect
+        name = identifier(probe.column.column.name, dialect)
+        place = qualified(table.schema, table.name, dialect)
+        query = Query(
+            Statement(f"SELECT 1 FROM {place} WHERE {name} IS NULL LIMIT 1"), limits=_PROBE
+        )
+        try:
+            page = await self.caller.handle(
+                query, self.question.source, Page, reads_only=True, quiet=True, asks=False
+            )
+        except TidegateError:
+            return True
+        return page.row_count > 0
