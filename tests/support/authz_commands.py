@@ -29,6 +29,7 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "query": Verb("gated", ("query", "{name}", "{sql}")),
+    "ask": Verb("gated", ("ask", "{name}", "{sql}", "--mode", "sql")),
     "source test": Verb("gated", ("source", "test", "{name}")),
     "source harden": Verb("gated", ("source", "harden", "{name}")),
     "doctor": Verb("gated", ("doctor", "--source", "{name}")),

@@ -132,7 +132,7 @@ class ScriptedModel:
         elif fault.kind == "no_text":
             self._send(handler, 200, "application/json", b'{"choices": [{"message": null}]}')
         elif fault.kind == "cut":
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"choices\": [")
+            handler.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"choices": [')
         elif fault.kind == "endless":
             handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"

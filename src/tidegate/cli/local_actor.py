@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
+from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Request
 
@@ -22,7 +23,13 @@ T = TypeVar("T")
 
 
 async def ask(
-    app: App, tool: str, request: Request, source: str, expected: type[PayloadT]
+    app: App,
+    tool: str,
+    request: Request,
+    source: str | None,
+    expected: type[PayloadT],
+    *,
+    reads_only: bool = False,
 ) -> PayloadT:
     """Send a request through the gateway; Ctrl-C cancels it in the database.
 
@@ -32,7 +39,9 @@ async def ask(
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # a loop without signals: Ctrl-C then ends the process
         loop.add_signal_handler(signal.SIGINT, cancellation.cancel)
-    call = Call(cli(), "cli", tool, request, source, cancellation=cancellation)
+    call = Call(
+        cli(), "cli", tool, request, source, cancellation=cancellation, reads_only=reads_only
+    )
     try:
         payload = (await app.gateway.handle(call)).payload
     except TidegateError as error:
@@ -45,6 +54,30 @@ async def ask(
     if not isinstance(payload, expected):
         raise TidegateError(Code.INTERNAL, f"Unexpected reply: {type(payload).__name__}.")
     return payload
+
+
+class LocalCaller:
+    """The local operator as a `model.caller.Caller`."""
+
+    def __init__(self, app: App, tool: str) -> None:
+        self._app = app
+        self._tool = tool
+
+    @property
+    def actor(self) -> Actor:
+        return cli()
+
+    async def handle(
+        self,
+        request: Request,
+        source: str | None,
+        expected: type[PayloadT],
+        *,
+        reads_only: bool = False,
+        quiet: bool = False,
+        asks: bool = True,
+    ) -> PayloadT:
+        return await ask(self._app, self._tool, request, source, expected, reads_only=reads_only)
 
 
 def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:

@@ -21,6 +21,7 @@ from tidegate.cli.arguments.access import (
     add_passphrase,
     add_token,
 )
+from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.serving import (
     add_bridge,
     add_completion,
@@ -158,6 +159,7 @@ def build() -> Parser:
     add_config(commands)
     add_source(commands)
     add_query(commands)
+    add_ask(commands)
     add_export(commands)
     add_tables(commands)
     add_judge(commands)

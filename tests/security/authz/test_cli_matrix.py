@@ -150,6 +150,22 @@ def test_a_statement_at_the_command_line_obeys_the_source(
 
 
 @pytest.mark.parametrize("setting", sorted(set(SETTINGS) - {"unmapped"}))
+def test_a_statement_given_to_ask_runs_where_it_may_read_and_changes_nothing(
+    home: Callable[[str, str], Home], setting: str
+) -> None:
+    place = home("sqlite", setting)
+    before = place.shop.digest()
+    statuses = {
+        effect: place.run(VERBS["ask"], place.harness.engine.statement(effect, "person"))
+        for effect in EFFECTS
+    }
+    allowed = {effect for effect, status in statuses.items() if status == 0}
+    reads = RUNS["read"][setting]["person"] == "ok"
+    assert allowed == ({"read"} if reads else set())
+    assert place.shop.digest() == before
+
+
+@pytest.mark.parametrize("setting", sorted(set(SETTINGS) - {"unmapped"}))
 def test_a_source_is_tested_only_where_it_may_be_read(
     home: Callable[[str, str], Home], setting: str
 ) -> None:

@@ -1,0 +1,54 @@
+"""The arguments of `ask`."""
+
+from __future__ import annotations
+
+from tidegate.cli.arguments.options import Commands, at_least_one, home_options, json_option
+from tidegate.cli.arguments.sources import seconds
+
+
+def add_ask(commands: Commands) -> None:
+    ask = commands.add_parser(
+        "ask",
+        help="answer a question in plain language with SQL",
+        description="Answer a question about a source: find its tables, have the configured model "
+        "write a statement, check it, show it and run it. A confirmed question needs no model. "
+        "Without a model, show what is needed to write the statement. "
+        "docs/howto/ask-questions.md has the steps.",
+    )
+    ask.set_defaults(module="ask")
+    ask.add_argument("source", metavar="SOURCE", help="a saved source")
+    ask.add_argument(
+        "question",
+        metavar="QUESTION",
+        nargs="?",
+        help="a question, or a statement; - reads it from standard input",
+    )
+    ask.add_argument(
+        "--mode",
+        choices=("auto", "sql", "nl"),
+        default="auto",
+        help="what QUESTION is: SQL, natural language (nl), or to be found out (default: auto)",
+    )
+    ask.add_argument(
+        "--previous", metavar="HANDLE", help="the handle of an answer that QUESTION continues"
+    )
+    ask.add_argument(
+        "--show-prompt",
+        action="store_true",
+        help="print what the model would be sent, and send nothing",
+    )
+    ask.add_argument(
+        "--no-run", action="store_true", help="write and check the statement, and do not run it"
+    )
+    ask.add_argument(
+        "--rows", type=at_least_one, default=500, metavar="N", help="at most N rows (default 500)"
+    )
+    ask.add_argument(
+        "--timeout",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="end the statement after S seconds (default 30)",
+    )
+    json_option(ask)
+    home_options(ask)

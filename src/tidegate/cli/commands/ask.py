@@ -1,0 +1,123 @@
+"""`tidegate ask SOURCE QUESTION`: a question in plain language, answered with SQL."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.local_actor import LocalCaller, with_app
+from tidegate.cli.settings import load_for_query
+from tidegate.cli.terminal import color, print_status, show, show_json, show_table
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Limits
+from tidegate.results.notes import masking_note
+from tidegate.text_to_sql.answering import answer, show_prompt
+from tidegate.text_to_sql.model import Answer, Guide, Question
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer the question, and show the statement before its rows."""
+    question = Question(
+        text=_text(arguments.question),
+        source=arguments.source,
+        mode=arguments.mode,
+        previous=arguments.previous,
+        limits=Limits(arguments.rows, timeout_s=arguments.timeout),
+        run=not arguments.no_run,
+    )
+
+    async def work(app: App) -> Answer | str:
+        caller = LocalCaller(app, "ask")
+        if arguments.show_prompt:
+            return await show_prompt(caller, question)
+        return await answer(caller, question)
+
+    found = with_app(App.open(load_for_query(arguments)), work)
+    if isinstance(found, str):
+        show(found.rstrip("\n"))
+        return 0
+    if arguments.json:
+        show_json(_as_json(found))
+    else:
+        _show(found)
+    if found.refusal is not None:
+        raise found.refusal.error()
+    return 0
+
+
+def _text(given: str | None) -> str:
+    if given is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "QUESTION is missing.",
+            hint='Write `tidegate ask SOURCE "how many orders were placed in May?"`.',
+        )
+    return sys.stdin.read() if given == "-" else given
+
+
+def _show(found: Answer) -> None:
+    if found.guide is not None:
+        _show_guide(found.guide)
+        return
+    if found.sql is not None:
+        show(color(found.sql, "2"))
+    if found.plan is not None:
+        show(f"\n{found.plan}")
+    page = found.page
+    if page is not None:
+        show()
+        names = [column.name for column in page.columns]
+        show_table(names, msgspec.json.decode(page.rows), fitted=True)
+        rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
+        print_status(f"{rows} in {page.elapsed_ms:.1f} ms")
+        if page.masked:
+            print_status(masking_note(page.masked))
+    for assumption in found.assumptions:
+        print_status(f"assumed: {assumption}")
+    for check in found.checks:
+        print_status(f"check: {check.message}")
+    used = found.model
+    if used is not None:
+        rounds = "1 request" if found.rounds == 1 else f"{found.rounds} requests"
+        print_status(
+            f"sent: {used.bytes:,} bytes with {used.share} of the schema to {used.model} at "
+            f"{used.host}, in {rounds}"
+        )
+    if found.handle is not None:
+        print_status(f"answer: {found.handle}")
+
+
+def _show_guide(guide: Guide) -> None:
+    print_status(f"{guide.reason} To write the statement:")
+    show(guide.schema)
+    show()
+    for rule in guide.rules:
+        show(f"- {rule}")
+    for example in guide.examples:
+        show(f"\nConfirmed: {example.question}\n{example.sql}")
+
+
+def _as_json(found: Answer) -> dict[str, Any]:
+    page, refusal = found.page, found.refusal
+    fields = {name: getattr(found, name) for name in Answer.__struct_fields__}
+    fields["page"] = None
+    fields["refusal"] = None
+    if page is not None:
+        fields["page"] = {
+            "columns": page.columns,
+            "rows": msgspec.Raw(page.rows),
+            "row_count": page.row_count,
+            "truncations": page.truncations,
+            "elapsed_ms": round(page.elapsed_ms, 3),
+        }
+    if refusal is not None:
+        fields["refusal"] = {
+            "code": refusal.code.value,
+            "message": refusal.message,
+            "hint": refusal.hint,
+        }
+    return fields
