@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.asking import AGENT, GateCaller, opened_shop
 from support.scripted_model import KEY, Fault, Reply, ScriptedModel, scripted, wrote
-
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.text_to_sql.answering import answer
