@@ -51,7 +51,7 @@ Answer with one JSON object and nothing else, in one of these forms:
 {"sql": "SELECT ...", "assumptions": ["what you took for granted, in one short sentence each"]}
 {"unanswerable": "what the question needs that the schema does not have"}
 {"readings": ["one reading", "another"]} if the question has readings that lead to different \
-statements, and which is meant cannot be told"""
+statements, and it is not clear which is meant"""
 _QUOTED = re.compile(r"'[^'\n]{1,500}'|\"[^\"\n]{1,500}\"|`[^`\n]{1,500}`")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _MOST_DEFINITIONS = 40
@@ -110,7 +110,7 @@ def without_literals(sql: str) -> str:
 
 
 def repair_prompt(sql: str, error: TidegateError, catalog: Catalog, tables: Sequence[Table]) -> str:
-    """What a model is told of a statement that failed: the database's message without values, the
+    """The message on a statement that failed: the database's message without values, the
     nearest names with their types, and the columns of the tables in it."""
     message = without_values(error.message, sql, catalog)
     hint = hint_on(error.message, sql, catalog)

@@ -38,7 +38,7 @@ REPAIRABLE = frozenset({
     Code.SQL_UNKNOWN, Code.SQL_FUNCTION, Code.SQL_FAILED, Code.TABLE_UNKNOWN, Code.POLICY_READ_ONLY,
     Code.POLICY_DENIED, Code.POLICY_MASKED, Code.POLICY_TABLE, Code.POLICY_SCOPE,
 })  # fmt: skip
-"""What a model may do better when it is told of it."""
+"""What a model may do better once it knows."""
 
 _ITS_OWN = frozenset({
     Code.SQL_MULTIPLE, Code.POLICY_READ_ONLY, Code.POLICY_DENIED, Code.POLICY_MASKED,
@@ -214,13 +214,13 @@ async def write_statement(
                 failure = TidegateError(
                     Code.QUESTION_NO_SQL, "The model wrote no statement, but asked what is meant"
                 )
-                told = "Take the most likely reading, and say so in `assumptions`."
+                advice = "Take the most likely reading, and say so in `assumptions`."
             case NoStatement(reason=reason):
                 cut = "" if reply.complete else " The reply was cut off at its limit of tokens."
                 failure = TidegateError(
                     Code.QUESTION_NO_SQL, f"The model wrote no statement. {reason}{cut}".rstrip(".")
                 )
-                told = f"{reason}{cut} Answer with the JSON object alone."
+                advice = f"{reason}{cut} Answer with the JSON object alone."
             case Written(sql=sql, assumptions=assumptions):
                 try:
                     checked = await runner.check(sql)
@@ -229,9 +229,9 @@ async def write_statement(
                     if error.code not in REPAIRABLE or runner.has_begun:
                         raise
                     failure = error
-                    told = _repair(runner, linked, sql, error)
+                    advice = _repair(runner, linked, sql, error)
         repairs += 1
-        messages.append(Message("user", told))
+        messages.append(Message("user", advice))
     raise _final(failure, repairs)
 
 
