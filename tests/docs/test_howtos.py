@@ -11,6 +11,7 @@ import pytest
 
 import support.postgres_server as postgres_server
 import support.ssh_server as ssh_server
+from support import jdbc_drivers
 from support.command_line import environment
 from support.documents import ROOT, is_as_shown, play, report
 from support.free_ports import claim_port
@@ -125,5 +126,25 @@ def test_the_guide_to_files_prints_what_it_shows(tmp_path: Path) -> None:
         },
     )
     assert len(outcomes) == 12
+    for outcome in outcomes:
+        assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
+
+
+def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
+    script = (
+        "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(100))",
+        "INSERT INTO people VALUES (1, 'Ada'), (2, 'Grace')",
+    )
+    jdbc_drivers.driver_path("h2")
+    shutil.copy(jdbc_drivers.template("h2", script) / "shop.mv.db", tmp_path / "hr.mv.db")
+    outcomes = play(
+        ROOT / "docs" / "howto" / "connect-any-jdbc-database.md",
+        tmp_path,
+        {
+            **environment(tmp_path / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+    )
+    assert len(outcomes) == 4
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)

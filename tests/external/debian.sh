@@ -8,6 +8,14 @@ missing=()
 compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
 PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-server-core mariadb-client-core)
 PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server openssh-client)
+command -v javac > /dev/null || missing+=(default-jdk-headless)
+jar() { [ -e "/usr/share/java/$1" ] || missing+=("${@:2}"); }
+jar h2.jar libh2-java
+jar hsqldb.jar libhsqldb-java
+jar derby.jar libderby-java
+jar postgresql.jar libpostgresql-jdbc-java
+jar mariadb-java-client.jar libmariadb-java
+jar sqlite-jdbc.jar libxerial-sqlite-jdbc-java libxerial-sqlite-jdbc-jni
 
 [ ${#missing[@]} = 0 ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then

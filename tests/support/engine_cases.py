@@ -7,7 +7,7 @@ referring to items), `void` (as items, without rows). To add an engine, add a ca
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+import support.jdbc_cases as jdbc_cases
 import support.memory_engine as memory
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
@@ -66,15 +67,21 @@ class Case:
     name: str
     make: Callable[[Path], str]
     spelling: Spelling
-    digest_of: Callable[[Any, str], str]
+    digest_of: Callable[[Any, str], str | Awaitable[str]]
     url: str = ""
+    options: Callable[[], tuple[tuple[str, str], ...]] = tuple
+    """The options of the source, beside its URL."""
+    access: str = "read"
     source: Source = field(init=False)
 
     def prepare(self, directory: Path) -> Case:
         """A case of its own for one test."""
-        case = Case(self.name, self.make, self.spelling, self.digest_of, self.make(directory))
+        options = self.options()
+        case = replace(self, url=self.make(directory))
         engine, dialect = engine_of(case.url)
-        case.source = Source("s1", "shop", case.url, engine, dialect)
+        case.source = Source(
+            *("s1", "shop", case.url, engine, dialect), access=self.access, options=options
+        )
         return case
 
     @asynccontextmanager
@@ -85,8 +92,9 @@ class Case:
         finally:
             await engine.close()
 
-    def digest(self, engine) -> str:
-        return self.digest_of(engine, self.url)
+    async def digest(self, engine) -> str:
+        found = self.digest_of(engine, self.url)
+        return found if isinstance(found, str) else await found
 
     def permit(self, request, effect=Effect.READ, limits=None) -> Permit:
         return permit_for(self.source, request, effect, limits=limits, actor=ACTOR)
@@ -551,3 +559,15 @@ for _kind in postgres_server.KINDS:
     _name = "postgres" if _kind == "wheel" else f"postgres-{_kind}"
     CASES[_name] = Case(_name, make_postgres(_kind), POSTGRES, digest_postgres(_kind))
 CASES["mysql"] = Case("mysql", make_mysql, MYSQL, digest_mysql)
+
+for _product in jdbc_cases.PRODUCTS:
+    CASES[f"jdbc-{_product}"] = Case(
+        *(
+            f"jdbc-{_product}",
+            jdbc_cases.make(_product, CASES),
+            jdbc_cases.spelling(_product, CASES),
+        ),
+        jdbc_cases.digest(_product, CASES),
+        options=jdbc_cases.options(_product),
+        access="write",
+    )

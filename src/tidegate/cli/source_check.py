@@ -133,6 +133,10 @@ def _connect(
 
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
+    if url.lower().startswith("jdbc:"):
+        from tidegate.engines.jdbc.url import absolute_url
+
+        return absolute_url(url)
     if url.startswith(f"{FOLDER_SCHEME}://"):
         return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
     for scheme in _FILE_SCHEMES:

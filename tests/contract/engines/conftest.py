@@ -12,8 +12,9 @@ from support.eventually import PATIENCE_S
 @pytest.fixture(params=sorted(CASES))
 def case(request, tmp_path):
     """One engine with a shop of its own; no thread of it may outlive the test."""
+    prepared = CASES[request.param].prepare(tmp_path)
     before = set(threading.enumerate())
-    yield CASES[request.param].prepare(tmp_path)
+    yield prepared
     for thread in set(threading.enumerate()) - before:
         thread.join(PATIENCE_S)  # one that waited for a process ends just behind it
     assert set(threading.enumerate()) <= before

@@ -49,7 +49,7 @@ def supporting(request, tmp_path):
 
 async def test_an_engine_without_dry_runs_says_so_and_changes_nothing(case):
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         if engine.capabilities.dry_runs:
             shown = await dry_run(case, engine, "DELETE FROM parts")
             assert shown.affected == 20
@@ -57,7 +57,7 @@ async def test_an_engine_without_dry_runs_says_so_and_changes_nothing(case):
             with pytest.raises(TidegateError) as caught:
                 await dry_run(case, engine, "DELETE FROM parts")
             assert caught.value.code is Code.UNSUPPORTED
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -342,10 +342,10 @@ async def test_rows_of_other_tables_that_follow_in_sqlite_are_reported(tmp_path)
         " DELETE FROM parts; INSERT INTO c VALUES (1), (1)",
     )
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         shown = await dry_run(case, engine, "DELETE FROM items WHERE id = 1")
         assert shown.affected == 1 and "other rows" in shown.reason
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 async def test_parameters_that_sqlite_counts_as_it_meets_them_are_not_tried(tmp_path):
@@ -554,7 +554,7 @@ async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
     change(case, script)
     database = case.url.partition("?")[0].rpartition("/")[2]
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         try:
             shown = await dry_run(case, engine, text.format(database=database))
         except TidegateError as error:
@@ -562,7 +562,7 @@ async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
         else:
             assert shown.affected is None and shown.reason
             assert "TRIGGER" not in shown.reason
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 DUCKDB_HAZARDS = {
@@ -595,12 +595,12 @@ async def test_a_number_of_a_duckdb_sequence_is_never_taken(tmp_path, hazard):
     script, text = DUCKDB_HAZARDS[hazard]
     change(case, f"CREATE SEQUENCE n; {script}")
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         try:
             shown = await dry_run(case, engine, text)
         except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED)
         else:
             assert shown.affected is None and shown.reason
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
     assert change(case, "SELECT nextval('n')") == [(1,)]

@@ -232,7 +232,7 @@ async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(sche
     case.source = structs.replace(case.source, run_as=None)
     async with case.opened() as engine:
         assert not engine.capabilities.identities
-        before = case.digest(engine)
+        before = await case.digest(engine)
         add = Query(Statement(case.spelling.add, (1, "x")))
         for request in (add, Explain(Statement(case.spelling.one)), Browse("counts")):
             permit = structs.replace(
@@ -242,4 +242,4 @@ async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(sche
             with pytest.raises(TidegateError) as caught:
                 await ask(permit, NEVER)
             assert caught.value.code is Code.POLICY_IDENTITY
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before

@@ -13,6 +13,12 @@ def test_e_every_engine_is_in_every_list() -> None:
     assert set(CASES) == {
         "duckdb",
         "files",
+        "jdbc-derby",
+        "jdbc-h2",
+        "jdbc-hsqldb",
+        "jdbc-mariadb",
+        "jdbc-postgresql",
+        "jdbc-sqlite",
         "memory",
         "mysql",
         "postgres",

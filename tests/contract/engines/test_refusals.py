@@ -67,10 +67,10 @@ async def test_the_database_refuses_a_write_under_a_permit_to_read(name, text, t
     case = CASES[name].prepare(tmp_path)
     async with case.opened() as engine:
         await case.ask(engine, case.spelling.one)
-        before = case.digest(engine)
+        before = await case.digest(engine)
         error = await refusal(case, engine, text)
         assert error.code in (Code.POLICY_READ_ONLY, Code.SQL_FUNCTION)
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 @pytest.mark.parametrize(("name", "text"), OTHERS)
@@ -79,24 +79,24 @@ async def test_what_no_one_may_do_is_refused_under_every_permit(name, text, tmp_
     case = CASES[name].prepare(tmp_path)
     async with case.opened() as engine:
         await case.ask(engine, case.spelling.one)
-        before = case.digest(engine)
+        before = await case.digest(engine)
         with pytest.raises(TidegateError):
             await case.ask(engine, text, effect=Effect.ADMIN)
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 @pytest.mark.parametrize(("name", "text"), WRITES)
 async def test_inspection_sees_a_write_and_runs_nothing(name, text, tmp_path):
     case = CASES[name].prepare(tmp_path)
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         if engine.capabilities.inspects:
             judgement = await case.inspect(engine, text)
             assert judgement is not None
             assert judgement.effect >= Effect.WRITE
         else:
             assert await case.inspect(engine, text) is None
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 async def test_inspection_calls_a_read_a_read_and_names_its_tables(case):

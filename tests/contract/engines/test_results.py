@@ -172,7 +172,7 @@ async def test_a_statement_runs_again_with_the_same_answer(case):
 
 async def test_an_explanation_has_rows_and_runs_nothing(case):
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         rows = await case.explain(engine, case.spelling.table.format(name="items"))
         assert rows
         if engine.capabilities.explains_changes:
@@ -181,7 +181,7 @@ async def test_an_explanation_has_rows_and_runs_nothing(case):
             with pytest.raises(TidegateError) as caught:
                 await case.explain(engine, case.spelling.add)
             assert caught.value.code is Code.UNSUPPORTED
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
 
 
 async def test_metadata_is_no_statement(case):

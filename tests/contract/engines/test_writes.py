@@ -10,11 +10,11 @@ async def refuses_writes(case, engine, text, params=None):
     """Whether the engine declares that it never writes; it must then refuse, and change nothing."""
     if engine.capabilities.writes:
         return False
-    before = case.digest(engine)
+    before = await case.digest(engine)
     with pytest.raises(TidegateError) as caught:
         await case.ask(engine, text, params, effect=Effect.WRITE)
     assert caught.value.code is Code.POLICY_READ_ONLY
-    assert case.digest(engine) == before
+    assert await case.digest(engine) == before
     return True
 
 
@@ -47,6 +47,8 @@ async def test_a_write_tells_how_many_rows_it_changed(case):
 async def test_a_write_can_return_rows(case):
     async with case.opened() as engine:
         text = case.spelling.add_and_return
+        if not text:
+            pytest.skip("changes of this database return no rows")
         if await refuses_writes(case, engine, text, (2, "two")):
             return
         assert await case.ask(engine, text, (2, "two"), effect=Effect.WRITE) == [(2, "two")]
@@ -55,9 +57,9 @@ async def test_a_write_can_return_rows(case):
 
 async def test_a_write_whose_rows_were_not_fetched_is_undone(case):
     async with case.opened() as engine:
-        if not engine.capabilities.transactions:
-            return
         text = case.spelling.add_and_return
+        if not engine.capabilities.transactions or not text:
+            pytest.skip("changes of this database cannot be undone, or return no rows")
         cursor = await case.start(engine, text, (2, "two"), effect=Effect.WRITE)
         await cursor.close()
         assert await count(case, engine) == 0
@@ -65,10 +67,10 @@ async def test_a_write_whose_rows_were_not_fetched_is_undone(case):
 
 async def test_a_failed_write_changes_nothing(case):
     async with case.opened() as engine:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         with pytest.raises(TidegateError):
             await case.ask(engine, case.spelling.broken, effect=Effect.WRITE)
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
         if await refuses_writes(case, engine, case.spelling.add, (1, "one")):
             return
         await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)

@@ -133,7 +133,7 @@ async def test_an_engine_refuses_a_permit_whose_statement_is_not_the_one_that_wa
     case = CASES[name].prepare(tmp_path)
     engine = await open_engine(case.source)
     try:
-        before = case.digest(engine)
+        before = await case.digest(engine)
         judged = permit_for(case.source, Query(Statement(case.spelling.table.format(name="items"))))
         delete = Query(Statement("DELETE FROM items"))
         for permit in (
@@ -145,6 +145,6 @@ async def test_an_engine_refuses_a_permit_whose_statement_is_not_the_one_that_wa
             with pytest.raises(TidegateError) as caught:
                 await engine.run(permit, NEVER)
             assert caught.value.code is Code.INTERNAL
-        assert case.digest(engine) == before
+        assert await case.digest(engine) == before
     finally:
         await engine.close()

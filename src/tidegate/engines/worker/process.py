@@ -1,25 +1,18 @@
-"""The gate's end of one worker process: starts it, asks it, and ends it by force if need be.
-
-A worker sees none of our environment but what a Python program needs, so no secret of ours.
-"""
+"""The gate's end of one worker process in Python, which answers one request at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
 
+from tidegate.engines.worker.framed_process import FramedProcess, lost
 from tidegate.engines.worker.frames import (
-    HEADER,
     INTERRUPT,
-    MOST_BYTES,
     WorkerReply,
     WorkerRequest,
     frame,
@@ -33,9 +26,6 @@ ENVIRONMENT = (
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "TEMP", "TMP"),
 )
 
-SPARE_BYTES = 65_536
-"""What stands in a frame beside its body."""
-
 START_S = 20.0
 """How long a process may take until it answers."""
 
@@ -47,26 +37,21 @@ Body = TypeVar("Body")
 _decode = msgspec.msgpack.Decoder(WorkerReply).decode
 
 
-class WorkerProcess(asyncio.SubprocessProtocol):
+class WorkerProcess(FramedProcess):
     """One process, which answers one request at a time (`pool.PooledConnection`)."""
 
     late_s: ClassVar[float] = 0.0
     grace_s: ClassVar[float] = 0.7
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.SubprocessTransport
-        self._inbox = bytearray()
-        self._awaited = 0
+        super().__init__()
         self._pending: asyncio.Future[msgspec.Raw] | None = None
         self._number = 0
         self._verb = ""
         self._clear = True
-        self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._gone = False
 
     @classmethod
-    async def start(cls, module: str, setup: Any) -> WorkerProcess:
+    async def start(cls, module: str, setup: Any) -> Self:
         """Start `python -m module`, away from the working directory's modules, and set it up.
 
         Raises: TidegateError SOURCE_UNREACHABLE if the process does not start or answer.
@@ -81,31 +66,15 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         setup: Any,
         hint: str,
         environment_names: Sequence[str] = (),
-    ) -> WorkerProcess:
-        """Start any program that speaks the frames of `frames.py` on its stdin and stdout, such as
-        a JVM, and send it `setup`. It gets `ENVIRONMENT` and the variables named beside it.
+    ) -> Self:
+        """Start any program that speaks the frames of `frames.py` on its stdin and stdout, and send
+        it `setup`. It gets `ENVIRONMENT` and the variables named beside it.
 
         Raises: TidegateError SOURCE_UNREACHABLE, with `hint` if the process does not answer.
         """
-        worker = cls()
         names = (*ENVIRONMENT, *environment_names)
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        try:
-            await worker._loop.subprocess_exec(
-                lambda: worker,
-                *command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise TidegateError(
-                Code.SOURCE_UNREACHABLE,
-                "No process could be started for the database driver.",
-                hint="Check the limits on processes and memory.",
-            ) from error
+        worker = await cls.launch(command, environment)
         try:
             await asyncio.wait_for(worker.send("setup", setup), START_S)
         except BaseException as error:
@@ -120,31 +89,9 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return worker
 
     @property
-    def alive(self) -> bool:
-        """Whether it can be asked: it has not ended, and is not about to."""
-        return not self._gone
-
-    @property
     def busy(self) -> bool:
         """Whether it is answering."""
         return self._pending is not None
-
-    @property
-    def pid(self) -> int:
-        return self._transport.get_pid()
-
-    @property
-    def gone(self) -> bool:
-        return self._ended.done()
-
-    def check(self) -> bool:
-        """Whether it lives, after a look at the process itself: the event loop may not know yet."""
-        if not self._gone and hasattr(os, "waitid"):
-            try:  # without collecting it, which is for the event loop's watcher
-                self._gone = os.waitid(os.P_PID, self.pid, _EXITED) is not None
-            except ChildProcessError:
-                self._gone = True
-        return not self._gone
 
     async def ask(self, verb: str, body: Any, kind: type[Body]) -> Body:
         """Have the worker answer. Raises: TidegateError of the worker, or SOURCE_UNREACHABLE if it
@@ -152,11 +99,11 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         try:
             pending = self.send(verb, body)
         except (UnicodeEncodeError, TypeError) as error:
-            raise _unsendable(error) from error
+            raise unsendable(error) from error
         try:
             raw = await asyncio.shield(pending)
         except asyncio.CancelledError:
-            pending.add_done_callback(_retrieve)
+            pending.add_done_callback(retrieve)
             raise
         return unpack(raw, kind)
 
@@ -175,13 +122,13 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._number += 1
         self._verb = verb
         self._pending = future
-        self._write(request)
+        self.write(frame(request))
         return future
 
     async def interrupt(self, cause: str) -> None:
         """Have it end what it is answering; nothing if it is idle, or about to be."""
         if self._pending is not None and self.alive and self._verb != CLOSE:
-            self._write(WorkerRequest(self._number, INTERRUPT))
+            self.write(frame(WorkerRequest(self._number, INTERRUPT)))
 
     def settle_now(self) -> bool:
         return self._pending is None
@@ -191,65 +138,17 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         while self._pending is not None:
             pending = self._pending
             await asyncio.wait((pending,))
-            _retrieve(pending)
+            retrieve(pending)
         if not self._clear:
             closing = self.send(CLOSE)
-            closing.add_done_callback(_retrieve)
+            closing.add_done_callback(retrieve)
             await asyncio.shield(closing)
 
     async def reset(self) -> None:
         await self.settle()
 
-    def close(self) -> None:
-        """End the process by force, whatever it is doing."""
-        self._gone = True
-        if self._ended.done():
-            return
-        with suppress(ProcessLookupError):
-            if sys.platform == "win32":
-                self._transport.kill()
-            else:
-                # Not by the transport: it would collect the process before its watcher does.
-                os.kill(self.pid, signal.SIGKILL)
-
-    async def closed(self) -> None:
-        await asyncio.shield(self._ended)
-
-    # What the loop tells.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.SubprocessTransport", transport)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._inbox += data
-        while len(self._inbox) >= HEADER.size:
-            if not self._awaited:
-                (size,) = HEADER.unpack_from(self._inbox)
-                if size > MOST_BYTES + SPARE_BYTES:
-                    self._inbox.clear()
-                    self.close()
-                    return
-                self._awaited = HEADER.size + size
-            if len(self._inbox) < self._awaited:
-                return
-            content = bytes(memoryview(self._inbox)[HEADER.size : self._awaited])
-            del self._inbox[: self._awaited]
-            self._awaited = 0
-            self._take(_decode(content))
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._gone = True  # it is about to end
-
-    def process_exited(self) -> None:
-        self._gone = True
-        self._transport.close()
-        if not self._ended.done():
-            self._ended.set_result(None)
-        pending, self._pending = self._pending, None
-        if pending is not None and not pending.done():
-            pending.set_exception(lost())
-
-    def _take(self, reply: WorkerReply) -> None:
+    def take_frame(self, content: bytes) -> None:
+        reply = _decode(content)
         pending = self._pending
         if pending is None or reply.number != self._number:
             return
@@ -263,21 +162,20 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         else:
             pending.set_result(reply.body)
 
-    def _write(self, request: WorkerRequest) -> None:
-        pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
-        pipe.write(frame(request))
+    def fail_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None and not pending.done():
+            pending.set_exception(lost())
 
 
-_EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
-
-
-def _retrieve(answer: asyncio.Future[Any]) -> None:
+def retrieve(answer: asyncio.Future[Any]) -> None:
     """Consume the error of an answer that no task waits for any more."""
     if not answer.cancelled():
         answer.exception()
 
 
-def _unsendable(error: Exception) -> TidegateError:
+def unsendable(error: Exception) -> TidegateError:
+    """The error of a body that cannot be packed."""
     if isinstance(error, UnicodeEncodeError):
         return TidegateError(
             Code.SQL_UNREADABLE, "The statement or a value holds a lone surrogate."
@@ -286,13 +184,4 @@ def _unsendable(error: Exception) -> TidegateError:
         Code.ARGUMENT_INVALID,
         "A parameter has a type that cannot be sent.",
         hint="Send null, true, false, numbers or text.",
-    )
-
-
-def lost() -> TidegateError:
-    """The error of a statement whose worker died under it."""
-    return TidegateError(
-        Code.SOURCE_UNREACHABLE,
-        "The process of the database driver ended while it ran the statement.",
-        hint="Nothing was run again. Look whether a change took effect, then retry.",
     )

@@ -17,6 +17,9 @@ DIALECTS = {
     "mysql": "tidegate.sql.dialects.mysql",
     "mariadb": "tidegate.sql.dialects.mysql",
     "duckdb": "tidegate.sql.dialects.duckdb",
+    "h2": "tidegate.sql.dialects.h2",
+    "hsqldb": "tidegate.sql.dialects.hsqldb",
+    "derby": "tidegate.sql.dialects.derby",
 }
 """The module of each dialect, by its name in lower case."""
 

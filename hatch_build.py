@@ -1,0 +1,53 @@
+"""Compiles the program that JDBC drivers run in, `worker.jar`, when the package is built.
+
+Without a Java compiler the package is built without it, and says so where it would be used.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES = Path("src/tidegate/engines/jvm/java")
+JAR = Path("src/tidegate/engines/jvm/worker.jar")
+RELEASE = "17"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The date of the jar's entries, so that the same sources give the same jar."""
+
+
+class JavaBuild(BuildHookInterface):
+    """Called by hatchling before a wheel, also an editable one, is made."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        root = Path(self.root)
+        if compile_jar(root / SOURCES, root / JAR):
+            build_data["artifacts"].append(str(JAR))
+
+
+def compile_jar(sources: Path, jar: Path) -> bool:
+    """Compile all below `sources` into `jar`. Returns whether there is a compiler.
+
+    Raises: subprocess.CalledProcessError if the sources are wrong.
+    """
+    compiler = shutil.which("javac") or shutil.which("ecj")
+    if compiler is None:
+        print("worker.jar is left out: neither javac nor ecj is installed", file=sys.stderr)
+        return jar.is_file()
+    with tempfile.TemporaryDirectory() as place:
+        files = sorted(map(str, sources.rglob("*.java")))
+        command = [compiler, "--release", RELEASE, "-encoding", "UTF-8", "-d", place, *files]
+        subprocess.run(command, check=True)
+        partial = jar.with_suffix(".new")
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            for found in sorted(Path(place).rglob("*.class")):
+                name = found.relative_to(place).as_posix()
+                archive.writestr(zipfile.ZipInfo(name, LONG_AGO), found.read_bytes())
+        partial.replace(jar)
+    return True

@@ -1,0 +1,417 @@
+"""A database with a JDBC driver behind the engine interface.
+
+A source has one JVM, which is started when the source is opened, and again if it was lost; each of
+its connections is a channel there. The gate's judgement, the driver's or database's own fence
+(`products.Product.fence`) and a rollback keep reads from writing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.errors import closed
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    judgement_of,
+    query_of,
+)
+from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.running_statement import (
+    BorrowedConnection,
+    RunningStatement,
+    end_all,
+    start,
+)
+from tidegate.engines.jdbc.catalog import find_table, tables_of
+from tidegate.engines.jdbc.connection import JdbcConnection
+from tidegate.engines.jdbc.cursor import JdbcCursor
+from tidegate.engines.jdbc.drivers import find_jars
+from tidegate.engines.jdbc.errors import unconnected
+from tidegate.engines.jdbc.messages import Loaded, Prepared, TableFacts, fields
+from tidegate.engines.jdbc.texts import for_jdbc, without_end
+from tidegate.engines.jdbc.types import column_of
+from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
+from tidegate.engines.jvm.process import JvmError, JvmProcess
+from tidegate.engines.jvm.runtime import find_runtime
+from tidegate.engines.registry import resolve_options
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Browse, Explain, Query
+from tidegate.model.schema import Catalog, Counts, Databases, Ddl, Description, Status, Table
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql import quoting
+from tidegate.sql.dialects import find
+from tidegate.sql.judge import judge
+from tidegate.sql.masking.table_ddl import table_ddl
+
+OWN_S = 30.0
+"""The time limit of what we ask for ourselves."""
+
+PLACES = 4
+"""Connections of one source."""
+
+HEAP = "256m"
+
+
+_NEVER = frozenset({Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN})
+"""What no permit runs here: such statements run Java code, write files, or outlive their caller."""
+
+
+class JdbcEngine:
+    """One source behind a JDBC driver."""
+
+    capabilities: Capabilities
+
+    def __init__(self, url: JdbcUrl, options: Mapping[str, str], *, reads_only: bool) -> None:
+        self._url = url
+        self._options = options
+        self._reads_only = reads_only
+        self._product = url.product
+        self.capabilities = Capabilities(
+            schemas=url.product.schemas,
+            explains=bool(url.product.explain),
+            explains_changes=False,
+            explains_as_json=url.product.explains_as_json,
+            row_counts=True,
+            prepares=True,
+            places=int(options.get("connections", PLACES)),
+        )
+        self._process: JvmProcess | None = None
+        self._starting = asyncio.Lock()
+        self.loaded = Loaded("", "", "")
+        self._readers = Pool(lambda: self._connect(False), self.capabilities.places, open_s=OWN_S)
+        # A connection that only reads stays so, where the fence is the connection.
+        self._writers = (
+            Pool(lambda: self._connect(True), self.capabilities.places, open_s=OWN_S)
+            if url.product.fence == "connection"
+            else self._readers
+        )
+        self._running: set[RunningStatement[JdbcConnection]] = set()
+        self._closed = False
+        self._status = Status("", None, "")
+
+    @classmethod
+    async def open(cls, source: Source) -> JdbcEngine:
+        options = resolve_options(source)
+        url = parse_jdbc_url(absolute_url(source.url))
+        _check_file(url)
+        engine = cls(url, options, reads_only=source.access != "write")
+        try:
+            async with engine._borrowed() as connection:
+                greeting = connection.greeting
+        except BaseException:
+            await engine.close()
+            raise
+        engine._status = Status(
+            greeting.catalog or greeting.schema or url.product.title,
+            greeting.schema,
+            " ".join(filter(None, (greeting.product, greeting.version))),
+            _warnings(url),
+        )
+        return engine
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+        """None: drivers have no opinion that could be asked without running something."""
+        self._check_open()
+        return None
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        refuse_identity(permit)
+        request = query_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        writes = permit.effect > Effect.READ and not isinstance(request, Explain)
+        await self._check_judgement(permit, request)
+        body = self._body(permit, request, writes=writes)
+        timeout_s = permit.limits.timeout_s
+        pool = self._writers if writes else self._readers
+        running = await start(pool, timeout_s, cancellation, self._running, writes=writes)
+        cursor = JdbcCursor(running)
+        await cursor.begin(body)
+        return cursor
+
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        refuse_identity(permit)
+        request = query_of(permit)
+        self._check_open()
+        body = self._body(permit, request, writes=False)
+        async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
+            prepared = await connection.ask("prepare", body, Prepared)
+            connection.ended()
+        columns = tuple([column_of(column) for column in prepared.columns])
+        return StatementDescription(columns, tuple(prepared.parameters))
+
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            "A JDBC driver does not say whether a change has effects that no rollback undoes, so"
+            " there are no dry runs.",
+        )
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
+        request = describe_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        if request.aspect == "databases":
+            return Databases((self._status.database,))
+        tables = await self._tables(permit, request, cancellation)
+        if request.aspect == "catalog":
+            version = await self.schema_version()
+            schemas = tuple(sorted({table.schema for table in tables}))
+            default = self._default_schema() or (schemas[0] if schemas else "")
+            return Catalog(self._status.database, default, schemas, tables, version)
+        if request.aspect == "ddl":
+            return Ddl("\n".join([table_ddl(table, self._product.dialect) for table in tables]))
+        return await self._counts(permit, tables, cancellation)
+
+    async def schema_version(self) -> str:
+        self._check_open()
+        async with self._borrowed() as connection:
+            version = await connection.ask("version", self._metadata_body(None, None), str)
+            connection.ended()
+        return version
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await end_all({self._readers, self._writers}, self._running)
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+            await process.closed()
+
+    async def _check_judgement(self, permit: Permit, request: Query | Explain) -> None:
+        """Refuse what the gate's judgement puts above the permit: not every database has a fence of
+        its own. What cannot be judged is shown to the database, which may say what is wrong.
+
+        Raises: TidegateError POLICY_READ_ONLY, POLICY_DENIED, SQL_FAILED, ...
+        """
+        judgement = judgement_of(permit, request)
+        if isinstance(request, Explain) and self._changes(request):
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "Only queries are explained through JDBC.",
+                hint="Explain the SELECT that finds the rows to be changed.",
+            )
+        runs = judgement.effect not in _NEVER
+        if runs and judgement.effect <= permit.effect:
+            return
+        if judgement.effect is Effect.UNKNOWN:
+            code = Code(judgement.code or Code.SQL_UNKNOWN.value)
+            if code in (Code.SQL_EMPTY, Code.SQL_MULTIPLE):
+                raise TidegateError(code, judgement.reason, hint=judgement.hint)
+            rules = find(self._product.dialect)
+            if judgement.verb.upper() not in (rules.reserved_verbs | rules.roots.keys()):
+                await self.prepare(permit, NEVER)
+        reads = permit.effect is Effect.READ
+        raise TidegateError(
+            Code.POLICY_READ_ONLY if reads else Code.POLICY_DENIED,
+            judgement.reason,
+            hint=judgement.hint,
+            details={"effect": judgement.effect.label},
+        )
+
+    def _changes(self, request: Explain) -> bool:
+        """Whether a statement to be explained does more than read. The gate has judged the EXPLAIN
+        of it, which is a read of some dialects whatever is explained."""
+        return judge(request.statement.text, self._product.dialect).effect is not Effect.READ
+
+    def _body(self, permit: Permit, request: Query | Explain, *, writes: bool) -> dict[str, object]:
+        statement = request.statement
+        text, params = for_jdbc(statement.text, statement.params, self._product.dialect)
+        text = without_end(text, self._product.dialect)
+        if isinstance(request, Explain):
+            text = f"{self._product.explain} {text}"
+        product = self._product
+        reads = product.begin_read if product.fence == "statement" and not writes else ""
+        return fields(
+            text=text,
+            parameters=list(params),
+            writes=writes,
+            mark=product.fence == "driver",
+            begin=[reads] if reads else [],
+            schema=request.schema if product.schemas else None,
+            catalog=request.schema if not product.schemas else None,
+            seconds=max(1, round(permit.limits.timeout_s + 0.5)),
+        )
+
+    async def _tables(
+        self, permit: Permit, request: Browse, cancellation: Cancellation
+    ) -> tuple[Table, ...]:
+        """The tables that are asked for. Raises: TidegateError TABLE_UNKNOWN."""
+        async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
+            schema, name = request.schema, request.table
+            if name is not None or schema is not None:
+                known = await connection.ask(
+                    "catalog", self._metadata_body(None, None), list[TableFacts]
+                )
+                default = self._product.default_schema
+                if schema is not None and schema not in {each.schema or default for each in known}:
+                    raise TidegateError(Code.TABLE_UNKNOWN, f"There is no schema `{schema}`.")
+                if name is not None:
+                    table = find_table(known, name, schema, self._default_schema())
+                    schema, name = table.schema or None, table.name
+            body = {**self._metadata_body(schema, name), "keys": True}
+            found = await connection.ask("catalog", body, list[TableFacts])
+            connection.ended()
+        return tables_of(found, self._product)
+
+    def _default_schema(self) -> str | None:
+        product = self._product
+        if product.default_schema:
+            return product.default_schema
+        return self._status.schema if product.schemas else self._status.database
+
+    def _metadata_body(self, schema: str | None, table: str | None) -> dict[str, object]:
+        return fields(
+            schema=schema if self._product.schemas else None,
+            catalogs=not self._product.schemas and not self._product.default_schema,
+            table=table,
+            system_schemas=list(self._product.system_schemas),
+        )
+
+    async def _counts(
+        self, permit: Permit, tables: tuple[Table, ...], cancellation: Cancellation
+    ) -> Counts:
+        rows: dict[tuple[str, str], int] = {}
+        for table in tables:
+            place = quoting.qualified(table.schema, table.name, self._product.dialect)
+            body = {
+                "text": f"SELECT count(*) FROM {place}",
+                "mark": self._product.fence == "driver",
+            }
+            timeout_s = permit.limits.timeout_s
+            running = await start(self._readers, timeout_s, cancellation, self._running)
+            cursor = JdbcCursor(running)
+            try:
+                await cursor.begin(body)
+                rows[table.schema, table.name] = int((await cursor.fetch(1))[0][0])
+            except TidegateError as error:
+                if error.code is not Code.SQL_FAILED:
+                    raise
+            finally:
+                await cursor.close()
+        return Counts(rows)
+
+    def _borrowed(
+        self, timeout_s: float = OWN_S, cancellation: Cancellation = NEVER
+    ) -> BorrowedConnection[JdbcConnection]:
+        return BorrowedConnection(self._readers, timeout_s, cancellation, self._running)
+
+    async def _connect(self, writes: bool) -> JdbcConnection:
+        process = await self._running_process()
+        connection = JdbcConnection(process, self._product.name)
+        product = self._product
+        properties = dict(product.properties)
+        if product.fence == "connection" and not writes:
+            properties.update(product.read_properties)
+        for name in ("user", "password"):
+            if name in self._options:
+                properties[name] = self._options[name]
+        for name, value in self._options.items():
+            if name.startswith("property."):
+                properties[name.removeprefix("property.")] = value
+        await connection.open(
+            {
+                "url": _connected_url(self._url, self._reads_only),
+                "properties": properties,
+                "loose": product.loose,
+                "statements": list(product.at_connect),
+            }
+        )
+        return connection
+
+    async def _running_process(self) -> JvmProcess:
+        """The JVM of this source, started if there is none. Raises: TidegateError."""
+        async with self._starting:
+            if self._process is None or not self._process.check():
+                self._check_open()
+                self._process = await self._start()
+            return self._process
+
+    async def _start(self) -> JvmProcess:
+        options = self._options
+        jars = find_jars(options, self._product)
+        runtime = await asyncio.to_thread(find_runtime, options.get("java"))
+        process = await JvmProcess.start(
+            runtime,
+            options.get("heap", HEAP),
+            options.get("time_zone", "UTC"),
+            tuple(options.get("jvm_options", "").split()),
+        )
+        driver = options.get("driver") or self._product.driver or None
+        try:
+            body = fields(jars=jars, url=self._url.text, driver=driver)
+            self.loaded = await process.set_up(body, Loaded)
+        except BaseException as error:
+            process.close()
+            await process.closed()
+            if isinstance(error, JvmError):
+                raise unconnected(error.fault) from error
+            raise
+        return process
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed()
+
+
+def _check_file(url: JdbcUrl) -> None:
+    """See that a database in a file is there: some drivers would make one. Raises: TidegateError
+    SOURCE_UNREACHABLE."""
+    path = file_of(url)
+    if path is None:
+        return
+    from pathlib import Path
+
+    endings = ("", ".mv.db", ".h2.db", ".script", ".properties")
+    if not any(Path(path + ending).exists() for ending in endings):
+        raise TidegateError(
+            Code.SOURCE_UNREACHABLE,
+            f"There is no database at {path}.",
+            hint="Check the path in the source's URL; connecting creates no database.",
+            details={"path": path},
+        )
+
+
+def _connected_url(url: JdbcUrl, reads_only: bool) -> str:
+    """The URL that the driver gets: no database is created, and one that is only read is opened so
+    where the database knows that."""
+    more: dict[str, str] = {}
+    if url.kind == "file" and url.product.name == "h2":
+        more["IFEXISTS"] = "TRUE"
+        if reads_only:
+            more["ACCESS_MODE_DATA"] = "r"
+    elif url.kind == "file" and url.product.name == "hsqldb":
+        more["ifexists"] = "true"
+        if reads_only:
+            more["readonly"] = "true"
+    given = {name.upper() for name in url.parameters}
+    return url.with_parameters({k: v for k, v in more.items() if k.upper() not in given})
+
+
+def _warnings(url: JdbcUrl) -> tuple[str, ...]:
+    """What the operator should know of the fences of this source."""
+    if url.product.fence == "none" and not (url.product.name == "h2" and url.kind == "file"):
+        return (
+            f"{url.product.title} does not refuse changes in a read: give the source an account"
+            " that can only read.",
+        )
+    if url.product.name == "other":
+        return (
+            "It is not known whether this driver keeps a read from changing data: give the source"
+            " an account that can only read.",
+        )
+    return ()

@@ -1,0 +1,111 @@
+"""Maps what a JDBC driver says to coded errors. The SQLSTATE decides: its first two characters are
+the same for all databases (ISO 9075-2, clause 24)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tidegate.engines.common.errors import ACCOUNT, shortened
+from tidegate.engines.jvm.process import JvmFault
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import mask_shapes
+
+_BY_STATE: dict[str, Code] = {
+    "57014": Code.CALL_CANCELLED,
+    "25006": Code.POLICY_READ_ONLY,
+    "25502": Code.POLICY_READ_ONLY,  # Derby
+    "25503": Code.POLICY_READ_ONLY,
+    "25505": Code.POLICY_READ_ONLY,
+    "40001": Code.SOURCE_BUSY,
+    "40P01": Code.SOURCE_BUSY,
+    "40XL1": Code.SOURCE_BUSY,
+    "55P03": Code.SOURCE_BUSY,
+    "53300": Code.SOURCE_BUSY,
+    "HYT00": Code.LIMIT_TIME,
+    "HY008": Code.CALL_CANCELLED,
+}
+_LOST = frozenset({"08000", "08001", "08003", "08004", "08006", "08007", "08S01"})
+_BY_NUMBER: dict[tuple[str, int], Code] = {
+    ("h2", 90097): Code.POLICY_READ_ONLY,
+    ("h2", 57014): Code.CALL_CANCELLED,
+    ("h2", 50200): Code.SOURCE_BUSY,
+    ("sqlite", 8): Code.POLICY_READ_ONLY,
+    ("sqlite", 5): Code.SOURCE_BUSY,
+    ("sqlite", 9): Code.CALL_CANCELLED,
+    ("mariadb", 1792): Code.POLICY_READ_ONLY,
+    ("mariadb", 1317): Code.CALL_CANCELLED,
+    ("mariadb", 1969): Code.LIMIT_TIME,
+}
+_READ_ONLY = re.compile(r"(?i)read[- ]only|readonly")
+_PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`;]+){2,}/?")
+
+
+def translate(fault: JvmFault, product: str) -> TidegateError:
+    """The coded error of a statement that failed."""
+    if fault.code != "sql":
+        return _own(fault)
+    state = fault.state or ""
+    code = (
+        _BY_NUMBER.get((product, fault.number))
+        or _BY_STATE.get(state)
+        or (Code.SOURCE_UNREACHABLE if state in _LOST else None)
+        or (
+            Code.POLICY_READ_ONLY
+            if state[:2] == "25" and _READ_ONLY.search(fault.message)
+            else None
+        )
+        or Code.SQL_FAILED
+    )
+    return TidegateError(code, clean(fault.message), hint=_hint(state), details=_details(fault))
+
+
+def unconnected(fault: JvmFault) -> TidegateError:
+    """The coded error of a connection that could not be made."""
+    if fault.code in ("driver.missing", "driver.url"):
+        return _own(fault)
+    state = fault.state or ""
+    details = _details(fault)
+    hint = None
+    if state[:2] == "28":
+        details["cause"] = ACCOUNT
+        hint = "Check the user and the password of the source."
+    return TidegateError(Code.SOURCE_UNREACHABLE, clean(fault.message), hint=hint, details=details)
+
+
+def clean(message: str) -> str:
+    """The message without passwords in URLs, and without paths of this machine."""
+    return _PATH.sub("<path>", mask_shapes(shortened(message)))
+
+
+def _own(fault: JvmFault) -> TidegateError:
+    if fault.code == "driver.missing":
+        return TidegateError(
+            Code.ENGINE_MISSING,
+            clean(fault.message),
+            hint="Correct the source's option `driver`, `driver_path` or `driver_coordinate`.",
+        )
+    if fault.code == "driver.url":
+        return TidegateError(Code.SOURCE_URL, clean(fault.message))
+    if fault.code == "limit.bytes":
+        return TidegateError(Code.LIMIT_BYTES, fault.message)
+    if fault.code == "argument":
+        return TidegateError(Code.ARGUMENT_INVALID, fault.message)
+    return TidegateError(
+        Code.SQL_FAILED, f"The driver failed: {clean(fault.message)}", details={"jdbc": fault.code}
+    )
+
+
+def _details(fault: JvmFault) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if fault.state:
+        details["sqlstate"] = fault.state
+    if fault.number:
+        details["jdbc"] = fault.number
+    return details
+
+
+def _hint(state: str) -> str | None:
+    if state[:2] == "42" and state[2:3] in ("P", "S", "0", "Y", "X"):
+        return "Check the names and the syntax: describe the table, or search for it."
+    return None

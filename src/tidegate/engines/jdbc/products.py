@@ -1,0 +1,204 @@
+"""What is known of single databases behind JDBC: data, by the beginning of the URL.
+
+The class names and coordinates are those that the databases' own documentation gives. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+Fence = Literal["driver", "statement", "connection", "none"]
+
+
+class Product(msgspec.Struct, frozen=True, kw_only=True):
+    """One database.
+
+    `fence` says what keeps a read from writing, beside the gate's judgement: the `driver`, by
+    `setReadOnly`, has the database refuse changes; a `statement`, `begin_read`, does; the
+    `connection` does, opened with `read_properties`; or nothing does.
+    `at_connect` is run on each new connection: where a database would hold a result in memory, it
+    streams it, or puts it on disk. `properties` are always given to the driver. `parameters` are
+    those that a URL may have; what else stands there is refused, because some run code or read
+    files. `explain` stands before a statement to see its plan; empty if nothing does.
+    `system_schemas` are left out of the catalog.
+    `loose`: values have types of their own, whatever their column says.
+    """
+
+    name: str
+    dialect: str
+    driver: str
+    coordinate: str = ""
+    title: str
+    fence: Fence
+    begin_read: str = ""
+    at_connect: tuple[str, ...] = ()
+    properties: Mapping[str, str] = {}
+    read_properties: Mapping[str, str] = {}
+    parameters: frozenset[str] = frozenset()
+    explain: str = ""
+    explains_as_json: bool = False
+    system_schemas: tuple[str, ...] = ()
+    loose: bool = False
+    schemas: bool = True
+    """Tables are in schemas; else what the gate calls a schema is a catalog, or there is one."""
+    default_schema: str = ""
+    """The name of the one schema of a database that has none to name."""
+    port: int | None = None
+    in_process: bool = False
+    """The database runs in the JVM itself, on files or in memory."""
+
+
+_SQL_STANDARD = ("INFORMATION_SCHEMA", "information_schema")
+
+PRODUCTS: dict[str, Product] = {
+    "jdbc:postgresql:": Product(
+        name="postgresql",
+        dialect="postgres",
+        driver="org.postgresql.Driver",
+        coordinate="org.postgresql:postgresql:42.7.8",
+        title="PostgreSQL",
+        fence="driver",
+        # A text parameter fits any column, as it does without JDBC.
+        properties={"stringtype": "unspecified", "ApplicationName": "tidegate"},
+        parameters=frozenset(
+            {"sslmode", "currentSchema", "connectTimeout", "loginTimeout", "socketTimeout"}
+            | {"tcpKeepAlive", "targetServerType", "user", "ApplicationName"}
+        ),
+        explain="EXPLAIN",
+        explains_as_json=True,
+        system_schemas=(*_SQL_STANDARD, "pg_catalog", "pg_toast"),
+        port=5432,
+    ),
+    "jdbc:mariadb:": Product(
+        name="mariadb",
+        dialect="mysql",
+        driver="org.mariadb.jdbc.Driver",
+        coordinate="org.mariadb.jdbc:mariadb-java-client:3.4.1",
+        title="MariaDB",
+        fence="statement",
+        begin_read="START TRANSACTION READ ONLY",
+        properties={"allowLocalInfile": "false", "allowMultiQueries": "false"},
+        parameters=frozenset({"useSsl", "sslMode", "connectTimeout", "socketTimeout", "user"}),
+        explain="EXPLAIN",
+        explains_as_json=True,
+        system_schemas=(*_SQL_STANDARD, "mysql", "performance_schema", "sys"),
+        schemas=False,
+        port=3306,
+    ),
+    "jdbc:mysql:": Product(
+        name="mysql",
+        dialect="mysql",
+        driver="com.mysql.cj.jdbc.Driver",
+        coordinate="com.mysql:mysql-connector-j:8.4.0",
+        title="MySQL",
+        fence="statement",
+        begin_read="START TRANSACTION READ ONLY",
+        properties={
+            "allowLoadLocalInfile": "false",
+            "allowMultiQueries": "false",
+            "autoDeserialize": "false",
+        },
+        parameters=frozenset({"sslMode", "connectTimeout", "socketTimeout", "user"}),
+        explain="EXPLAIN",
+        explains_as_json=True,
+        system_schemas=(*_SQL_STANDARD, "mysql", "performance_schema", "sys"),
+        schemas=False,
+        port=3306,
+    ),
+    "jdbc:h2:": Product(
+        name="h2",
+        dialect="h2",
+        driver="org.h2.Driver",
+        coordinate="com.h2database:h2:2.2.224",
+        title="H2",
+        fence="none",
+        at_connect=("SET LAZY_QUERY_EXECUTION 1",),
+        parameters=frozenset(
+            {"MODE", "IFEXISTS", "DB_CLOSE_DELAY", "DB_CLOSE_ON_EXIT", "ACCESS_MODE_DATA"}
+            | {"CASE_INSENSITIVE_IDENTIFIERS", "DATABASE_TO_UPPER", "DATABASE_TO_LOWER"}
+            | {"LOCK_TIMEOUT", "SCHEMA", "USER", "NON_KEYWORDS"}
+        ),
+        explain="EXPLAIN",
+        system_schemas=_SQL_STANDARD,
+        in_process=True,
+    ),
+    "jdbc:hsqldb:": Product(
+        name="hsqldb",
+        dialect="hsqldb",
+        driver="org.hsqldb.jdbc.JDBCDriver",
+        coordinate="org.hsqldb:hsqldb:2.7.3",
+        title="HSQLDB",
+        fence="driver",
+        at_connect=("SET SESSION RESULT MEMORY ROWS 1000",),
+        parameters=frozenset({"ifexists", "readonly", "sql.syntax_mys", "sql.syntax_pgs"}),
+        explain="EXPLAIN PLAN FOR",
+        system_schemas=(*_SQL_STANDARD, "SYSTEM_LOBS"),
+        in_process=True,
+    ),
+    "jdbc:derby:": Product(
+        name="derby",
+        dialect="derby",
+        driver="org.apache.derby.jdbc.EmbeddedDriver",
+        coordinate="org.apache.derby:derby:10.16.1.1",
+        title="Apache Derby",
+        fence="driver",
+        parameters=frozenset({"territory", "collation"}),
+        system_schemas=(
+            *("SYS", "SYSIBM", "SYSCS_UTIL", "SYSCAT", "SYSCS_DIAG", "SYSFUN", "SYSPROC"),
+            *("SYSSTAT", "NULLID", "SQLJ"),
+        ),
+        in_process=True,
+    ),
+    "jdbc:sqlite:": Product(
+        name="sqlite",
+        dialect="sqlite",
+        driver="org.sqlite.JDBC",
+        coordinate="org.xerial:sqlite-jdbc:3.46.1.3",
+        title="SQLite",
+        fence="connection",
+        read_properties={"open_mode": "1"},
+        properties={"open_mode": "2", "enable_load_extension": "false"},
+        explain="EXPLAIN QUERY PLAN",
+        loose=True,
+        schemas=False,
+        default_schema="main",
+        in_process=True,
+    ),
+    "jdbc:oracle:": Product(
+        name="oracle",
+        dialect="oracle",
+        driver="oracle.jdbc.OracleDriver",
+        coordinate="com.oracle.database.jdbc:ojdbc11:23.4.0.24.05",
+        title="Oracle",
+        fence="statement",
+        begin_read="SET TRANSACTION READ ONLY",
+        port=1521,
+    ),
+    "jdbc:sqlserver:": Product(
+        name="sqlserver",
+        dialect="tsql",
+        driver="com.microsoft.sqlserver.jdbc.SQLServerDriver",
+        coordinate="com.microsoft.sqlserver:mssql-jdbc:12.8.1.jre11",
+        title="SQL Server",
+        fence="none",
+        system_schemas=("sys", *_SQL_STANDARD),
+        port=1433,
+    ),
+}
+"""By the prefix of their URLs."""
+
+OTHER = Product(name="other", dialect="default", driver="", title="the database", fence="driver")
+"""A database of which nothing is known: the strictest judgement, and what its driver does of its
+own to keep a read from writing, if anything."""
+
+
+def product_of(url: str) -> Product:
+    """What is known of the database behind a JDBC URL."""
+    lowered = url.lower()
+    for prefix, product in PRODUCTS.items():
+        if lowered.startswith(prefix):
+            return product
+    return OTHER

@@ -1,0 +1,65 @@
+"""A statement as JDBC drivers take it: with `?` for parameters, without a last semicolon. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.errors import Code, TidegateError
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import OP, PARAM, lex
+
+
+def for_jdbc(
+    text: str, params: tuple[Any, ...] | None, dialect: str
+) -> tuple[str, tuple[Any, ...]]:
+    """The statement with `?` for each marker, and the values in the order of the markers. Without
+    parameters the text stays as it is.
+
+    An operator that holds a `?`, as PostgreSQL's on JSON, has it doubled: so JDBC drivers read it.
+    Raises: TidegateError ARGUMENT_INVALID if the counts differ.
+    """
+    if not params:
+        return text, ()
+    rules = find(dialect)
+    if not rules.numbered_parameters:
+        return text, params
+    try:
+        tokens = lex(text, rules.lexical_rules)
+    except Refusal as refusal:
+        raise TidegateError(Code.SQL_UNREADABLE, str(refusal)) from None
+    parts: list[str] = []
+    values: list[Any] = []
+    at = 0
+    for token in tokens:
+        if token.kind == PARAM:
+            place = token.text[1:]
+            if not place.isdecimal() or not 1 <= int(place) <= len(params):
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"The statement has the marker {token.text[:20]}, and {len(params)} parameters"
+                    " were given.",
+                )
+            parts += (text[at : token.at], "?")
+            values.append(params[int(place) - 1])
+            at = token.at + len(token.text)
+        elif token.kind == OP and "?" in token.text:
+            parts += (text[at : token.at], token.text.replace("?", "??"))
+            at = token.at + len(token.text)
+    parts.append(text[at:])
+    return "".join(parts), tuple(values)
+
+
+def without_end(text: str, dialect: str) -> str:
+    """The statement without a semicolon at its end, and without what stands behind that: some
+    drivers take it for a second statement."""
+    if ";" not in text:
+        return text
+    try:
+        tokens = lex(text, find(dialect).lexical_rules)
+    except Refusal:
+        return text
+    end = len(text)
+    while tokens and tokens[-1].key == ";":
+        end = tokens.pop().at
+    return text[:end]

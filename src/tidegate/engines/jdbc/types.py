@@ -1,0 +1,110 @@
+"""The values of a JDBC result as Python's, and its columns as the gate describes them. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from tidegate.engines.api import Row
+from tidegate.engines.common.column_kinds import MAX_NAME, read_type
+from tidegate.engines.common.texts import json_raw
+from tidegate.engines.jdbc.messages import JdbcColumn, Portion
+from tidegate.model.results import Column, ColumnKind
+
+_KINDS: dict[int, ColumnKind] = {
+    -7: "boolean",
+    16: "boolean",
+    **dict.fromkeys((-6, 5, 4, -5), "integer"),
+    **dict.fromkeys((2, 3), "decimal"),
+    **dict.fromkeys((6, 7, 8), "float"),
+    **dict.fromkeys((1, 12, -1, -15, -9, -16, 2005, 2011, 2009), "text"),
+    **dict.fromkeys((-2, -3, -4, 2004), "bytes"),
+    91: "date",
+    92: "time",
+    2013: "time_tz",
+    93: "timestamp",
+    2014: "timestamp_tz",
+    2003: "array",
+    2002: "struct",
+}
+"""By the code of `java.sql.Types`."""
+
+_FORMS: dict[str, ColumnKind] = {"uuid": "uuid", "json": "json", "timestamp_tz": "timestamp_tz"}
+_SIZED = frozenset({"decimal", "text", "bytes"})
+_MOST_DIGITS = 1_000_000
+"""Drivers give the largest integer as the length of a column that has none."""
+
+_Decode = Callable[[msgspec.Raw], list[Any]]
+
+
+def column_of(column: JdbcColumn) -> Column:
+    """The column as replies describe it."""
+    kind = _FORMS.get(column.form) or _KINDS.get(column.code)
+    if kind is None or not column.type_name:
+        kind = kind or read_type(column.type_name)[0]
+    precision = scale = None
+    if kind in _SIZED and 0 < column.precision < _MOST_DIGITS:
+        precision = column.precision
+        scale = column.scale if kind == "decimal" else None
+    return Column(column.label[:MAX_NAME], column.type_name.lower(), kind, precision, scale)
+
+
+def rows_of(portion: Portion, columns: Sequence[JdbcColumn]) -> list[Row]:
+    """The rows of a portion. A text that is no value of its column's form stays a text: an
+    infinite date, a year of five digits."""
+    if not portion.rows:
+        return []
+    values = [
+        _DECODE.get(column.form, _plain)(raw)
+        for column, raw in zip(columns, portion.columns, strict=True)
+    ]
+    return list(zip(*values, strict=True))
+
+
+_plain: _Decode = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+def _typed(kind: Any) -> _Decode:
+    decode: _Decode = msgspec.msgpack.Decoder(list[kind]).decode
+
+    def read(raw: msgspec.Raw) -> list[Any]:
+        try:
+            return decode(raw)
+        except msgspec.ValidationError:
+            return [_single(value, kind) for value in _plain(raw)]
+
+    return read
+
+
+def _single(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return value
+
+
+def _integers(raw: msgspec.Raw) -> list[Any]:
+    return [None if value is None else int(value) for value in _plain(raw)]
+
+
+def _json(raw: msgspec.Raw) -> list[Any]:
+    return [None if value is None else json_raw(value) for value in _plain(raw)]
+
+
+_DECODE: dict[str, _Decode] = {
+    "plain": _plain,
+    "integer": _integers,
+    "decimal": _typed(Decimal | None),
+    "date": _typed(datetime.date | None),
+    "time": _typed(datetime.time | None),
+    "time_tz": _typed(datetime.time | None),
+    "timestamp": _typed(datetime.datetime | None),
+    "timestamp_tz": _typed(datetime.datetime | None),
+    "uuid": _typed(UUID | None),
+    "json": _json,
+}

@@ -1,0 +1,76 @@
+package tidegate;
+
+import java.net.MalformedURLException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.Driver;
+import java.sql.SQLException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.ServiceLoader;
+
+/**
+ * The driver of this process, from jars of its own. Its class loader sees the Java platform and
+ * these jars only, and the driver is called directly: DriverManager refuses foreign class loaders.
+ */
+final class Drivers {
+    private Driver driver;
+
+    /** Load it. Body: {@code jars}, {@code url}, {@code driver} (a class name, or none). */
+    synchronized Object load(Body body) throws Exception {
+        ClassLoader loader = loader(body);
+        String name = body.text("driver");
+        driver = name == null ? find(loader, body.text("url")) : instantiate(loader, name);
+        Thread.currentThread().setContextClassLoader(loader);
+        Map<String, Object> about = new LinkedHashMap<>();
+        about.put("driver", driver.getClass().getName());
+        about.put("version", driver.getMajorVersion() + "." + driver.getMinorVersion());
+        about.put("java", System.getProperty("java.version"));
+        return about;
+    }
+
+    Connection connect(String url, Properties properties) throws SQLException {
+        Thread.currentThread().setContextClassLoader(driver.getClass().getClassLoader());
+        Connection connection = driver.connect(url, properties);
+        if (connection == null) {
+            throw new Fault(
+                    "driver.url",
+                    "The driver " + driver.getClass().getName() + " does not read this URL.");
+        }
+        return connection;
+    }
+
+    private static ClassLoader loader(Body body) throws MalformedURLException {
+        URL[] jars = new URL[body.list("jars").size()];
+        for (int i = 0; i < jars.length; i++) {
+            jars[i] = Path.of((String) body.list("jars").get(i)).toUri().toURL();
+        }
+        return new URLClassLoader(jars, ClassLoader.getPlatformClassLoader());
+    }
+
+    private static Driver find(ClassLoader loader, String url) throws SQLException {
+        for (Driver each : ServiceLoader.load(Driver.class, loader)) {
+            if (each.acceptsURL(url)) {
+                return each;
+            }
+        }
+        throw new Fault("driver.missing", "None of the driver's jars has a driver for this URL.");
+    }
+
+    private static Driver instantiate(ClassLoader loader, String name) throws Exception {
+        Class<?> found;
+        try {
+            // Not initialized: a class that is no driver shall run nothing.
+            found = Class.forName(name, false, loader);
+        } catch (ClassNotFoundException missing) {
+            throw new Fault("driver.missing", "The driver's jars have no class " + name + ".");
+        }
+        if (!Driver.class.isAssignableFrom(found)) {
+            throw new Fault("driver.missing", "The class " + name + " is no JDBC driver.");
+        }
+        return (Driver) found.getDeclaredConstructor().newInstance();
+    }
+}

@@ -1,0 +1,359 @@
+package tidegate;
+
+import static java.time.format.DateTimeFormatter.ISO_LOCAL_DATE;
+import static java.time.format.DateTimeFormatter.ISO_LOCAL_DATE_TIME;
+import static java.time.format.DateTimeFormatter.ISO_LOCAL_TIME;
+import static java.time.format.DateTimeFormatter.ISO_OFFSET_DATE_TIME;
+import static java.time.format.DateTimeFormatter.ISO_OFFSET_TIME;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.Reader;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.sql.Array;
+import java.sql.Blob;
+import java.sql.Clob;
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.sql.SQLXML;
+import java.sql.Struct;
+import java.sql.Types;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.OffsetDateTime;
+import java.time.OffsetTime;
+import java.time.format.DateTimeFormatter;
+import java.time.temporal.TemporalAccessor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+
+/**
+ * The columns of a result, and how the values of each travel.
+ *
+ * <p>A column has a form: {@code plain} values are what MessagePack has; {@code integer}, {@code
+ * decimal}, {@code date}, {@code time}, {@code timestamp}, {@code timestamp_tz}, {@code time_tz} and
+ * {@code uuid} are texts of such values, as ISO 8601 has them; {@code json} is JSON text. A text that
+ * is none of these (an infinite date) stands as the database writes it.
+ */
+final class Values {
+    /** The most characters or bytes of one value. */
+    static final int MOST_IN_VALUE = 67_108_864;
+
+    /** What drivers give for an infinite date. */
+    private static final Set<String> NO_DATES =
+            Set.of(LocalDate.MAX.toString(), LocalDate.MIN.toString());
+
+    private interface Reads {
+        Object read(ResultSet row, int place) throws SQLException, IOException;
+    }
+
+    private final List<Object> columns = new ArrayList<>();
+    private final Reads[] readers;
+
+    /** {@code loose}: values decide what they are, not their columns, as in SQLite. */
+    Values(ResultSetMetaData about, boolean loose) throws SQLException {
+        int count = about.getColumnCount();
+        readers = new Reads[count];
+        for (int place = 1; place <= count; place++) {
+            int type = about.getColumnType(place);
+            String name = text(about.getColumnTypeName(place));
+            String kind = className(about, place);
+            String form = loose ? "plain" : form(type, name, kind);
+            readers[place - 1] = loose ? Values::any : reader(form, type, kind);
+            List<Object> column = new ArrayList<>(8);
+            column.add(text(about.getColumnLabel(place)));
+            column.add(name);
+            column.add(type);
+            column.add(kind);
+            column.add(about.getPrecision(place));
+            column.add(about.getScale(place));
+            column.add(about.isNullable(place) != ResultSetMetaData.columnNoNulls);
+            column.add(form);
+            columns.add(column);
+        }
+    }
+
+    /** For each column label, type name, type code, class, precision, scale, nullable, form. */
+    List<Object> columns() {
+        return columns;
+    }
+
+    int count() {
+        return readers.length;
+    }
+
+    /** Append the row that the result stands on, each value to the packer of its column. */
+    int write(ResultSet row, Packer[] targets) throws SQLException, IOException {
+        int size = 0;
+        for (int place = 0; place < readers.length; place++) {
+            Packer target = targets[place];
+            int before = target.size();
+            target.value(readers[place].read(row, place + 1));
+            size += target.size() - before;
+        }
+        return size;
+    }
+
+    private static String className(ResultSetMetaData about, int place) {
+        try {
+            return text(about.getColumnClassName(place));
+        } catch (SQLException unknown) {
+            return "java.lang.Object";
+        }
+    }
+
+    private static String text(String value) {
+        return value == null ? "" : value;
+    }
+
+    private static String form(int type, String name, String kind) {
+        String lower = name.toLowerCase(java.util.Locale.ROOT);
+        if (kind.equals("java.util.UUID") || lower.equals("uuid")) {
+            return "uuid";
+        }
+        if (lower.equals("json") || lower.equals("jsonb")) {
+            return "json";
+        }
+        return switch (type) {
+            case Types.BIGINT -> kind.equals("java.math.BigInteger") ? "integer" : "plain";
+            case Types.NUMERIC, Types.DECIMAL -> "decimal";
+            case Types.DATE -> lower.equals("year") ? "plain" : "date";
+            case Types.TIME -> lower.equals("timetz") ? "time_tz" : "time";
+            case Types.TIMESTAMP -> lower.equals("timestamptz") ? "timestamp_tz" : "timestamp";
+            case Types.TIMESTAMP_WITH_TIMEZONE -> "timestamp_tz";
+            case Types.TIME_WITH_TIMEZONE -> "time_tz";
+            default -> "plain";
+        };
+    }
+
+    private static Reads reader(String form, int type, String kind) {
+        switch (form) {
+            case "uuid":
+                return Values::uuid;
+            case "json":
+                return Values::json;
+            case "integer", "decimal":
+                return Values::decimal;
+            case "date":
+                return Values::date;
+            case "time":
+                return (row, place) -> temporal(row, place, LocalTime.class, ISO_LOCAL_TIME);
+            case "time_tz":
+                return (row, place) -> temporal(row, place, OffsetTime.class, ISO_OFFSET_TIME);
+            case "timestamp":
+                return (row, place) ->
+                        temporal(row, place, LocalDateTime.class, ISO_LOCAL_DATE_TIME);
+            case "timestamp_tz":
+                return (row, place) ->
+                        temporal(row, place, OffsetDateTime.class, ISO_OFFSET_DATE_TIME);
+            default:
+                return plain(type, kind);
+        }
+    }
+
+    private static Reads plain(int type, String kind) {
+        switch (type) {
+            case Types.BIT, Types.BOOLEAN:
+                return kind.equals("[B") ? Values::bytes : Values::flag;
+            case Types.TINYINT, Types.SMALLINT, Types.INTEGER, Types.BIGINT:
+                return Values::whole;
+            case Types.REAL, Types.FLOAT, Types.DOUBLE:
+                return kind.startsWith("java.lang.") ? Values::real : ResultSet::getString;
+            case Types.CHAR, Types.VARCHAR, Types.LONGVARCHAR, Types.NCHAR, Types.NVARCHAR,
+                    Types.LONGNVARCHAR, Types.DATE:
+                return ResultSet::getString;
+            case Types.CLOB, Types.NCLOB:
+                return Values::clob;
+            case Types.BINARY, Types.VARBINARY, Types.LONGVARBINARY:
+                return Values::bytes;
+            case Types.BLOB:
+                return Values::blob;
+            case Types.SQLXML:
+                return Values::xml;
+            default:
+                return Values::any;
+        }
+    }
+
+    private static Object flag(ResultSet row, int place) throws SQLException {
+        boolean value = row.getBoolean(place);
+        return row.wasNull() ? null : value;
+    }
+
+    private static Object whole(ResultSet row, int place) throws SQLException {
+        long value = row.getLong(place);
+        return row.wasNull() ? null : value;
+    }
+
+    private static Object real(ResultSet row, int place) throws SQLException {
+        Object value = row.getObject(place);
+        // The shortest decimal that is this float: 0.1 and not 0.10000000149011612.
+        return value instanceof Float single ? (Object) Double.valueOf(single.toString()) : value;
+    }
+
+    private static Object decimal(ResultSet row, int place) throws SQLException {
+        try {
+            BigDecimal value = row.getBigDecimal(place);
+            return value == null ? null : value.toString();
+        } catch (SQLException | NumberFormatException notFinite) {
+            return row.getString(place);
+        }
+    }
+
+    private static Object bytes(ResultSet row, int place) throws SQLException {
+        byte[] value = row.getBytes(place);
+        if (value != null && value.length > MOST_IN_VALUE) {
+            throw tooLarge();
+        }
+        return value;
+    }
+
+    private static Object uuid(ResultSet row, int place) throws SQLException {
+        Object value = row.getObject(place);
+        return value == null || value instanceof UUID ? string(value) : row.getString(place);
+    }
+
+    private static Object json(ResultSet row, int place) throws SQLException {
+        Object value = row.getObject(place);
+        if (value instanceof byte[] content) {
+            return new String(content, java.nio.charset.StandardCharsets.UTF_8);
+        }
+        return value == null ? null : row.getString(place);
+    }
+
+    private static Object date(ResultSet row, int place) throws SQLException {
+        Object value = temporal(row, place, LocalDate.class, ISO_LOCAL_DATE);
+        return value != null && NO_DATES.contains(value) ? row.getString(place) : value;
+    }
+
+    private static Object temporal(
+            ResultSet row, int place, Class<? extends TemporalAccessor> kind, DateTimeFormatter form)
+            throws SQLException {
+        try {
+            TemporalAccessor value = row.getObject(place, kind);
+            return value == null ? null : form.format(value);
+        } catch (SQLException | RuntimeException | AbstractMethodError unsupported) {
+            return row.getString(place);
+        }
+    }
+
+    private static String string(Object value) {
+        return value == null ? null : value.toString();
+    }
+
+    private static Object clob(ResultSet row, int place) throws SQLException, IOException {
+        Clob value;
+        try {
+            value = row.getClob(place);
+        } catch (SQLException plainText) {
+            return row.getString(place);
+        }
+        return value == null ? null : characters(value);
+    }
+
+    private static String characters(Clob value) throws SQLException, IOException {
+        try (Reader reader = value.getCharacterStream()) {
+            StringBuilder text = new StringBuilder();
+            char[] part = new char[8_192];
+            for (int read; (read = reader.read(part)) >= 0; ) {
+                text.append(part, 0, read);
+                if (text.length() > MOST_IN_VALUE) {
+                    throw tooLarge();
+                }
+            }
+            return text.toString();
+        }
+    }
+
+    private static Object blob(ResultSet row, int place) throws SQLException, IOException {
+        Blob value;
+        try {
+            value = row.getBlob(place);
+        } catch (SQLException plainBytes) {
+            return bytes(row, place);
+        }
+        return value == null ? null : content(value);
+    }
+
+    private static byte[] content(Blob value) throws SQLException, IOException {
+        try (InputStream stream = value.getBinaryStream()) {
+            byte[] content = stream.readNBytes(MOST_IN_VALUE + 1);
+            if (content.length > MOST_IN_VALUE) {
+                throw tooLarge();
+            }
+            return content;
+        }
+    }
+
+    private static Object xml(ResultSet row, int place) throws SQLException {
+        SQLXML value = row.getSQLXML(place);
+        return value == null ? null : value.getString();
+    }
+
+    private static Object any(ResultSet row, int place) throws SQLException, IOException {
+        Object value = row.getObject(place);
+        Object known = portable(value);
+        return known == UNKNOWN ? row.getString(place) : known;
+    }
+
+    private static final Object UNKNOWN = new Object();
+
+    /** The value as MessagePack has it; UNKNOWN if only the driver can write it as text. */
+    private static Object portable(Object value) throws SQLException, IOException {
+        if (value == null
+                || value instanceof String
+                || value instanceof Boolean
+                || value instanceof Integer
+                || value instanceof Long
+                || value instanceof Double
+                || value instanceof Short
+                || value instanceof Byte) {
+            return value;
+        }
+        if (value instanceof Float single) {
+            return Double.valueOf(single.toString());
+        }
+        if (value instanceof BigDecimal || value instanceof BigInteger || value instanceof UUID) {
+            return value.toString();
+        }
+        if (value instanceof byte[] content) {
+            return content;
+        }
+        if (value instanceof Blob blob) {
+            return content(blob);
+        }
+        if (value instanceof Clob clob) {
+            return characters(clob);
+        }
+        if (value instanceof Array array) {
+            return elements(array.getArray());
+        }
+        if (value instanceof Struct struct) {
+            return elements(struct.getAttributes());
+        }
+        return value instanceof Object[] ? elements(value) : UNKNOWN;
+    }
+
+    private static Object elements(Object array) throws SQLException, IOException {
+        if (array == null) {
+            return null;
+        }
+        int length = java.lang.reflect.Array.getLength(array);
+        List<Object> values = new ArrayList<>(length);
+        for (int i = 0; i < length; i++) {
+            Object element = java.lang.reflect.Array.get(array, i);
+            Object known = portable(element);
+            values.add(known == UNKNOWN ? String.valueOf(element) : known);
+        }
+        return values;
+    }
+
+    private static Fault tooLarge() {
+        return new Fault("limit.bytes", "A value is larger than 64 MiB.");
+    }
+}

@@ -1,0 +1,161 @@
+"""A child process that speaks frames on its pipes: how it is started, read, and ended by force.
+
+`process.py` (a worker in Python, one request at a time) and `engines/jvm/process.py` (many at once)
+say what the frames mean. A child sees none of our environment but what it is given by name, so no
+secret of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self, cast
+
+from tidegate.engines.worker.frames import HEADER, MOST_BYTES
+from tidegate.errors import Code, TidegateError
+
+SPARE_BYTES = 65_536
+"""What stands in a frame beside its body."""
+
+
+class FramedProcess(asyncio.SubprocessProtocol):
+    """One process. A subclass says what is done with a frame, and who waits for an answer."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.SubprocessTransport
+        self._inbox = bytearray()
+        self._awaited = 0
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._gone = False
+
+    @classmethod
+    async def launch(
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path | None = None,
+    ) -> Self:
+        """Start a program in `directory`, or where we are. It may not answer yet.
+
+        Raises: TidegateError SOURCE_UNREACHABLE if it cannot be started.
+        """
+        process = cls()
+        try:
+            await process._loop.subprocess_exec(
+                lambda: process,
+                *command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd=directory,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TidegateError(
+                Code.SOURCE_UNREACHABLE,
+                "No process could be started for the database driver.",
+                hint="Check the limits on processes and memory.",
+            ) from error
+        return process
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked: it has not ended, and is not about to."""
+        return not self._gone
+
+    @property
+    def pid(self) -> int:
+        return self._transport.get_pid()
+
+    @property
+    def gone(self) -> bool:
+        return self._ended.done()
+
+    def check(self) -> bool:
+        """Whether it lives, after a look at the process itself: the event loop may not know yet."""
+        if not self._gone and hasattr(os, "waitid"):
+            try:  # without collecting it, which is for the event loop's watcher
+                self._gone = os.waitid(os.P_PID, self.pid, _EXITED) is not None
+            except ChildProcessError:
+                self._gone = True
+        return not self._gone
+
+    def close(self) -> None:
+        """End the process by force, whatever it is doing."""
+        self._gone = True
+        if self._ended.done():
+            return
+        with suppress(ProcessLookupError):
+            if sys.platform == "win32":
+                self._transport.kill()
+            else:
+                # Not by the transport: it would collect the process before its watcher does.
+                os.kill(self.pid, signal.SIGKILL)
+
+    async def closed(self) -> None:
+        await asyncio.shield(self._ended)
+
+    def take_frame(self, content: bytes) -> None:
+        """A frame has come. Raises nothing."""
+        raise NotImplementedError
+
+    def fail_pending(self) -> None:
+        """The process has ended: those that wait for an answer get an error."""
+        raise NotImplementedError
+
+    def write(self, content: bytes) -> None:
+        """Send a frame, which has its length before it."""
+        pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        pipe.write(content)
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._inbox += data
+        while len(self._inbox) >= HEADER.size:
+            if not self._awaited:
+                (size,) = HEADER.unpack_from(self._inbox)
+                if size > MOST_BYTES + SPARE_BYTES:
+                    self._inbox.clear()
+                    self.close()
+                    return
+                self._awaited = HEADER.size + size
+            if len(self._inbox) < self._awaited:
+                return
+            content = bytes(memoryview(self._inbox)[HEADER.size : self._awaited])
+            del self._inbox[: self._awaited]
+            self._awaited = 0
+            self.take_frame(content)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._gone = True  # it is about to end
+
+    def process_exited(self) -> None:
+        self._gone = True
+        self._transport.close()
+        if not self._ended.done():
+            self._ended.set_result(None)
+        self.fail_pending()
+
+
+_EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
+
+
+def lost() -> TidegateError:
+    """The error of a statement whose process died under it."""
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        "The process of the database driver ended while it ran the statement.",
+        hint="Nothing was run again. Look whether a change took effect, then retry.",
+    )

@@ -1,0 +1,13 @@
+"""Apache Derby, as tables of data: what the default dialect knows, with Derby's strings and names.
+
+Its system procedures (SYSCS_UTIL) export tables to files and change settings: CALL is not read.
+Source: the Derby reference manual, version 10.14.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from tidegate.sql.dialects import h2
+
+DIALECT = structs.replace(h2.DIALECT, name="derby", title="Apache Derby")

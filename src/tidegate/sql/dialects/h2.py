@@ -1,0 +1,31 @@
+"""H2, as tables of data: what the default dialect knows, with H2's strings and names.
+
+Of its functions only those that compute are listed: FILE_READ, FILE_WRITE, CSVREAD, CSVWRITE,
+LINK_SCHEMA and their like reach outside the database. Aliases run Java code, so that CREATE ALIAS
+is no change of data. Source: H2's reference of functions and of the SQL grammar, version 2.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from tidegate.sql.dialects import default
+from tidegate.sql.dialects.common import PREDICATES
+from tidegate.sql.dialects.model import LexicalRules
+
+DIALECT = structs.replace(
+    default.DIALECT,
+    name="h2",
+    title="H2",
+    lexical_rules=LexicalRules(
+        operators=PREDICATES | {"||"},
+        comments="ambiguous",
+        executable_comments=True,
+        backslashes="plain",
+        string_prefixes="xXnN",
+    ),
+    reads_files=False,
+    remotes=False,
+    folds_quoted=False,
+    text_type="VARCHAR",
+)

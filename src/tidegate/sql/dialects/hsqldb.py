@@ -1,0 +1,13 @@
+"""HSQLDB, as tables of data: what the default dialect knows, with HSQLDB's strings and names.
+
+A quoted name before a bracket may be a static method of Java, which is why only listed functions
+are called. Source: the HyperSQL user guide, version 2.7.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from tidegate.sql.dialects import h2
+
+DIALECT = structs.replace(h2.DIALECT, name="hsqldb", title="HSQLDB")

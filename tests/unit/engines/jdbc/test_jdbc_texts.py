@@ -1,0 +1,110 @@
+"""Statements and values between the gate and a JDBC driver."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from tidegate.engines.jdbc.messages import JdbcColumn, Portion
+from tidegate.engines.jdbc.texts import for_jdbc, without_end
+from tidegate.engines.jdbc.types import column_of, rows_of
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "expected"),
+    [
+        ("SELECT $1, $2", (1, 2), ("SELECT ?, ?", (1, 2))),
+        ("SELECT $2, $1, $2", (1, 2), ("SELECT ?, ?, ?", (2, 1, 2))),
+        ("SELECT '$1', \"$2\", $1 -- $9", (1,), ("SELECT '$1', \"$2\", ? -- $9", (1,))),
+        ("SELECT j ? 'a', $1", (1,), ("SELECT j ?? 'a', ?", (1,))),
+        ("SELECT j ?| array['a'], $1", (1,), ("SELECT j ??| array['a'], ?", (1,))),
+        ("SELECT j ? 'a'", None, ("SELECT j ? 'a'", ())),
+    ],
+)
+def test_numbered_markers_become_those_of_jdbc(text, params, expected):
+    assert for_jdbc(text, params, "postgres") == expected
+
+
+def test_markers_of_other_dialects_stay():
+    assert for_jdbc("SELECT ?", (1,), "h2") == ("SELECT ?", (1,))
+
+
+@pytest.mark.parametrize("text", ["SELECT $2", "SELECT $0"])
+def test_a_marker_without_a_value_is_refused(text):
+    with pytest.raises(TidegateError) as caught:
+        for_jdbc(text, (1,), "postgres")
+    assert caught.value.code is Code.ARGUMENT_INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT 1;", "SELECT 1"),
+        ("SELECT 1 ; -- end", "SELECT 1 "),
+        ("SELECT 1;;", "SELECT 1"),
+        ("SELECT ';'", "SELECT ';'"),
+        ("SELECT 1 -- ;", "SELECT 1 -- ;"),
+    ],
+)
+def test_a_last_semicolon_is_left_out(text, expected):
+    assert without_end(text, "h2") == expected
+
+
+def column(form: str, code: int = 12, type_name: str = "X", precision: int = 0, scale: int = 0):
+    return JdbcColumn("c", type_name, code, "java.lang.Object", precision, scale, True, form)
+
+
+@pytest.mark.parametrize(
+    ("form", "sent", "value"),
+    [
+        ("plain", [1, "x", None, 1.5, True, b"b"], [1, "x", None, 1.5, True, b"b"]),
+        ("integer", ["18446744073709551615", None], [2**64 - 1, None]),
+        ("decimal", ["1.50", "NaN", None], [Decimal("1.50"), "NaN", None]),
+        ("date", ["2020-01-31", None], [datetime.date(2020, 1, 31), None]),
+        ("date", ["infinity", "2020-01-31"], ["infinity", datetime.date(2020, 1, 31)]),
+        ("time", ["10:00:00", "10:00:01.5"], [datetime.time(10), datetime.time(10, 0, 1, 500_000)]),
+        ("timestamp", ["2020-01-31T10:00:00"], [datetime.datetime(2020, 1, 31, 10)]),
+        ("timestamp", ["+12020-01-31T10:00"], ["+12020-01-31T10:00"]),
+        (
+            "timestamp_tz",
+            ["2020-01-31T10:00:00Z"],
+            [datetime.datetime(2020, 1, 31, 10, tzinfo=datetime.UTC)],
+        ),
+        ("uuid", ["00000000-0000-0000-0000-000000000001"], [UUID(int=1)]),
+    ],
+)
+def test_values_are_those_of_their_columns_form(form, sent, value):
+    raw = msgspec.Raw(msgspec.msgpack.encode(sent))
+    rows = rows_of(Portion([raw], len(sent), True, 0), [column(form)])
+    found = [row[0] for row in rows]
+    assert [str(each) for each in found] == [str(each) for each in value]
+    assert [type(each) for each in found if each != "NaN"] == [
+        type(each) for each in value if each != "NaN"
+    ] or form == "decimal"
+
+
+def test_no_rows_are_an_empty_list():
+    assert rows_of(Portion([], 0, True, 0), []) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (column("plain", 4, "INTEGER"), Column("c", "integer", "integer")),
+        (column("decimal", 3, "DECIMAL", 10, 2), Column("c", "decimal", "decimal", 10, 2)),
+        (column("plain", 12, "VARCHAR", 20), Column("c", "varchar", "text", 20)),
+        (column("plain", 12, "VARCHAR", 2**31 - 1), Column("c", "varchar", "text")),
+        (column("timestamp_tz", 93, "timestamptz"), Column("c", "timestamptz", "timestamp_tz")),
+        (column("plain", 1111, "interval"), Column("c", "interval", "interval")),
+        (column("plain", 1111, ""), Column("c", "", "other")),
+    ],
+)
+def test_columns_have_a_kind_that_no_database_owns(given, expected):
+    assert column_of(given) == expected
