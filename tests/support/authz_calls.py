@@ -195,8 +195,16 @@ LISTINGS = (
 )
 """What names no source, and shows those that its caller may see."""
 
-PROMPTS: dict[tuple[str, str], Row] = {}
-"""By surface and name. There are none: one that appears needs a row and a test."""
+WITHOUT_SOURCE = (("postgres", "generate_embedding"),)
+"""What uses no source at all, whatever the caller may see."""
+
+PROMPTS = (
+    ("postgres", "design-schema"),
+    ("postgres", "diagnose-query-issue"),
+    ("postgres", "explore-database"),
+    ("postgres", "setup-semantic-search"),
+)
+"""By surface and name. They are texts: none of them reads a source."""
 
 SEES = {
     "reader": {"never", "blocked"},

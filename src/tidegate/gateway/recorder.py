@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
 from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
-from tidegate.model.requests import Query, Sample
+from tidegate.model.requests import Query, Request, Sample
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
@@ -25,7 +25,8 @@ async def record_intent(ctx: CallContext) -> None:
     """Record that the call may run, and wait until that is durable if it could change data, or
     sends something to a third party.
 
-    A read needs an intent only while the log fails: its outcome could then not be recorded.
+    A read needs an intent only while the log fails, because its outcome could then not be recorded,
+    and where rows are sent before there is an outcome.
     Raises: TidegateError AUDIT_UNAVAILABLE, and then the call must not run.
     """
     audit = ctx.services.audit
@@ -34,9 +35,14 @@ async def record_intent(ctx: CallContext) -> None:
             await audit.durable(audit.append(_event(ctx, "intent"), awaited=True))
         except TidegateError as error:
             _tolerate_missing(ctx, error, changes=True)
-    elif audit.failing and not audit.tolerates(changes=False):
+    elif _streams(ctx.call.request) or (audit.failing and not audit.tolerates(changes=False)):
         audit.append(_event(ctx, "intent"))
     ctx.intent_recorded = True
+
+
+def _streams(request: Request) -> bool:
+    """Whether rows leave before the call has its outcome."""
+    return isinstance(request, Query) and request.sink is not None and request.sink.writer is None
 
 
 async def record_outcome(ctx: CallContext, payload: Any) -> None:
@@ -50,7 +56,7 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
             ctx,
             "outcome",
             rows=payload.row_count or payload.affected,
-            size=len(payload.rows),
+            size=len(payload.rows) if payload.size is None else payload.size,
             elapsed_ms=payload.elapsed_ms,
         )
     else:

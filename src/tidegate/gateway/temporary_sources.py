@@ -24,6 +24,7 @@ from tidegate.engines.common.url import (
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.server_places import place_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
 from tidegate.model.sources import Source
@@ -48,8 +49,24 @@ class TemporarySources:
         request = call.request
         if not isinstance(request, OpenTemporary):
             raise TypeError(type(request).__name__)
+        await self._check_not_saved(request.url)
         owner = call.session or call.actor.id
         return open_temporary(self._connections, request.name, request.url, owner, self._settings)
+
+    async def _check_not_saved(self, url: str) -> None:
+        """Refuse a database that is a source already: its masks, filters and callers would not hold
+        for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
+        check_allowed(url, self._settings)
+        entry = find(url)
+        if dialects.find(entry.dialect_of(url)).in_files or entry.port is None:
+            return
+        wanted = await place_of(url, entry.port)
+        for source in self._connections.sources():
+            known = find(source.url)
+            if known.engine == entry.engine and wanted.is_same(
+                await place_of(source.url, entry.port)
+            ):
+                raise _denied("That database is a source of this server already.")
 
 
 def open_temporary(

@@ -78,6 +78,7 @@ class Page(msgspec.Struct, frozen=True):
     `affected` counts rows changed by a writing statement; `more` is the handle of the cached
     rest, if there is one. `masked` are the masked columns, as (table, column), that the
     statement touched: its rows, conditions and counts are of the masks and not of the values.
+    `size` is how many bytes went to a sink that counts them; None: those of `rows`.
     """
 
     columns: tuple[Column, ...]
@@ -89,6 +90,7 @@ class Page(msgspec.Struct, frozen=True):
     more: str | None = None
     status: str | None = None
     masked: tuple[tuple[str, str], ...] = ()
+    size: int | None = None
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -194,6 +194,8 @@ class Kernel:
                     del running[request.id]
         if withdrawn:
             return None  # a cancelled request gets no result; an error may be sent
+        if request.stream is not None and request.stream.started:
+            return Answer(result)
         return Answer(jsonrpc.result_frame(request.id, result))
 
     def _find(self, message: Message, method: Method | None, request: McpRequest) -> Method:
@@ -212,6 +214,9 @@ class Kernel:
         return method
 
     def _refuse(self, id: bytes, error: RpcError, request: McpRequest | None) -> Answer:
+        if request is not None and request.stream is not None and request.stream.started:
+            said = f"\n\n{error.message}".encode()
+            return Answer(request.stream.end(said, is_error=True))
         status = error.status
         status_of = self._served.settings.error_status
         if status is None and status_of is not None:

@@ -120,10 +120,21 @@ async def list_prompts(served: ServedServer, request: McpRequest, params: p.Page
 
 async def call_tool(served: ServedServer, request: McpRequest, params: p.CallTool) -> bytes:
     result = await served.server.call_tool(request, params.name, params.arguments or {})
+    if request.stream is not None and request.stream.started:
+        return request.stream.end(_text_of(result), is_error=result.is_error)
     shown = render.tool_result(result, request.wire, served.server_meta)
     if result.shrink is None:
         return shown
     return _shortened(result, served, request, shown)
+
+
+def _text_of(result: ToolResult) -> bytes:
+    """The text of a result whose beginning was sent before. An error says so on a line of its
+    own."""
+    said = result.body or b""
+    if result.content is not None:
+        said = "".join([str(block.get("text", "")) for block in result.content]).encode()
+    return b"\n\n" + said if result.is_error else said
 
 
 def _shortened(

@@ -7,13 +7,16 @@ schema of revision 2026-07-28; `revisions.py` says which fields an older client 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.session_state import SessionState
+
+if TYPE_CHECKING:  # which needs the frames, and they need the errors here
+    from tidegate.protocol.text_stream import TextStream
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVELS: tuple[LogLevel, ...] = (
@@ -265,6 +268,11 @@ class Context(Protocol):
 
     async def ask_all(self, asks: Mapping[str, Ask]) -> Mapping[str, Mapping[str, Any]]:
         """Ask several things at once."""
+        ...
+
+    def text_stream(self) -> TextStream | None:
+        """A way to send the text of this call's result while it is produced; the result that the
+        call then returns is the rest of it. None where results are sent whole."""
         ...
 
     async def close_stream(self, retry_ms: int | None = None) -> None:

@@ -24,6 +24,7 @@ from tidegate.protocol.model import (
 from tidegate.protocol.revisions import Revision
 from tidegate.protocol.session import AskFailed, MessageSender, Session
 from tidegate.protocol.session_state import SessionState, SessionStates
+from tidegate.protocol.text_stream import ReplyBody, TextStream
 
 NOTHING: Mapping[str, Any] = {}
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
@@ -65,6 +66,8 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     address: str = ""
     answers: Mapping[str, Any] = NOTHING
     volunteered: Mapping[str, Any] = NOTHING
+    body: ReplyBody | None = None
+    stream: TextStream | None = None
 
     @property
     def revision(self) -> str:
@@ -90,6 +93,14 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         if found is not None:
             self.state = found
         return found
+
+    def text_stream(self) -> TextStream | None:
+        """See `model.Context.text_stream`."""
+        if self.body is None or not self.body.usable or self.wants_progress:
+            return None
+        if self.stream is None:
+            self.stream = TextStream(self.body, self.id)
+        return self.stream
 
     @property
     def wants_progress(self) -> bool:

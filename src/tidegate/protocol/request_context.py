@@ -136,6 +136,7 @@ def _open_in_session(
         state=session.state,
         cancellation=transport.cancellation,
         closer=transport.closer,
+        body=transport.body,
     )
 
 
@@ -158,6 +159,7 @@ def _open_alone(
         address=transport.address,
         cancellation=transport.cancellation,
         closer=transport.closer,
+        body=transport.body,
     )
 
 

@@ -12,6 +12,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.headers import Headers
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import MessageSender, Session
+from tidegate.protocol.text_stream import ReplyBody
 
 
 class Answer(NamedTuple):
@@ -26,7 +27,8 @@ class TransportContext(msgspec.Struct, eq=False):
     """Who sent a frame, over which transport, and where messages to the client are sent.
 
     `headers` and `address`, the client's, are given over HTTP only. `session` is the client's
-    session, if it has one; the kernel sets it when the frame opens one.
+    session, if it has one; the kernel sets it when the frame opens one. With a `body` a result may
+    be sent while it is produced, and the frame of the answer is then the rest of it.
     """
 
     actor: Actor
@@ -36,6 +38,7 @@ class TransportContext(msgspec.Struct, eq=False):
     address: str = ""
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     closer: Callable[[int | None], Awaitable[None]] | None = None
+    body: ReplyBody | None = None
 
     @property
     def names_modern(self) -> bool:

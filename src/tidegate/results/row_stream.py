@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, Limits, Page, RowSink, RowWriter, Truncation
 
@@ -91,7 +93,9 @@ class RowStream:
 
     def page(self, *, affected: int, elapsed_ms: float) -> Page:
         """A page without rows that says how many there were."""
-        return Page(self._columns, b"[]", self._count, affected, self._truncations, elapsed_ms)
+        page = Page(self._columns, b"[]", self._count, affected, self._truncations, elapsed_ms)
+        size: int | None = getattr(self._sink, "size", None)
+        return page if size is None else structs.replace(page, size=size)
 
 
 class WriterSink:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.authz_calls import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES
+from support.authz_calls import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES, WITHOUT_SOURCE
 from support.authz_engines import ENGINES, SETTINGS
 from support.authz_server import ACTORS, Harness, play
 from tidegate.config.sources import SourceSettings
@@ -58,7 +58,9 @@ async def every(peer: Any, method: str) -> list[dict[str, Any]]:
 
 def test_every_tool_resource_and_prompt_of_every_surface_has_a_row(tmp_path: Path) -> None:
     called, prompts = play(tmp_path, "sqlite", "readWrite", offered)
-    assert called == {(surface, name.partition(" ")[0]) for surface, name in (*ROWS, *LISTINGS)}
+    assert called == {
+        (surface, name.partition(" ")[0]) for surface, name in (*ROWS, *LISTINGS, *WITHOUT_SOURCE)
+    }
     assert prompts == {*PROMPTS}
 
 
@@ -96,7 +98,7 @@ def test_the_four_engines_are_all_here() -> None:
     assert set(ENGINES) == {"sqlite", "duckdb", "postgres", "mariadb"}
 
 
-def test_a_prompt_is_neither_there_nor_given(tmp_path: Path) -> None:
+def test_a_prompt_that_is_not_there_is_not_given(tmp_path: Path) -> None:
     async def ask(harness: Harness) -> list[int]:
         callers = await harness.callers()
         replies = [
@@ -106,3 +108,21 @@ def test_a_prompt_is_neither_there_nor_given(tmp_path: Path) -> None:
         return [reply["error"]["code"] for reply in replies]
 
     assert set(play(tmp_path, "sqlite", "readWrite", ask)) <= {-32601, -32602}
+
+
+def test_a_prompt_asks_the_gate_for_nothing(tmp_path: Path) -> None:
+    async def ask(harness: Harness) -> list[str]:
+        callers = await harness.callers()
+        for surface, name in PROMPTS:
+            given = {"query_text": "a", "requirements": "b"}
+            listed = (await callers[surface, "foreign"].peer.request("prompts/list"))["result"]
+            (prompt,) = [each for each in listed["prompts"] if each["name"] == name]
+            wanted = {each["name"] for each in prompt.get("arguments", ())}
+            arguments = {key: value for key, value in given.items() if key in wanted}
+            reply = await callers[surface, "foreign"].peer.request(
+                "prompts/get", name=name, arguments=arguments
+            )
+            assert reply["result"]["messages"], reply
+        return [path.read_text() for path in (tmp_path / "state/audit").glob("*.jsonl")]
+
+    assert "prompt:" not in "".join(play(tmp_path, "sqlite", "blocked", ask))

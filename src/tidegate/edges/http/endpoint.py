@@ -33,6 +33,9 @@ class HttpConventions:
         """Whether `finish` changes any answer."""
         return bool(self.challenge.scopes)
 
+    streams_json = False
+    """Whether a large reply may be sent as JSON while it is produced."""
+
     def __init__(self, challenge: Challenge | None = None) -> None:
         self.challenge = challenge or Challenge()
 
@@ -49,6 +52,11 @@ class HttpConventions:
         if not events and b"application/json" not in accept and b"application/*" not in accept:
             raise HttpRefusal(406, "Accept must include application/json and text/event-stream")
         return events
+
+    def takes_json(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the client of a POST takes a reply that is JSON, as far as it says."""
+        accept = headers.get(b"accept", b"*/*")
+        return any(kind in accept for kind in (b"*/*", b"application/json", b"application/*"))
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         """The refusal that an error becomes: of a caller that could not be authenticated, or of

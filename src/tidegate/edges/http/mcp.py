@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
 from tidegate.edges.http.forwarded import TrustedProxies
+from tidegate.edges.http.reply_body import JsonBody
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
 from tidegate.edges.http.sse import EventStream
@@ -127,6 +128,10 @@ class McpHandler:
         )
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
+        conventions = parsed.endpoint.conventions
+        body = None
+        if conventions.streams_json and conventions.takes_json(headers):
+            body = JsonBody(request, parsed.block, events, call.watch)
         transport = TransportContext(
             actor,
             events,
@@ -135,8 +140,12 @@ class McpHandler:
             address=address,
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
+            body=body,
         )
         answer = await kernel.serve(frame, transport)
+        if body is not None and body.started:
+            body.finish(b"" if answer is None else answer.frame)
+            return
         if events.started:
             finish(events, answer, session)
             return

@@ -23,6 +23,7 @@ class PlainJsonConventions(HttpConventions):
     """POST alone, JSON bodies, and an event stream for those who ask for one by name."""
 
     methods = frozenset({"POST"})
+    streams_json = True
 
     @property
     def finishes(self) -> bool:

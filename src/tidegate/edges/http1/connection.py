@@ -260,6 +260,11 @@ class ClientConnection(Reader):
     def backlog(self) -> int:
         return self._transport.get_write_buffer_size()
 
+    async def room(self) -> None:
+        drained = self._drained
+        if drained is not None:
+            await asyncio.shield(drained)
+
     @property
     def waits(self) -> str:
         """What the client keeps us waiting for: `request`, `head`, `body`, that it is `reading`

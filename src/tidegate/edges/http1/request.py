@@ -61,6 +61,10 @@ class Line(Protocol):
         """The answer has been given."""
         ...
 
+    async def room(self) -> None:
+        """Wait until the client has taken most of what was sent, or has gone."""
+        ...
+
     def abort(self) -> None:
         """End at once; what was sent and has not left is lost."""
         ...
@@ -194,6 +198,11 @@ class IncomingRequest:
     def backlog(self) -> int:
         """Bytes of this and earlier answers that the client has not taken yet."""
         return 0 if self.gone else self._line.backlog
+
+    async def room(self) -> None:
+        """Wait until the client has taken most of what was sent, or has gone."""
+        if not self.gone:
+            await self._line.room()
 
     def abort(self) -> None:
         """Give the client up."""

@@ -18,10 +18,12 @@ from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.postgres.databases import Databases
 from tidegate.surfaces.postgres.dialect import REVISION, Dialect, Variant
 from tidegate.surfaces.postgres.errors import Detail, error_renderer
+from tidegate.surfaces.postgres.prompts import prompts
 from tidegate.surfaces.postgres.query import query_tool
 from tidegate.surfaces.postgres.resources import Resources, read_resource_tool
 from tidegate.surfaces.postgres.schema_info import schema_tool
 from tidegate.surfaces.postgres.settings import PostgresSettings
+from tidegate.surfaces.postgres.similarity import EMBEDDING_TOOL
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 
@@ -68,9 +70,11 @@ def surface(
         tools=(
             query_tool(databases, config.limits),
             schema_tool(databases),
+            EMBEDDING_TOOL,
             read_resource_tool(resources),
         ),
         resources=resources.listed(),
+        prompts=prompts(databases, settings.prompts),
         render_error=error_renderer(dialect, detail),
         unknown_tool=dialect.refuse_tool,
         unknown_resource=dialect.unknown_resource,

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TypeVar
 
 from tidegate.errors import Code, TidegateError
+from tidegate.identity.builtin_actors import ANONYMOUS
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, Request
 from tidegate.surfaces.postgres.settings import PostgresSettings
@@ -25,11 +26,23 @@ class Databases:
         self._settings = settings
         self._reached: set[str | None] = set()
         """Sources that could be reached when they were last asked for something."""
+        self._defaults: dict[str, str] = {}
+        """The default source of a session, by the id of its state, or of an actor."""
 
     def name_of(self, context: ToolContext, given: str | None) -> str | None:
-        """The source that a call is about: the one it names, else that of the settings. None means
-        the only one that its caller may see."""
-        return given or self._settings.source
+        """The source that a call is about: the one it names, else the default of its session or
+        token, else that of the settings. None means the only one that its caller may see."""
+        return given or self._defaults.get(_owner(context) or "") or self._settings.source
+
+    def set_default(self, context: ToolContext, source: str) -> None:
+        """Make it the source of later calls that name none: of the session, or where there is none
+        of the token. Raises: TidegateError ARGUMENT_INVALID where there is neither."""
+        owner = _owner(context)
+        if owner is None:
+            raise no_owner()
+        if len(self._defaults) >= _MOST_KNOWN:
+            del self._defaults[next(iter(self._defaults))]
+        self._defaults[owner] = source
 
     async def handle(
         self,
@@ -45,14 +58,18 @@ class Databases:
         Raises: TidegateError SOURCE_UNREACHABLE if it cannot after `ready_wait_s` seconds, and
         whatever the gate refuses or the database says.
         """
-        if source not in self._reached:
-            await self._wait(context, source)
+        await self.reach(context, source)
         try:
             return await context.handle(request, source, expected, reads_only=True, quiet=quiet)
         except TidegateError as error:
             if error.code is Code.SOURCE_UNREACHABLE:
                 self._reached.discard(source)
             raise
+
+    async def reach(self, context: ToolContext, source: str | None) -> None:
+        """Wait for a source that could not be reached yet. Raises: as `handle`."""
+        if source not in self._reached:
+            await self._wait(context, source)
 
     async def dialect_of(self, context: ToolContext, source: str | None) -> str | None:
         """The dialect of a source; None if the caller sees no such source."""
@@ -83,3 +100,20 @@ class Databases:
         if len(self._reached) >= _MOST_KNOWN:
             self._reached.clear()
         self._reached.add(source)
+
+
+def no_owner() -> TidegateError:
+    """The refusal of a default that could belong to no one, or that would not last."""
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "There is no session that this default could belong to",
+        hint="Send the Mcp-Session-Id of `initialize`, or name the database in each call.",
+    )
+
+
+def _owner(context: ToolContext) -> str | None:
+    """What a default belongs to: the session, or the token of a caller without one."""
+    if context.context.state_id:
+        return f"session {context.context.state_id}"
+    actor = context.actor.id
+    return None if actor.partition("-")[0] == ANONYMOUS.id else f"actor {actor}"

@@ -13,13 +13,17 @@ from msgspec import Meta
 
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Query
+from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult, text
+from tidegate.protocol.text_stream import TextStream
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.postgres.databases import Databases
+from tidegate.surfaces.postgres.connection_phrases import read_phrase
+from tidegate.surfaces.postgres.databases import Databases, no_owner
+from tidegate.surfaces.postgres.questions import answer_question
 from tidegate.surfaces.postgres.result_text import (
     ending,
     page_text,
@@ -27,6 +31,8 @@ from tidegate.surfaces.postgres.result_text import (
     structured,
 )
 from tidegate.surfaces.postgres.sql_or_question import is_sql
+from tidegate.surfaces.postgres.streaming import MAX_ROWS, StreamedRows
+from tidegate.surfaces.postgres.targets import source_of
 from tidegate.surfaces.tool_context import ToolContext
 
 MAX_OFFSET = 1_000_000
@@ -64,21 +70,76 @@ class QueryTool:
             raise TidegateError(
                 Code.SQL_EMPTY, "The query is empty", hint="Send a question or a SQL statement."
             )
-        limits = self._bounds(args)
-        if args.mode == "nl" or (args.mode == "auto" and not is_sql(args.query)):
-            raise TidegateError(
-                Code.UNSUPPORTED,
-                "Questions in plain language are not answered yet",
-                hint="Send SQL.",
-            )
-        source = self._databases.name_of(context, args.source)
-        request = Query(Statement(args.query), limits=limits, offset=args.offset)
-        page = await self._databases.handle(context, source, request, Page)
-        return self._answer(page, args, source)
+        stream = context.context.text_stream()
+        limits = self._bounds(args, streams=stream is not None)
+        in_session = bool(context.context.state_id)
+        try:
+            return await self._answer_text(context, args, limits, stream, in_session=in_session)
+        finally:
+            if not in_session and context.context.state_id:
+                # A source that a phrase opened ends with the call where there is no session.
+                context.gate.end_session(context.context.state_id)
 
-    def _bounds(self, args: QueryArgs) -> Limits:
+    async def _answer_text(
+        self,
+        context: ToolContext,
+        args: QueryArgs,
+        limits: Limits,
+        stream: TextStream | None,
+        *,
+        in_session: bool,
+    ) -> ToolResult:
+        query, source = args.query, args.source
+        phrase = read_phrase(query)
+        if phrase is not None:
+            source = await source_of(context, phrase.target, is_url=phrase.is_url)
+            if phrase.rest is None:
+                if not in_session and context.context.state_id:
+                    raise no_owner()
+                return await self._set_default(context, source)
+            query = phrase.rest
+        else:
+            source = self._databases.name_of(context, source)
+        if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
+            await self._databases.reach(context, source)
+            return await answer_question(context, query, source, limits)
+        if stream is not None:
+            return await self._stream(context, query, args.offset, limits, source, stream)
+        request = Query(Statement(query), limits=limits, offset=args.offset)
+        page = await self._databases.handle(context, source, request, Page)
+        return self._answer(page, query, args.offset, source)
+
+    async def _stream(
+        self,
+        context: ToolContext,
+        query: str,
+        offset: int,
+        limits: Limits,
+        source: str | None,
+        stream: TextStream,
+    ) -> ToolResult:
+        """The answer to a statement where its text may be sent while rows come; what is returned is
+        the part that was not sent."""
+        rows = StreamedRows(stream, sql_heading(query.strip()))
+        request = Query(Statement(query), limits=limits, offset=offset, sink=rows)
+        page = await self._databases.handle(context, source, request, Page)
+        said = rows.rest() + ending(page, offset).encode()
+        return ToolResult(body=said, structured=False)
+
+    async def _set_default(self, context: ToolContext, source: str) -> ToolResult:
+        """Use the source for later calls of the session that name none. Raises: TidegateError."""
+        self._databases.set_default(context, source)
+        catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
+        count = len(catalog.tables)
+        said = (
+            f"Successfully set default database connection to:\n{source} ({catalog.database})\n\n"
+            f"Metadata loaded: {count} tables/views available."
+        )
+        return ToolResult(body=said.encode(), structured=False)
+
+    def _bounds(self, args: QueryArgs, *, streams: bool) -> Limits:
         """The limits of a call. Raises: TidegateError ARGUMENT_INVALID."""
-        most = self._limits.max_rows
+        most = max(MAX_ROWS, self._limits.max_rows) if streams else self._limits.max_rows
         limit = self._limits.default_rows if args.limit is None else args.limit
         if not 1 <= limit <= most:
             raise wrong_argument("limit", "value", f"must be from 1 to {most}", required=False)
@@ -88,17 +149,17 @@ class QueryTool:
             )
         return Limits(limit, self._limits.max_bytes, self._limits.timeout_s)
 
-    def _answer(self, page: Page, args: QueryArgs, source: str | None) -> ToolResult:
+    def _answer(self, page: Page, query: str, offset: int, source: str | None) -> ToolResult:
         said = b"".join(
             (
-                sql_heading(args.query.strip()).encode(),
+                sql_heading(query.strip()).encode(),
                 page_text(page),
-                ending(page, args.offset).encode(),
+                ending(page, offset).encode(),
             )
         )
         return ToolResult(
             content=[text(said.decode())],
-            body=structured(page, args.query, args.offset, source=source),
+            body=structured(page, query, offset, source=source),
         )
 
 

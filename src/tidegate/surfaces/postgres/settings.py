@@ -17,10 +17,12 @@ class PostgresSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `production` a code and a correlation id that finds the rest in the audit log, `auto`
     development on stdio and on a loopback address, else production. `server_info` is the name that
     clients see: `tidegate`, or `document` for the one in the document that this surface follows.
-    A call waits `ready_wait_s` seconds for a database that cannot be reached yet.
+    A call waits `ready_wait_s` seconds for a database that cannot be reached yet. `prompts` is a
+    folder with prompts of your own, a TOML file each.
     """
 
     source: str | None = None
     error_detail: Literal["auto", "development", "production"] = "auto"
     server_info: Literal["tidegate", "document"] = "tidegate"
     ready_wait_s: Seconds = 5.0
+    prompts: str | None = None

@@ -1,0 +1,66 @@
+"""Reads connection phrases: `... at postgres://host/database` and `set default database to ...`.
+
+A phrase counts at the end of the text, at its beginning (`database URL ...`), or as the whole of
+it, and never inside a literal or a comment of a statement. Reads words and opens nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import WORD, lex
+
+_URL = r"postgres(?:ql)?://[^\s'\"<>]+?"
+_AT_END = re.compile(
+    rf"^(?P<rest>.*\S)\s+(?:at|from|on|for|in)\s+(?P<target>{_URL})\s*[.,;!?)]*\s*$", re.I | re.S
+)
+_AT_START = re.compile(
+    rf"^\s*(?:database|db)\s+(?P<target>{_URL})[,;:]?\s+(?P<rest>\S.*)$", re.I | re.S
+)
+_DEFAULT = re.compile(
+    r"^\s*(?:please\s+)?(?:set\s+(?:the\s+)?default\s+(?:database|connection)(?:\s+to)?"
+    r"|use\s+(?:the\s+)?database|switch\s+to(?:\s+(?:the\s+)?database)?)"
+    rf"\s+(?P<target>{_URL}|[\w][\w.-]{{0,63}})\s*[.,;!]*\s*$",
+    re.I,
+)
+_LEXICAL_RULES = find("postgres").lexical_rules
+_MAX_CHARS = 8_192
+"""Characters of the longest text that is searched for a phrase."""
+
+
+class Phrase(NamedTuple):
+    """A phrase and the text without it. `target` is a URL, or the name of a source; `rest` is None
+    where the text is nothing but a change of the session's default."""
+
+    target: str
+    rest: str | None
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the target is a URL rather than a name."""
+        return "://" in self.target
+
+
+def read_phrase(text: str) -> Phrase | None:
+    """The connection phrase of a text; None if it has none."""
+    if len(text) > _MAX_CHARS:
+        return None
+    found = _DEFAULT.match(text)
+    if found is not None:
+        return Phrase(found["target"], None)
+    found = _AT_END.match(text) or _AT_START.match(text)
+    if found is None or not _stands_free(text, found.start("target")):
+        return None
+    return Phrase(found["target"], found["rest"])
+
+
+def _stands_free(text: str, at: int) -> bool:
+    """Whether no literal and no comment holds that place, as far as the text reads as SQL."""
+    try:
+        tokens = lex(text, _LEXICAL_RULES)
+    except Refusal:
+        return True  # prose: no statement that could run holds it
+    return any(token.at == at and token.kind == WORD for token in tokens)

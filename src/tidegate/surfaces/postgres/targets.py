@@ -1,0 +1,70 @@
+"""Finds the source that a connection phrase means, or opens a temporary one where that is allowed.
+
+A phrase that reaches the server and database of a source is that source, with its account, its
+masks and its filters; the login of the phrase is not used then. Any other is opened as a temporary
+source, by the operator's list of hosts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import parse_qsl
+
+from tidegate.engines.common.url import parse_server_url
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.server_places import place_of
+from tidegate.model.requests import OpenTemporary
+from tidegate.model.sources import Source
+from tidegate.surfaces.tool_context import ToolContext
+
+PORT = 5432
+_HARMLESS = frozenset({"sslmode", "connect_timeout"})
+
+
+async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
+    """The name of the source that a phrase means. Raises: TidegateError."""
+    entries = await context.sources()
+    if not is_url:
+        names = [entry.source.name for entry in entries]
+        if target in names:
+            return target
+        raise TidegateError(
+            Code.SOURCE_UNKNOWN,
+            f"There is no source {target[:64]!r}",
+            hint=f"Sources: {', '.join(names[:10])}." if names else "Ask the operator to add one.",
+        )
+    _check(target)
+    wanted = await place_of(target, PORT)
+    for entry in entries:
+        source = entry.source
+        if source.dialect == "postgres" and wanted.is_same(await place_of(source.url, PORT)):
+            return source.name
+    return await _open(context, target)
+
+
+def _check(url: str) -> None:
+    """Raises: TidegateError SOURCE_URL for a URL with anything that could lead elsewhere."""
+    server = parse_server_url(url)
+    names = [name for name, _ in parse_qsl(server.query, keep_blank_values=True)]
+    unfit = [name for name in names if name not in _HARMLESS]
+    if unfit or "$" in url or len(server.places) != 1 or not server.places[0].host:
+        what = f"the option {unfit[0][:40]!r}" if unfit else "no host, or several"
+        raise TidegateError(
+            Code.SOURCE_URL,
+            f"The URL in the query has {what}, which is not taken from a query",
+            hint="Write postgres://host/database, or name a source.",
+        )
+
+
+async def _open(context: ToolContext, url: str) -> str:
+    """A temporary source, opened now unless this caller has it already."""
+    if parse_server_url(url).password:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "A password in a query is not used: it would be in the records of the conversation",
+            hint="Ask the operator to add the database as a source.",
+        )
+    name = f"at-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    if all(entry.source.name != name for entry in await context.sources()):
+        await context.handle(OpenTemporary(name, url), None, Source)
+    return name

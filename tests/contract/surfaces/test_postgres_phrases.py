@@ -1,0 +1,248 @@
+"""Connection phrases in queries: what they reach, for whom, and what they never do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from support.postgres_server import PASSWORD
+from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
+from support.surface_client import READER, Peer
+from tidegate.model.actors import Actor, Scope
+from tidegate.surfaces.postgres.connection_phrases import Phrase, read_phrase
+
+ResultT = TypeVar("ResultT")
+
+
+@pytest.fixture(scope="module")
+def shops() -> Iterator[tuple[PostgresShop, PostgresShop]]:
+    here, there = PostgresShop.lasting(), PostgresShop.lasting("CREATE TABLE far (n integer)")
+    there.ask("INSERT INTO far VALUES (42)")
+    yield here, there
+    here.drop()
+    there.drop()
+
+
+Shops = tuple[PostgresShop, PostgresShop]
+
+
+def play(
+    directory: Path,
+    shops: tuple[PostgresShop, ...],
+    scene: Callable[[SurfaceUnderTest], Awaitable[ResultT]],
+    **settings: Any,
+) -> ResultT:
+    async def run() -> ResultT:
+        whole = {"surface": {"postgres": {"source": "shop"}}} | settings
+        async with served(directory, *shops, **whole) as surface:
+            return await scene(surface)
+
+    return asyncio.run(run())
+
+
+def tcp(shop: PostgresShop, login: str = "", host: str = "127.0.0.1") -> str:
+    return f"postgres://{login}{host}:{shop.server.port}/{shop.database}"
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        (
+            "Show users at postgres://otherhost/otherdb",
+            Phrase("postgres://otherhost/otherdb", "Show users"),
+        ),
+        (
+            "set default database to postgres://newhost/newdb",
+            Phrase("postgres://newhost/newdb", None),
+        ),
+        (
+            "What's new in postgresql://h:5433/d?",
+            Phrase("postgresql://h:5433/d", "What's new"),
+        ),
+        ("SELECT 1 from postgres://u:p@h/d;", Phrase("postgres://u:p@h/d", "SELECT 1")),
+        ("database postgres://h/d select 1", Phrase("postgres://h/d", "select 1")),
+        ("use database shop2", Phrase("shop2", None)),
+        ("Switch to postgres://h/d.", Phrase("postgres://h/d", None)),
+        ("SELECT 'users at postgres://h/d'", None),
+        ("SELECT 'it''s at postgres://h/d'", None),
+        ("SELECT 1 -- at postgres://h/d", None),
+        ("SELECT 1 /* at postgres://h/d */", None),
+        ("SELECT $$x$$, 'from postgres://h/d' -- from postgres://h/d", None),
+        ("Show users at postgres://h/d who left", None),
+        ("set default database to postgres://h/d and delete all", None),
+        ("SELECT 1", None),
+    ],
+)
+def test_a_phrase_counts_outside_literals_at_the_ends_of_the_text_alone(
+    text: str, phrase: Phrase | None
+) -> None:
+    assert read_phrase(text) == phrase
+
+
+def test_a_phrase_that_reaches_a_saved_database_is_that_source_with_its_masks(
+    tmp_path: Path, shops: Shops
+) -> None:
+    here, there = shops
+    sources = [
+        {"name": "shop", "url": there.url},
+        {
+            "name": "guarded",
+            "url": here.url,
+            "masks": [{"column": "users.email", "show": "nothing"}],
+        },
+    ]
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        sql = "SELECT min(email) AS mail FROM users"
+        return [
+            await surface.text("query_database", query=f"{sql} at {tcp(here)}"),
+            await surface.text("query_database", query=f"{sql} at {tcp(here, host='localhost')}"),
+            await surface.text("query_database", query=f"{sql} at {tcp(here, 'postgres:hush@')}"),
+            await surface.text("query_database", query="SELECT n FROM far"),
+        ]
+
+    *guarded, own = play(tmp_path, shops, scene, sources=sources)
+    for text in guarded:
+        assert '{"mail": null}' in text
+        assert "postgres://" not in text
+        assert "hush" not in text
+    assert '{"n": 42}' in own
+
+
+def test_a_default_belongs_to_its_session_alone(tmp_path: Path, shops: Shops) -> None:
+    _, there = shops
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        first, second = await surface.peer(), await surface.peer()
+        set_to = f"set default database to {tcp(there)}"
+        return [
+            await first.text("query_database", query=set_to),
+            await first.text("query_database", query="SELECT n FROM far"),
+            await second.text("query_database", query="SELECT n FROM far"),
+            await first.text("query_database", query="use database shop"),
+            await first.text("query_database", query="SELECT n FROM far"),
+        ]
+
+    said, there_now, elsewhere, back, gone = play(tmp_path, shops, scene)
+    assert said.startswith("Successfully set default database connection to:\nshop2 (")
+    assert "Metadata loaded: 1 tables/views available." in said
+    assert '{"n": 42}' in there_now
+    assert 'relation "far" does not exist' in elsewhere
+    assert back.startswith("Successfully set default database connection to:\nshop (")
+    assert 'relation "far" does not exist' in gone
+
+
+def test_without_a_session_a_default_belongs_to_the_token_or_is_refused(
+    tmp_path: Path, shops: Shops
+) -> None:
+    _, there = shops
+    set_to = f"set default database to {tcp(there)}"
+
+    async def call(surface: SurfaceUnderTest, query: str, bearer: str = "") -> str:
+        headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
+        params = {"name": "query_database", "arguments": {"query": query}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = await surface.post(message, headers=headers)
+        return msgspec.json.decode(answer.body)["result"]["content"][0]["text"]
+
+    async def with_tokens(surface: SurfaceUnderTest) -> list[str]:
+        one, _ = surface.app.tokens.create("one", Scope.READ_ONLY)
+        other, _ = surface.app.tokens.create("other", Scope.READ_ONLY)
+        return [
+            await call(surface, set_to, one),
+            await call(surface, "SELECT n FROM far", one),
+            await call(surface, "SELECT n FROM far", other),
+        ]
+
+    async def without(surface: SurfaceUnderTest) -> str:
+        return await call(surface, set_to)
+
+    said, own, foreign = play(tmp_path / "a", shops, with_tokens, auth=True)
+    assert said.startswith("Successfully set default")
+    assert '{"n": 42}' in own
+    assert "sql.failed" in foreign
+    refused = play(tmp_path / "b", shops, without)
+    assert refused.startswith("argument.invalid: There is no session")
+    assert "Mcp-Session-Id" in refused
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgres://203.0.113.9/db", "policy.denied: "),
+        ("postgres://u:hush@203.0.113.9/db", "source.url: A password in a query is not used"),
+        ("postgres://203.0.113.9/db?hostaddr=127.0.0.1", "source.url: "),
+        ("postgres://203.0.113.9/db?service=x", "source.url: "),
+        ("postgres://203.0.113.9/db?options=-cx%3Dy", "source.url: "),
+        ("postgres://one,two/db", "source.url: "),
+        ("postgres:///db", "source.url: "),
+        ("postgres://${ENV:HOME}/db", "source.url: "),
+    ],
+)
+def test_other_places_are_refused_and_no_password_is_repeated(
+    tmp_path: Path, shops: Shops, url: str, said: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await (await surface.peer()).text("query_database", query=f"SELECT 1 at {url}")
+
+    text = play(tmp_path, shops, scene)
+    assert text.startswith(said)
+    assert "hush" not in text
+
+
+def test_a_host_on_the_operators_list_is_opened_for_the_session_alone(
+    tmp_path: Path, shops: Shops
+) -> None:
+    here, there = shops
+    role = f"guest_{there.database}"
+    there.ask(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT SELECT ON far TO {role}")
+    host = f"127.0.0.1:{there.server.port}"
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()
+        query = f"SELECT n FROM far at postgres://{role}@{host}/{there.database}"
+        first = await peer.text("query_database", query=query)
+        return [first, *[entry.source.name for entry in await _sources(surface)]]
+
+    settings = {"temporary_sources": {"hosts": [host]}}
+    text, *names = play(tmp_path, (here,), scene, **settings)
+    # The server wants a password, and none of ours is sent in its place.
+    assert "password" in text
+    assert names == ["shop"]
+
+
+async def _sources(surface: SurfaceUnderTest) -> Any:
+    return surface.app.connections.list_for(READER)
+
+
+def test_a_source_that_the_caller_may_not_use_is_not_reached_by_a_phrase(
+    tmp_path: Path, shops: Shops
+) -> None:
+    _, there = shops
+    few = Actor("tok_few", "few", Scope.READ_ONLY, tags=frozenset({"open"}))
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = Peer(surface.app.surface("postgres"), few)
+        await peer.open()
+        return [
+            await peer.text("query_database", query=f"SELECT n FROM far at {tcp(there)}"),
+            await peer.text("query_database", query="SELECT n FROM far", source="shop2"),
+            await peer.text("query_database", query="use database shop2"),
+        ]
+
+    here, _ = shops
+    sources = [
+        {"name": "shop", "url": here.url, "tags": ["open"]},
+        {"name": "shop2", "url": there.url},
+    ]
+    hosts = {"hosts": [f"127.0.0.1:{there.server.port}"]}
+    settings = {"sources": sources, "temporary_sources": hosts}
+    phrase, named, used = play(tmp_path, shops, scene, **settings)
+    assert phrase.startswith("policy.denied: That database is a source of this server already")
+    assert named.startswith("policy.source: ")
+    assert used.startswith("source.unknown: ")
