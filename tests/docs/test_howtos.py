@@ -93,6 +93,7 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
     [
         "find-out-what-happened",
         "approve-a-write",
+        "administer-a-database",
         "give-an-agent-two-tables",
         "connect-a-client",
     ],

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from support.authz_engines import Spelling
 from support.authz_grids import (
+    ADMINISTERS,
     CONFIRMED,
     CONFIRMED_NEVER,
     CONFIRMED_UNQUALIFIED,
@@ -40,6 +41,7 @@ RUNS = {
     "update": WRITES,
     "unqualified": UNQUALIFIED,
     "destructive": DESTRUCTIVE,
+    "administer": ADMINISTERS,
     "session": NEVER,
     "admin": NEVER,
     "unknown": NEVER,
@@ -51,6 +53,7 @@ READS_ALONE = {
     "update": READS_ONLY,
     "unqualified": READS_ONLY,
     "destructive": READS_ONLY,
+    "administer": READS_ONLY,
     "session": NEVER,
     "admin": NEVER,
     "unknown": NEVER,
@@ -64,6 +67,7 @@ CONFIRMS = {
     "update": HARMLESS,
     "unqualified": CONFIRMED_UNQUALIFIED,
     "destructive": CONFIRMED,
+    "administer": HARMLESS,
     "session": CONFIRMED_NEVER,
     "admin": CONFIRMED_NEVER,
     "unknown": CONFIRMED_NEVER,

@@ -165,6 +165,8 @@ class Spelling(NamedTuple):
     make: Callable[[Path, tuple[str, ...]], Shop]
     session: str
     admin: str
+    administer: str
+    """Administers the database in a way that a person may approve."""
     planned: frozenset[str]
     """Effects of which it shows a plan."""
     without_plan: frozenset[str] = frozenset()
@@ -173,7 +175,7 @@ class Spelling(NamedTuple):
     has_server: bool = False
 
     def statement(self, effect: str, actor: str) -> str:
-        own = {"session": self.session, "admin": self.admin}
+        own = {"session": self.session, "admin": self.admin, "administer": self.administer}
         return (own.get(effect) or STATEMENTS[effect]).format(actor=actor)
 
 
@@ -183,12 +185,14 @@ ENGINES = {
         SqliteShop,
         session="PRAGMA writable_schema = 1",
         admin="ATTACH DATABASE 'stolen.db' AS stolen",
+        administer="CREATE TRIGGER made AFTER INSERT ON items BEGIN SELECT 1; END",
         planned=_CHANGES | {"destructive"},
     ),
     "duckdb": Spelling(
         DuckdbShop,
         session="SET threads = 1",
         admin="ATTACH 'stolen.duckdb' AS stolen",
+        administer="CREATE MACRO made() AS 1",
         planned=frozenset(),
         without_plan=_CHANGES | {"destructive"},
     ),
@@ -196,6 +200,7 @@ ENGINES = {
         PostgresShop,
         session="SET search_path = pg_catalog",
         admin="CREATE ROLE mallory SUPERUSER",
+        administer="CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         planned=_CHANGES,
         without_plan=frozenset({"destructive"}),
         identities=True,
@@ -204,7 +209,8 @@ ENGINES = {
     "mariadb": Spelling(
         MariadbShop,
         session="SET @@session.sql_mode = ''",
-        admin="CREATE USER mallory",
+        admin="GRANT FILE ON *.* TO mallory",
+        administer="CREATE USER mallory",
         planned=_CHANGES,
         without_plan=frozenset({"destructive", "unknown"}),
         identities=True,
@@ -229,6 +235,7 @@ def _old(**words: str) -> dict[str, Any]:
 SETTINGS: dict[str, dict[str, Any]] = {
     "readOnly": _old(external_access="readOnly"),
     "readWrite": OPEN,
+    "administered": {"access": "admin"},
     "blocked": _old(external_access="blocked"),
     "never": OPEN | _old(ai_policy="never"),
     "asks": OPEN | _old(ai_policy="askEachTime"),

@@ -27,6 +27,7 @@ NAMES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -49,6 +50,7 @@ STATE = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -71,6 +73,7 @@ READS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      ask
@@ -93,6 +96,7 @@ DASHBOARD = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
@@ -137,6 +141,7 @@ WRITES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+administered scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
@@ -154,11 +159,35 @@ masked       scope   masked  masked  masked  masked  source  scope   masked  sco
 unmapped     scope   ident   ident   ident   ident   source  scope   ident   scope   ident
 """)
 
+# What administers the database, by a tool that does not confirm.
+ADMINISTERS = grid("""
+             reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
+readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+readWrite    scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+administered scope   scope   ask     scope   scope   source  scope   scope   scope   scope
+blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
+never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
+asks         scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+alert        scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+alertFull    scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+safeMode     scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+safeModeFull scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+trusts       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+guarded      scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+unattended   scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+inbox        scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+masked       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+unmapped     scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+""")
+
 # UPDATE and DELETE without WHERE, by a tool that does not confirm.
 UNQUALIFIED = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 readWrite    scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+administered scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
@@ -181,6 +210,7 @@ DESTRUCTIVE = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 readWrite    scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+administered scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
@@ -203,6 +233,7 @@ NEVER = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 readWrite    denied  denied  denied  denied  denied  source  denied  denied  denied  denied
+administered denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked denied  blocked
 asks         denied  denied  denied  denied  denied  source  denied  denied  denied  denied
@@ -225,6 +256,7 @@ READS_ONLY = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 readWrite    ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+administered ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ro      blocked
 asks         ro      ro      ro      ro      ro      source  ro      ro      ro      ro
@@ -247,6 +279,7 @@ WRITER_STATE = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+administered scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -269,6 +302,7 @@ WRITER_NAMES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+administered scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -291,6 +325,7 @@ INSERTS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+administered scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
@@ -313,6 +348,7 @@ HARMLESS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
+administered scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
@@ -335,6 +371,7 @@ CONFIRMED_UNQUALIFIED = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+administered scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
@@ -357,6 +394,7 @@ CONFIRMED = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+administered scope   ask     ask     ask     ask     source  scope   ask     scope   masked
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   masked
@@ -379,6 +417,7 @@ CONFIRMED_NEVER = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 readWrite    scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+administered scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   denied  denied  denied  denied  source  scope   denied  scope   denied
@@ -401,6 +440,7 @@ EXPLAINS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      denied
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      denied
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      denied
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      denied
@@ -423,6 +463,7 @@ WITHOUT_PLAN = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 readWrite    denied  denied  denied  denied  denied  source  denied  denied  denied  denied
+administered denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked denied  blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     denied  denied
@@ -445,6 +486,7 @@ MORE = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         gone    gone    gone    gone    gone    source  gone    gone    ok      gone
@@ -467,6 +509,7 @@ TABS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 readWrite    ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
+administered ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 blocked      gone    gone    gone    gone    gone    gone    gone    gone    gone    gone
 never        gone    gone    gone    gone    gone    gone    gone    gone    ok      gone
 asks         ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
@@ -492,6 +535,7 @@ OPERATION_READS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
@@ -513,6 +557,7 @@ OPERATION_WRITES = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 readWrite    scope   ok      ok      ok      ok      source  scope   ok      scope   masked
+administered scope   ok      ok      ok      ok      source  scope   ok      scope   masked
 blocked      blocked blocked blocked blocked blocked blocked blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked blocked blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   masked

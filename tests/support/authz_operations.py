@@ -52,7 +52,7 @@ class MemoryShop(Shop):
         del DATABASES[self._name]
 
 
-MEMORY = Spelling(MemoryShop, session="", admin="", planned=frozenset())
+MEMORY = Spelling(MemoryShop, session="", admin="", administer="", planned=frozenset())
 
 
 class Way(NamedTuple):

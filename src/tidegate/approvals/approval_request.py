@@ -75,6 +75,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             database=self.database,
             schema=self.schema,
             guarded=_asks_about_reads(source),
+            outside_transaction=self.judgement.outside_transaction,
         )
 
 

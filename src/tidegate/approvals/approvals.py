@@ -20,7 +20,7 @@ from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
-from tidegate.model.statements import DryRun
+from tidegate.model.statements import DryRun, Effect
 from tidegate.store.api import ApprovalStore
 from tidegate.store.records import ApprovalBounds, PendingApproval
 
@@ -91,8 +91,10 @@ class Approvals:
         Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, LIMIT_RATE.
         """
         anywhere = approval_request.source.approval == "any"
+        administers = approval_request.judgement.effect is Effect.ADMIN
         client_may_ask = call.can_ask and anywhere
-        if anywhere and not client_may_ask and approval_request.source.unattended == "allow":
+        unattended = approval_request.source.unattended == "allow" and not administers
+        if anywhere and not client_may_ask and unattended:
             answer = await self.find_answer(approval_request)
             return answer.id if answer else ""
         question = await self.request(approval_request)

@@ -75,6 +75,8 @@ def _lines(question: PendingApproval) -> list[str]:
         lines.append("*** replaces what may be a secret; the statement runs with the real value.")
     if subject.unqualified:
         lines.append("It has no WHERE: it is about every row.")
+    if subject.outside_transaction:
+        lines.append("It runs outside a transaction: what it has done stays if it fails.")
     return lines
 
 
@@ -82,6 +84,7 @@ _WHY = {
     "source.agents": 'the source asks about every call of an agent (agents = "ask")',
     "source.approval_for": "the source asks a person (approval_for)",
     "sql.irreversible": "it cannot be undone",
+    "sql.administration": "it administers the database (access = admin)",
 }
 
 

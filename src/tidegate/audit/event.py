@@ -37,7 +37,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     `client` the caller's software, `code` the error code of a refusal or failure, `approval` the id
     of the approval that was requested or used, `statement_class` the statement's verb (`select`,
     `update`, ...), `arguments` those of an operation that is not a statement,
-    `address` the client's IP address if it called over HTTP. `rows`, `bytes` (encoded) and
+    `address` the client's IP address if it called over HTTP, `outside_transaction` that nothing
+    undoes the statement if it fails or is stopped. `rows`, `bytes` (encoded) and
     `elapsed_ms` describe the result.
     """
 
@@ -65,6 +66,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     statement_class: str = ""
     arguments: Mapping[str, Any] | None = None
     address: str = ""
+    outside_transaction: bool = False
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,6 +103,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     statement_class: str = ""
     arguments: dict[str, str] = {}
     address: str = ""
+    outside_transaction: bool = False
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -123,6 +126,7 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments), short_text(event.address),
+        event.outside_transaction,
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

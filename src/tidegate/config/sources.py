@@ -60,7 +60,7 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     url: str
-    access: Literal["none", "read", "write"] = "read"
+    access: Literal["none", "read", "write", "admin"] = "read"
     agents: Literal["allow", "ask", "deny"] = "allow"
     approval_for: Literal["nothing", "writes", "everything"] = "nothing"
     changes: Literal["allow", "deny"] = "allow"

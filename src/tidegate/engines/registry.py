@@ -226,11 +226,11 @@ def check_access(url: str, access: str) -> None:
     """Refuse to admit changes to what is only read. Raises: TidegateError CONFIG_INVALID,
     SOURCE_URL."""
     entry = find(url)
-    if access == "write" and entry.reads_only:
+    if access in ("write", "admin") and entry.reads_only:
         raise TidegateError(
             Code.CONFIG_INVALID,
             f"A source on the engine `{entry.engine}` is only read.",
-            hint="Leave out the access `write`.",
+            hint=f"Leave out the access `{access}`.",
         )
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hmac
 
 from tidegate.engines.registry import language_of
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.judging import SHORT_TO_REWRITE, judge_text
 from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Browse, EngineRequest, Explain, Query
 from tidegate.model.schema import Catalog
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Administration, Effect
 from tidegate.policy.data_rules import verdict_of
 
 
@@ -35,6 +35,9 @@ async def mask(ctx: CallContext) -> None:
     """
     request, rules = ctx.request, ctx.data_rules
     if rules is None or isinstance(request, Browse):
+        return
+    if ctx.judgement.administration is not None:
+        _check_administration(ctx, rules, ctx.judgement.administration)
         return
     checked_later = (
         ctx.engine.capabilities.checks_schema
@@ -64,6 +67,23 @@ async def mask(ctx: CallContext) -> None:
                 ctx, SHORT_TO_REWRITE, classify, rewritten, ctx.source
             )
             ctx.judged_text = text
+
+
+def _check_administration(
+    ctx: CallContext, rules: DataRules, administration: Administration
+) -> None:
+    """Let pass what administers the database and cannot show data, unless the caller has a list of
+    tables. Nothing is rewritten in it. Raises: TidegateError POLICY_MASKED."""
+    if not administration.shows and rules.only is None:
+        return
+    refusal = masking_refused(
+        "Some of this source is hidden from this caller, and the statement could show it, now or"
+        " by a right or code that it makes",
+        "source.masking",
+        "Ask the operator to run it, or use a token from which nothing is hidden.",
+    )
+    ctx.verdict = verdict_of(refusal)
+    raise refusal
 
 
 async def _rewritten(ctx: CallContext, rules: DataRules, catalog: Catalog) -> EngineRequest:

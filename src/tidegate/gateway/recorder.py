@@ -167,6 +167,7 @@ def _event(
         approval=ctx.approval,
         statement_class=judgement.verb,
         arguments=arguments,
+        outside_transaction=judgement.outside_transaction,
     )
 
 

@@ -59,11 +59,12 @@ class Identity(msgspec.Struct, frozen=True):
 class Source(msgspec.Struct, frozen=True):
     """A saved or ad-hoc connection. `url` never holds a secret, only references to one.
 
-    `access` is the most that any caller may do. `agents`: whether agents may use the source, and
-    whether a person must approve each of their calls. `approval_for`: which statements a person
-    must approve, for every caller. `changes`: `deny` refuses statements that change data where
-    `access` is `write`; tools that only need write access, such as closing a connection, still
-    work.
+    `access` is the most that any caller may do: `admin` adds to `write` what administers the
+    database, each statement of which needs full access and a person's approval. `agents`: whether
+    agents may use the source, and whether a person must approve each of their calls.
+    `approval_for`: which statements a person must approve, for every caller. `changes`: `deny`
+    refuses statements that change data where `access` covers them; tools that only need write
+    access, such as closing a connection, still work.
     `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
     inbox alone. `unattended` says what happens to a call that needs approval when the client
     cannot ask a person; where the inbox alone counts, the question always goes there.
@@ -78,7 +79,7 @@ class Source(msgspec.Struct, frozen=True):
     url: str
     engine: str
     dialect: str
-    access: Literal["none", "read", "write"] = "read"
+    access: Literal["none", "read", "write", "admin"] = "read"
     agents: Literal["allow", "ask", "deny"] = "allow"
     approval_for: Literal["nothing", "writes", "everything"] = "nothing"
     changes: Literal["allow", "deny"] = "allow"
@@ -92,3 +93,8 @@ class Source(msgspec.Struct, frozen=True):
     filters: tuple[RowFilter, ...] = ()
     run_as: RunAs | None = None
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def writable(self) -> bool:
+        """Whether `access` covers changes."""
+        return self.access in ("write", "admin")

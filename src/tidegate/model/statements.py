@@ -39,13 +39,29 @@ for _effect in Effect:
     _effect.label = _effect.name.lower()  # on every call's record: a property would cost a call
 
 
+class Administration(msgspec.Struct, frozen=True):
+    """What is known of a statement that administers the database and that a person may approve.
+
+    `shows`: it can show data, at once or by a right, an account or code that it makes. `drops`: it
+    takes away what no other statement brings back. `in_transaction`: the database runs it in a
+    transaction, so that it is undone if it fails or is stopped. `runs_query`: it runs a query, on
+    which the database's own opinion counts.
+    """
+
+    shows: bool = True
+    drops: bool = False
+    in_transaction: bool = True
+    runs_query: bool = False
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """What a request would do, and by which rule. Says nothing about permission.
 
     `metadata` marks a request that is no statement and shows no data: it needs no approval.
     `verb` is what the statement does, in one word: `select`, `insert`, `update`, `delete`,
     `merge`, `ddl`, `exec`, `explain`, or the statement's first word in lower case. It is empty
-    where a statement cannot be read.
+    where a statement cannot be read. `administration` is there for a statement with the effect
+    ADMIN that a person may approve; all others with that effect are refused.
     """
 
     effect: Effect
@@ -59,6 +75,12 @@ class Judgement(msgspec.Struct, frozen=True):
     returns_rows: bool = True
     metadata: bool = False
     verb: str = ""
+    administration: Administration | None = None
+
+    @property
+    def outside_transaction(self) -> bool:
+        """Whether it is known that the statement runs outside a transaction."""
+        return self.administration is not None and not self.administration.in_transaction
 
 
 class DryRun(msgspec.Struct, frozen=True):

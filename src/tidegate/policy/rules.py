@@ -22,6 +22,8 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.allowlist import admits
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
+ADMINISTRATION = "sql.administration"
+"""The rule by which a person must approve each statement that administers the database."""
 _READ_ONLY = "The source is read-only for callers"
 
 
@@ -84,7 +86,7 @@ def _tool_scope(case: PolicyInput) -> Verdict | None:
 
 
 def _tool_access(case: PolicyInput) -> Verdict | None:
-    if case.scope is Scope.READ_ONLY or case.source.access == "write":
+    if case.scope is Scope.READ_ONLY or case.source.writable:
         return None
     return _deny("source.access", Code.POLICY_READ_ONLY, _READ_ONLY)
 
@@ -100,6 +102,8 @@ def _unreadable(case: PolicyInput) -> Verdict | None:
 def _admin_statement(case: PolicyInput) -> Verdict | None:
     judgement = case.judgement
     if judgement.effect is Effect.READ or judgement.effect in _CHANGES:
+        return None
+    if judgement.effect is Effect.ADMIN and judgement.administration is not None:
         return None
     code = judgement.code or Code.POLICY_DENIED.value
     hint = judgement.hint or FATES[Code.POLICY_DENIED].hint
@@ -132,7 +136,7 @@ def _confirmable(case: PolicyInput) -> Verdict | None:
 def _source_writes(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is Effect.READ:
         return None
-    if case.source.access != "write":
+    if not case.source.writable:
         return _deny("source.access", Code.POLICY_READ_ONLY, _READ_ONLY)
     return None
 
@@ -172,6 +176,40 @@ def _destructive_scope(case: PolicyInput) -> Verdict | None:
     )
 
 
+def _source_administration(case: PolicyInput) -> Verdict | None:
+    if case.judgement.effect is not Effect.ADMIN or case.source.access == "admin":
+        return None
+    return _deny(
+        "source.administration",
+        Code.POLICY_DENIED,
+        "The source does not admit statements that administer the database",
+        "Ask the operator: `access = admin` admits them, each with a person's approval.",
+    )
+
+
+def _administration_scope(case: PolicyInput) -> Verdict | None:
+    needed = Scope.FULL_ACCESS
+    if case.judgement.effect is not Effect.ADMIN or case.actor.scope.covers(needed):
+        return None
+    return _deny(
+        "actor.administration",
+        Code.POLICY_SCOPE,
+        f"Statements that administer the database need the scope {needed.value}; the caller has"
+        f" {case.actor.scope.value}",
+    )
+
+
+def _administration_identity(case: PolicyInput) -> Verdict | None:
+    if case.judgement.effect is not Effect.ADMIN or case.source.run_as is None:
+        return None
+    return _deny(
+        "source.run_as",
+        Code.POLICY_DENIED,
+        "The source maps callers to roles of the database, and such a statement could leave them",
+        "Ask the operator to run it, or to add a source without `run_as` for it.",
+    )
+
+
 def _unqualified(case: PolicyInput) -> Verdict | None:
     if not case.judgement.unqualified or case.source.unqualified != "deny":
         return None
@@ -196,6 +234,8 @@ def _must_confirm(case: PolicyInput) -> str | None:
     judgement = case.judgement
     if judgement.effect is Effect.DESTRUCTIVE:
         return "Destructive statements (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
+    if judgement.administration is not None and judgement.administration.drops:
+        return "What drops an account, a routine or a trigger needs a confirmation"
     if judgement.unqualified and case.source.unqualified == "confirm":
         return "The statement has no WHERE and changes every row: it needs a confirmation"
     return None
@@ -205,7 +245,9 @@ def _needs_approval(case: PolicyInput) -> Verdict | None:
     source, judgement = case.source, case.judgement
     if judgement.metadata:
         return None
-    if source.agents == "ask" and case.actor.kind == "agent":
+    if judgement.effect is Effect.ADMIN:
+        rule = ADMINISTRATION  # whatever the source's other settings say
+    elif source.agents == "ask" and case.actor.kind == "agent":
         rule = "source.agents"
     elif source.approval_for == "everything" or (
         source.approval_for == "writes" and judgement.effect is not Effect.READ
@@ -227,7 +269,9 @@ RULES: tuple[Rule, ...] = (
     Rule("source.tools", "The source admits tools of this scope", _tool_access),
     Rule("sql.readable", "The statement can be read", _unreadable),
     Rule(
-        "sql.effect", "The statement reads or changes data and does nothing else", _admin_statement
+        "sql.effect",
+        "The statement reads or changes data, or administers the database in a known way",
+        _admin_statement,
     ),
     Rule("tool.reads", "The tool is for statements like this one", _tool_reads),
     Rule("sql.confirmable", "A confirmed statement needs its confirmation", _confirmable),
@@ -235,6 +279,9 @@ RULES: tuple[Rule, ...] = (
     Rule("source.changes", "The source does not refuse changes", _source_changes),
     Rule("actor.writes", "The caller's scope covers a change", _write_scope),
     Rule("actor.destructive", "The caller's scope covers a destructive change", _destructive_scope),
+    Rule("source.administration", "The source admits what administers it", _source_administration),
+    Rule("actor.administration", "The caller's scope covers administration", _administration_scope),
+    Rule("source.run_as", "Administration needs no role of the caller", _administration_identity),
     Rule("source.unqualified", "The source admits changes without WHERE", _unqualified),
     Rule("sql.irreversible", "The statement needs no confirmation", _irreversible),
     Rule("source.approval", "The call needs no person's approval", _needs_approval),

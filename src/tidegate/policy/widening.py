@@ -6,7 +6,7 @@ from tidegate.model.sources import Source
 from tidegate.secrets import without_password
 
 _STRICTEST_FIRST: dict[str, tuple[str, ...]] = {
-    "access": ("none", "read", "write"),
+    "access": ("none", "read", "write", "admin"),
     "agents": ("deny", "ask", "allow"),
     "approval_for": ("everything", "writes", "nothing"),
     "changes": ("deny", "allow"),

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from tidegate.errors import FATES, Code
 from tidegate.model.long_work import TakesLong
-from tidegate.model.statements import Effect, Judgement
+from tidegate.model.statements import Administration, Effect, Judgement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
 from tidegate.sql.fingerprint import fingerprint
@@ -61,6 +61,7 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         reading.unqualified and finding.effect is Effect.WRITE,
         reading.returns_rows,
         verb,
+        reading.administration if finding.effect is Effect.ADMIN else None,
     )
 
 
@@ -71,6 +72,7 @@ def _judgement(
     unqualified: bool = False,
     returns_rows: bool = True,
     verb: str = "",
+    administration: Administration | None = None,
 ) -> Judgement:
     if finding is READS:
         return Judgement(
@@ -88,6 +90,7 @@ def _judgement(
         unqualified,
         returns_rows,
         verb=verb,
+        administration=administration,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tidegate.errors import Code
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Administration, Effect
 from tidegate.sql.declared_names import inserted
 from tidegate.sql.dialect_shims import apply_shims, shorten
 from tidegate.sql.dialects.model import Dialect
@@ -30,7 +30,14 @@ _ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
 class Reading:
     """What a statement was found to do."""
 
-    __slots__ = ("functions", "opinions", "returns_rows", "tables", "unqualified")
+    __slots__ = (
+        "administration",
+        "functions",
+        "opinions",
+        "returns_rows",
+        "tables",
+        "unqualified",
+    )
 
     def __init__(
         self,
@@ -40,7 +47,9 @@ class Reading:
         *,
         unqualified: bool = False,
         returns_rows: bool = True,
+        administration: Administration | None = None,
     ) -> None:
+        self.administration = administration
         self.opinions = opinions
         self.tables = tables or {}
         self.functions = functions or {}

@@ -75,6 +75,8 @@ def literal_spans(text: str, dialect: Dialect) -> tuple[list[Span], int]:
         if kind == "dollar":
             tag = raw[: raw.index("$", 1) + 1]
             spans.append((start + len(tag), stop - len(tag)))
+        elif kind in _QUOTED and _is_account(words, text, stop):
+            pass
         elif kind in _QUOTED:
             spans.append((start + raw.index("'") + 1, stop - 1))
         elif kind == "quotes":
@@ -91,6 +93,19 @@ def literal_spans(text: str, dialect: Dialect) -> tuple[list[Span], int]:
         if kind not in ("comment", "block"):
             words.append("'")
     return spans, len(text)
+
+
+def _is_account(words: list[str], text: str, stop: int) -> bool:
+    """Whether a literal names an account: MySQL's `'name'@'host'`, or the first of CREATE USER."""
+    if _is_value(words):
+        return False
+    if text.startswith("@", stop) and words[:1] and words[0] in _ABOUT_ACCOUNTS:
+        return True
+    before = [word for word in words if word not in ("IF", "NOT", "EXISTS")]
+    return len(before) == 2 and before[0] in _ABOUT_ACCOUNTS and before[1] == "USER"
+
+
+_ABOUT_ACCOUNTS = frozenset({"ALTER", "CREATE", "DROP", "GRANT", "RENAME", "REVOKE"})
 
 
 def _is_value(words: list[str]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
+from tidegate.sql.administration import administer
 from tidegate.sql.ddl import alter, create, drop
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Finding, Refusal
@@ -50,6 +51,9 @@ _SAYS = {
 def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
     """What one statement does. Raises: Refusal for what cannot be read."""
     root = tokens[0]
+    administers = administer(tokens, dialect)
+    if administers is not None:
+        return administers
     form = dialect.roots.get(root.key)
     if form is None:
         raise Refusal(
@@ -163,6 +167,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
     if form in ("explain", "analyze"):
         raise Refusal(Code.SQL_UNKNOWN, "explain.nested", "EXPLAIN of an EXPLAIN is not read")
     reading = classify_statement(inner, dialect)
+    reading.administration = None  # only the statement itself was looked at
     if runs or dialect.explains_queries_only:
         return reading
     # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table

@@ -67,6 +67,7 @@ class Subject(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
     guarded: bool = False
+    outside_transaction: bool = False
 
 
 class PendingApproval(msgspec.Struct, frozen=True):

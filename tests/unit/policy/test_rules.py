@@ -10,8 +10,8 @@ from msgspec import structs
 from tidegate.errors import FATES, Code
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import METADATA
-from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Judgement
+from tidegate.model.sources import RunAs, Source
+from tidegate.model.statements import Administration, Effect, Judgement
 from tidegate.policy.explanation import explain
 from tidegate.policy.rules import RULES, PolicyInput
 from tidegate.policy.verdict import ALLOWED, evaluate
@@ -27,6 +27,12 @@ EVERY = Judgement(Effect.WRITE, "node.Update", "It changes every row", unqualifi
 DROP = Judgement(Effect.DESTRUCTIVE, "node.Drop", "It drops a table")
 SESSION = Judgement(Effect.SESSION, "root.SET", "It sets")
 ADMIN = Judgement(Effect.ADMIN, "root.GRANT", "It grants", "sql.admin", "Ask.")
+GRANT = Judgement(
+    Effect.ADMIN, "admin.rights", "It grants", administration=Administration(in_transaction=False)
+)
+DROP_USER = Judgement(
+    Effect.ADMIN, "admin.account", "It drops", administration=Administration(drops=True)
+)
 UNKNOWN = Judgement(Effect.UNKNOWN, "parser.syntax", "It cannot be read", "sql.unreadable", "Mend.")
 NO_CODE = Judgement(Effect.UNKNOWN, "parser.depth", "It is too deep")
 
@@ -124,6 +130,17 @@ def test_what_neither_reads_nor_changes_is_refused_with_the_judge_s_own_words() 
     assert [said("sql.effect", each) for each in (READ, WRITE, EVERY, DROP)] == [None] * 4
 
 
+def test_what_administers_in_a_known_way_is_for_later_rules() -> None:
+    assert said("sql.effect", GRANT) is None
+    higher = structs.replace(GRANT, effect=Effect.UNKNOWN)
+    assert said("sql.effect", higher) is not None, "the database raised it"
+    for access, refused in (("read", True), ("write", True), ("admin", False)):
+        assert bool(word("source.administration", GRANT, OWNER, access=access)) is refused
+    for actor, refused in ((READER, True), (AGENT, True), (OWNER, False)):
+        assert bool(word("actor.administration", GRANT, actor, access="admin")) is refused
+    assert [word("source.administration", each) for each in (READ, WRITE, EVERY, DROP)] == [""] * 4
+
+
 def test_a_tool_for_reads_refuses_all_else() -> None:
     refused = "deny tool.reads policy.read_only"
     assert [word("tool.reads", each, reads_only=True) for each in ALL] == ["", *[refused] * 6]
@@ -212,6 +229,9 @@ def test_a_change_of_every_row_may_be_refused_for_good() -> None:
         (EVERY, False, "allow", ""),
         (WRITE, False, "confirm", ""),
         (READ, False, "confirm", ""),
+        (GRANT, False, "confirm", ""),
+        (DROP_USER, False, "confirm", "What drops an account"),
+        (DROP_USER, True, "confirm", ""),
     ],
 )
 def test_what_cannot_be_undone_asks_for_the_phrase(
@@ -243,6 +263,8 @@ def test_what_cannot_be_undone_asks_for_the_phrase(
         (EVERY, AGENT, {}, "sql.irreversible"),
         (EVERY, AGENT, {"unqualified": "allow"}, ""),
         (METADATA, AGENT, {"agents": "ask", "approval_for": "everything"}, ""),
+        (GRANT, OWNER, {"approval_for": "nothing", "unattended": "allow"}, "sql.administration"),
+        (GRANT, PERSON, {"agents": "ask"}, "sql.administration"),
     ],
 )
 def test_a_person_is_asked_by_the_rule_that_says_so(
@@ -271,6 +293,11 @@ def test_every_rule_refuses_in_the_decision_too() -> None:
         "actor.writes": (WRITE, READER, Scope.READ_ONLY, {}, {}),
         "actor.destructive": (
             DROP, AGENT, Scope.READ_ONLY, {"destructive_scope": "fullAccess"}, {},
+        ),
+        "source.administration": (GRANT, OWNER, Scope.READ_ONLY, {}, {}),
+        "actor.administration": (GRANT, AGENT, Scope.READ_ONLY, {"access": "admin"}, {}),
+        "source.run_as": (
+            GRANT, OWNER, Scope.READ_ONLY, {"access": "admin", "run_as": RunAs("r")}, {},
         ),
         "source.unqualified": (EVERY, AGENT, Scope.READ_ONLY, {"unqualified": "deny"}, {}),
         "sql.irreversible": (DROP, AGENT, Scope.READ_ONLY, {}, {}),

@@ -22,7 +22,7 @@ from tidegate.config.old_names import OLD_POLICY, new_policy, policy_note
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
 SOURCE_RULES = {
-    "access": (("read", "none", "write"), "the most that any caller may do"),
+    "access": (("read", "none", "write", "admin"), "the most that any caller may do"),
     "agents": (
         ("allow", "ask", "deny"),
         "whether agents may use it; ask: a person must approve each of their calls",

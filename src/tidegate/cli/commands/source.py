@@ -452,7 +452,5 @@ def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Itera
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"
     if latency_ms > _SLOW_MS:
         yield f"SELECT 1 took {latency_ms:.0f} ms, the fastest of three runs"
-    if any(
-        source.name == name and source.access == "write" for source in app.connections.sources()
-    ):
+    if any(source.name == name and source.writable for source in app.connections.sources()):
         yield "tokens with the scope readWrite or fullAccess may change its data"

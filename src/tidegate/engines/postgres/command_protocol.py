@@ -204,6 +204,61 @@ class CommandProtocol(SocketIO):
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
+    @property
+    def pipelined(self) -> bool:
+        """Whether the connection is as all but `run_alone` need it."""
+        return self._connection.pipeline_status != pq.PipelineStatus.OFF
+
+    def leave_pipeline(self) -> None:
+        """From here on commands run one by one with `run_alone`, until the connection is closed.
+        Everything that was sent must have been answered."""
+        self._check_open()
+        try:
+            self._connection.exit_pipeline_mode()
+        except psycopg.Error as error:
+            raise self._broken() from error
+
+    async def run_alone(self, text: bytes, params: Params = None) -> PGresult:
+        """Run one command outside of pipeline mode; its first result. If that begins a copy, its
+        lines follow. Raises: TidegateError."""
+        self._check_open()
+        connection = self._connection
+        try:
+            self.expect_answer()
+            self.unanswered = 1
+            connection.send_query_params(text, params)
+            while connection.flush():
+                await self.until_writable()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+        first = await self.result()
+        if first is None:
+            raise self._broken()
+        if first.status != pq.ExecStatus.COPY_OUT:
+            while await self.result() is not None:
+                pass
+            self.unanswered = 0
+        return first
+
+    async def copied_line(self) -> bytes | None:
+        """The next line of a copy; None at its end, where `result` says how it ended.
+
+        Raises: TidegateError LIMIT_BYTES, SOURCE_UNREACHABLE.
+        """
+        self._check_open()
+        try:
+            while True:
+                size, data = self._connection.get_copy_data(1)
+                if size > 0:
+                    self.copied()
+                    return bytes(data)
+                if size < 0:
+                    self.end_copy()
+                    return None
+                await self.fill_copy()
+        except psycopg.Error as error:
+            raise self._broken() from error
+
     async def sync(self) -> None:
         """End the group and see that all of it is sent."""
         connection = self._connection

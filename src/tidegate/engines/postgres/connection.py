@@ -75,6 +75,12 @@ _PRINT_TREES = (
 
 _ARRIVAL = b"SELECT pg_catalog.current_setting('search_path'), pg_catalog.quote_ident(session_user)"
 
+_ALONE = (
+    b"SELECT pg_catalog.set_config('statement_timeout', $1, false),"
+    b" pg_catalog.set_config('search_path', $2, false),"
+    b" pg_catalog.set_config('default_transaction_read_only', 'off', false)"
+)
+
 _CHECK_CLIENT = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
 
@@ -232,6 +238,25 @@ class PostgresSession(ServerSession[CommandProtocol]):
                 break
         raise lost()
 
+    async def begin_outside(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:
+        """Send a statement that PostgreSQL runs in no transaction; its first result. What is set
+        for it lasts until the session is reset. Raises: TidegateError."""
+        await self.own(_ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()])
+        self.line.send((text, None))  # the only command of its group: it refuses to have others
+        await self.line.sync()
+        return await self._first_result()
+
+    async def begin_copy(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:
+        """Send a COPY ... TO STDOUT in a transaction that reads; its first result. The connection
+        is of no further use. Raises: TidegateError."""
+        await self.settle()
+        self.line.leave_pipeline()
+        for before in ((BEGIN_READ, None), settings_query(timeout_ms, schema)):
+            result = await self.line.run_alone(*before)
+            if result.status in FAILED:
+                raise translate(result)
+        return await self.line.run_alone(text)
+
     async def _try(self, read: _Read) -> PGresult | None:
         """The first result of a read; None if it is to be sent again. Raises: as `begin`."""
         line, prepared, pin = self.line, self.prepared, read.pin
@@ -367,7 +392,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """Read the rest of the last group if it has come; whether the session is free for use."""
         if self.needs_reset or self.interrupted:
             return False
-        if self.line.buffer_is_large:
+        if self.line.buffer_is_large or (self.line.open and not self.line.pipelined):
             self.line.close()
         try:
             return self.line.settle() and not self.line.in_transaction
@@ -376,6 +401,8 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     async def settle(self) -> None:
         """Read the rest of the last group and leave no transaction open. Raises: TidegateError."""
+        if self.line.open and not self.line.pipelined:
+            self.close()  # after a copy there is no way back
         await self._drain()
         for _ in range(3):  # a late cancel may still hit the first ROLLBACK
             if not self.line.in_transaction:

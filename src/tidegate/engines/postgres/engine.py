@@ -16,6 +16,7 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
+from tidegate.engines.common.errors import lost
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -29,6 +30,7 @@ from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
+from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import translate
@@ -138,6 +140,8 @@ class PostgresEngine:
         """The judgement of a text, raised by what one database says, whose catalog is surveyed
         before."""
         self._server.check_open()
+        if judgement.administration is not None and not judgement.administration.runs_query:
+            return judgement  # a person approves what it names, functions of users included
         known = self._databases.get(database)
         if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
             return await known.watch.joined(text, judgement)
@@ -183,7 +187,9 @@ class PostgresEngine:
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
             await self._refuse(encoded, opinion, permit, request.database)
-        writes = not explains and permit.effect > Effect.READ
+        administration = None if explains else opinion.administration
+        copies = administration is not None and administration.runs_query
+        writes = not explains and permit.effect > Effect.READ and not copies
         left_s = max(LEAST_S, until - monotonic())
         running = await self._server.start(
             left_s,
@@ -196,6 +202,13 @@ class PostgresEngine:
             async with running as session:
                 session.needs_reset = writes
                 session.prepared.follow(self._database(request.database).watch.names_state)
+                if copies:
+                    return await self._copy(running, session, encoded, schema)
+                if administration is not None and not administration.in_transaction:
+                    first = await session.begin_outside(encoded, running.timeout_ms, schema)
+                    if first.status in FAILED:
+                        raise translate(first)
+                    return await self._cursor(running, first, request)
                 first = await session.begin(
                     encoded,
                     params,
@@ -212,6 +225,19 @@ class PostgresEngine:
         finally:
             if writes:
                 self._database(request.database).watch.wake()
+
+    async def _copy(
+        self,
+        running: RunningStatement[PostgresSession],
+        session: PostgresSession,
+        encoded: bytes,
+        schema: bytes | None,
+    ) -> Cursor:
+        first = await session.begin_copy(encoded, running.timeout_ms, schema)
+        if first.status == ExecStatus.COPY_OUT:
+            return CopyCursor(running)
+        session.close()
+        raise translate(first) if first.status in FAILED else lost()
 
     def _pin(self, permit: Permit, request: Query | Explain) -> PinnedSchema | None:
         """The version of the schema that a read needs, in the source's own database."""

@@ -90,6 +90,7 @@ class SocketIO:
     __slots__ = (
         "_begun",
         "_connection",
+        "_copy_meter",
         "_loop",
         "_meter",
         "_reads_large",
@@ -108,6 +109,7 @@ class SocketIO:
         self._waiter: asyncio.Future[None] | None = None
         self._watched = False
         self._meter: ReadLimit | None = None
+        self._copy_meter: ReadLimit | None = None
         self._begun = False
         self._reads_large = False
         self.open = True
@@ -143,6 +145,7 @@ class SocketIO:
             return
         self.open = False
         self._unwatch()
+        self.end_copy()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(lost())
         self._connection.finish()
@@ -188,6 +191,35 @@ class SocketIO:
             self._meter = None
             self.buffer_is_large |= meter.taken > LARGE_BUFFER_BYTES
             self._reads_large |= meter.taken > LARGE_READ_BYTES
+
+    async def fill_copy(self) -> None:
+        """Wait until more of a copy has arrived, and take a portion of it in: libpq does not say
+        whether it has a whole line. Raises: TidegateError LIMIT_BYTES for one that is too long.
+        """
+        self._unwatch()
+        meter = self._copy_meter
+        if meter is None:
+            self._copy_meter = meter = ReadLimit(self._connection)
+        self._loop.add_reader(meter.source, self._readable)
+        try:
+            await self._signal()
+        finally:
+            self._loop.remove_reader(meter.source)
+        meter.take()
+        if meter.taken > MAX_BYTES:
+            self.close()
+            raise too_large(MAX_BYTES)
+
+    def copied(self) -> None:
+        """A whole line was read: the next one has the whole bound."""
+        if self._copy_meter is not None:
+            self._copy_meter.taken = 0
+
+    def end_copy(self) -> None:
+        """The copy has ended: libpq gets its socket back, if it lives. Safe to call twice."""
+        meter, self._copy_meter = self._copy_meter, None
+        if meter is not None:
+            meter.close(restore=self.open)
 
     async def _until_readable(self) -> None:
         if not self._watched:

@@ -345,7 +345,12 @@ def _threads(open_session: Callable[[], SqliteSession], size: int, name: str) ->
 def _check_permit(permit: Permit, plan: CachedStatement, explain: bool) -> None:
     """Fail closed if SQLite sees more than the permit allows. Raises: TidegateError POLICY_*."""
     judgement = plan.judgement
-    if judgement.code is None and (explain or judgement.effect <= permit.effect):
+    administered = permit.judgement is not None and permit.judgement.administration is not None
+    if (
+        judgement.code is None
+        and (explain or judgement.effect <= permit.effect)
+        and (explain or administered or not plan.vacuums)
+    ):
         return
     if judgement.code == Code.SQL_FUNCTION.value:
         code = Code.SQL_FUNCTION

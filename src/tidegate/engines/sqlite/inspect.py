@@ -222,6 +222,8 @@ class CachedStatement:
     `pace` is how many opcodes may run on the event loop between two reads of the clock. `like` is
     the plan that this one was copied from (`for_likeness`); the next `due` similar texts go to a
     worker.
+    `vacuums`: it is a VACUUM, which runs outside a transaction; the judge admits no other statement
+    of which the authorizer sees nothing.
     `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
     """
 
@@ -240,6 +242,7 @@ class CachedStatement:
         "pause",
         "small",
         "steady",
+        "vacuums",
     )
 
     def __init__(
@@ -250,11 +253,13 @@ class CachedStatement:
         explains: int = 0,
         program: CostEstimate | None = None,
         changes_schema: bool = False,
+        vacuums: bool = False,
     ) -> None:
         self.judgement = judgement
         self.parameters = parameters
         self.explains = explains
         self.changes_schema = changes_schema
+        self.vacuums = vacuums
         self.small = program is None or program.small
         tame = program is not None and program.tame
         self.fits_inline = tame or (program is not None and program.bounded)
@@ -276,6 +281,7 @@ class CachedStatement:
         plan.parameters = self.parameters
         plan.explains = self.explains
         plan.changes_schema = self.changes_schema
+        plan.vacuums = False
         plan.small = self.small
         plan.fits_inline = self.fits_inline
         plan.steady = self.steady
@@ -405,6 +411,7 @@ def _plan(session: SqliteSession, text: str, glance: Glance) -> CachedStatement:
         explains=glance.explains,
         program=program,
         changes_schema=authorizer.schema and not glance.explains,
+        vacuums=effect is Effect.ADMIN,
     )
 
 

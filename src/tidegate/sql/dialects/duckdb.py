@@ -310,6 +310,7 @@ DIALECT = _Duckdb(
     stand_ins=dict.fromkeys(_OPERATORS - _KNOWN_TO_PARSER, "||"),
     keywords=words("PIVOT PIVOT_LONGER PIVOT_WIDER UNPIVOT"),
     explain_words=frozenset({"ANALYZE"}),
+    administration=words("routine"),
     respellings=(("USING KEY ( * )", ""),),
     methods=True,
     reads_files=True,

@@ -162,6 +162,13 @@ class Dialect(msgspec.Struct, frozen=True):
     """Storage engines that keep rows in the database's own files, where ENGINE chooses one."""
     view_options: bool = False
     """ALGORITHM and SQL SECURITY may precede VIEW."""
+    administration: frozenset[str] = frozenset()
+    """Kinds of statements of `sql/administration.py` that it has: `account`, `call`, `copy`,
+    `maintenance`, `rights`, `routine`, `trigger`."""
+    definitions_commit: bool = False
+    """A definition ends the transaction that it stands in, and accounts are `'name'@'host'`."""
+    routine_languages: frozenset[str] = frozenset()
+    """Languages of routines whose code the gate can read, in upper case."""
     with_before_change: bool = True
     """A change may begin with WITH."""
     explains_tables: bool = False

@@ -228,6 +228,9 @@ DIALECT = _Mysql(
     """),
     stand_ins={},
     compound=frozenset({"TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE"}),
+    administration=words("account call rights routine trigger"),
+    definitions_commit=True,
+    routine_languages=words("SQL"),
     explain_words=frozenset({"ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT"}),
     respellings=(
         *JSON_HANDLING,

@@ -470,6 +470,8 @@ DIALECT = _Postgres(
     ),
     stand_ins=dict.fromkeys(_OPERATORS - _KNOWN_TO_PARSER, "||"),
     compound=frozenset({"FUNCTION", "PROCEDURE"}),
+    administration=words("account call copy maintenance rights routine trigger"),
+    routine_languages=words("SQL PLPGSQL"),
     explain_words=frozenset({"ANALYZE", "ANALYSE", "VERBOSE"}),
     respellings=_RESPELLINGS,
     worded=_WORDED,

@@ -113,6 +113,7 @@ DIALECT = _Sqlite(
     modules=words("FTS5 FTS5VOCAB GEOPOLY RTREE RTREE_I32"),
     stand_ins={},
     compound=frozenset({"TRIGGER"}),
+    administration=words("maintenance trigger"),
     explain_words=frozenset({"QUERY", "PLAN"}),
     respellings=(
         ("UNSIGNED BIG INT", "2"),

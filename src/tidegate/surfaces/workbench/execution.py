@@ -93,7 +93,7 @@ async def _may_switch(context: ToolContext, source: str) -> bool:
     if not context.actor.scope.covers(Scope.READ_WRITE):
         return False
     found = await source_of(context, source)
-    return found is not None and found.access == "write"
+    return found is not None and found.writable
 
 
 def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceTool:
