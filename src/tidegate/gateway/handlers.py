@@ -27,7 +27,9 @@ Handler = Callable[[CallContext], Awaitable[Any]]
 
 
 async def list_sources(ctx: CallContext) -> tuple[SourceEntry, ...]:
-    return ctx.services.connections.list_for(ctx.call.actor, ctx.call.session)
+    request = ctx.call.request
+    wanted = request if isinstance(request, ListSources) else ListSources()
+    return ctx.services.connections.list_for(ctx.call.actor, ctx.call.session, wanted)
 
 
 async def open_connection(ctx: CallContext) -> ConnectionState:

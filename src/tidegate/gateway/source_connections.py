@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,8 +22,9 @@ from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.actors import Actor
+from tidegate.model.identity_cache import IdentityCache
 from tidegate.model.replies import ConnectionState, SourceEntry
-from tidegate.model.requests import Browse, EngineRequest, Switch
+from tidegate.model.requests import Browse, EngineRequest, ListSources, Switch
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.policy.verdict import is_visible
@@ -35,8 +39,7 @@ _MOST_SHOWN = 80
 _MOST_COMPARED = 500
 _MOST_PLACES = 10_000
 _MOST_ACTORS = 1_024
-_MOST_VIEWS = 64
-"""Actors for whom the sources that they may see are kept: there may be 10,000."""
+_ALL = ListSources()
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
 ApplyGlobalRules = Callable[[Source], Source]
@@ -65,6 +68,7 @@ DecisionKey = tuple[str, int, int, bool, bool]
 """Text, actor and scope by identity, `confirmed` and `reads_only`."""
 
 _DEFAULT_TARGET = SessionTarget()
+_name_of = attrgetter("name")
 
 
 class SourceConnection:
@@ -162,7 +166,8 @@ class SourceConnections:
         self._ordered: tuple[Source, ...] = ()
         self._only: dict[int, tuple[Actor, SourceConnection]] = {}
         self._unopened: set[SourceConnection] = set()
-        self._visible: dict[int, tuple[Actor, tuple[Source, ...]]] = {}
+        self._visible = IdentityCache(self._visible_now)
+        self._opened: set[SourceConnection] = set()
 
     def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
         """Ask `changed`, before anything else, what the settings say now, if it is new."""
@@ -173,19 +178,70 @@ class SourceConnections:
         self._refresh()
         return self._ordered
 
-    def list_for(self, actor: Actor, session: str = "") -> tuple[SourceEntry, ...]:
+    def list_for(
+        self, actor: Actor, session: str = "", wanted: ListSources = _ALL
+    ) -> tuple[SourceEntry, ...]:
         """The sources that the actor may see, with the state of their connections; those that
-        `session` opened for itself come last."""
+        `session` opened for itself come last. Costs what it lists, however many there are."""
         self._refresh()
-        entries = [
-            SourceEntry(source, self._connections[source.name].state(actor))
-            for source in self.visible_to(actor)
-        ]
-        for (owner, name), connection in self._temporary.items():
-            own = owner in (session, actor.id) and name not in self._connections
-            if own and is_visible(actor, connection.source):
-                entries.append(SourceEntry(connection.source, connection.state(actor)))
-        return tuple(entries)
+        if wanted.keys is not None:
+            found = [self._visible_by(key, actor, session) for key in wanted.keys]
+            listed = [connection for connection in found if connection is not None]
+        elif wanted.connected:
+            opened = sorted(self._opened, key=lambda connection: connection.source.name)
+            listed = [each for each in opened if self._is_for(each, actor, session)]
+        else:
+            listed = self._listed(actor, session, wanted.after)
+        few = islice(listed, wanted.limit)
+        return tuple([SourceEntry(each.source, each.state(actor), each.temporary) for each in few])
+
+    def _listed(
+        self, actor: Actor, session: str, after: tuple[bool, str] | None
+    ) -> Iterator[SourceConnection]:
+        temporary, name = after or (False, "")
+        if not temporary:
+            visible = self.visible_to(actor)
+            first = 0 if after is None else bisect_right(visible, name, key=_name_of)
+            for place in range(first, len(visible)):
+                yield self._connections[visible[place].name]
+            name = ""
+        own = {
+            place: connection
+            for (owner, place), connection in self._temporary.items()
+            if place > name and self._is_for(connection, actor, session, owner)
+        }
+        for place in sorted(own):
+            yield own[place]
+
+    def _visible_by(self, key: str, actor: Actor, session: str) -> SourceConnection | None:
+        """The connection of a source by name or id, if the actor may see it."""
+        connection = self._connections.get(key)
+        if connection is not None:
+            return connection if is_visible(actor, connection.source) else None
+        for owner in (session, actor.id):
+            connection = self._temporary.get((owner, key))
+            if connection is not None and is_visible(actor, connection.source):
+                return connection
+        for (owner, _), each in self._temporary.items():
+            if each.source.id == key and self._is_for(each, actor, session, owner):
+                return each
+        return None
+
+    def _is_for(
+        self, connection: SourceConnection, actor: Actor, session: str, owner: str | None = None
+    ) -> bool:
+        """Whether the actor may see a connection; of a temporary one, whether it is its own."""
+        source = connection.source
+        if connection.temporary:
+            if source.name in self._connections:
+                return False
+            owners = (session, actor.id) if owner is None else (owner,)
+            own = [each for each in owners if self._temporary.get((each, source.name))]
+            if not any(self._temporary[each, source.name] is connection for each in own):
+                return False
+            if owner is not None and owner not in (session, actor.id):
+                return False
+        return is_visible(actor, source)
 
     def unopened(self) -> dict[str, str]:
         """Why sources could not be opened at the last attempt, by name."""
@@ -194,14 +250,10 @@ class SourceConnections:
     def visible_to(self, actor: Actor) -> tuple[Source, ...]:
         """The sources that the actor may see, by name."""
         self._refresh()
-        # By the actor's identity, which the entry keeps from being taken by another.
-        kept = self._visible.get(id(actor))
-        if kept is None:
-            if len(self._visible) >= _MOST_VIEWS:
-                self._visible.clear()
-            visible = tuple([source for source in self._ordered if is_visible(actor, source)])
-            kept = self._visible[id(actor)] = actor, visible
-        return kept[1]
+        return self._visible.get(actor)
+
+    def _visible_now(self, actor: Actor) -> tuple[Source, ...]:
+        return tuple([source for source in self._ordered if is_visible(actor, source)])
 
     def find(self, key: str | None, actor: Actor, session: str = "") -> SourceConnection:
         """The connection of a source by name or id; None means the actor's only source.
@@ -223,14 +275,14 @@ class SourceConnections:
             only = self._only.get(id(actor))
             if only is not None:
                 return only[1]
-        visible = [source.name for source in self.visible_to(actor)]
+        visible = self.visible_to(actor)
         if key is None and len(visible) == 1:
-            connection = self._connections[visible[0]]
+            connection = self._connections[visible[0].name]
             if len(self._only) >= _MOST_ACTORS:
                 self._only.clear()
             self._only[id(actor)] = actor, connection
             return connection
-        raise _unknown(key, visible)
+        raise _unknown(key, [source.name for source in visible[:_MOST_COMPARED]])
 
     async def engine(self, connection: SourceConnection) -> Engine:
         """The open engine, opened now if it is not.
@@ -298,6 +350,7 @@ class SourceConnections:
     async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
         engine, connection.engine, connection.catalog = connection.engine, None, None
+        self._opened.discard(connection)
         connection.forget_profiles()
         if engine is None:
             raise TidegateError(
@@ -315,6 +368,7 @@ class SourceConnections:
                 connection.opening.cancel()
             if connection.engine is not None:
                 engine, connection.engine = connection.engine, None
+                self._opened.discard(connection)
                 await engine.close()
         if self._closing:
             await asyncio.wait(self._closing)
@@ -332,6 +386,7 @@ class SourceConnections:
             await engine.close()
             raise _ended(connection)
         connection.engine = engine
+        self._opened.add(connection)
         connection.limiter.share(engine.capabilities.places)
         connection.error = None
         self._unopened.discard(connection)
@@ -374,6 +429,7 @@ class SourceConnections:
     def _drop(self, gone: set[SourceConnection]) -> None:
         """Close what was removed or changed, without making the caller wait."""
         self._unopened -= gone
+        self._opened -= gone
         for connection in gone:
             connection.ended = True
             connection.forget_profiles()
@@ -431,7 +487,7 @@ def _unknown(key: str | None, visible: Sequence[str]) -> TidegateError:
     else:
         key = key[:_MOST_SHOWN]
         message = f"There is no source {key!r}"
-    near = difflib.get_close_matches(key or "", visible[:_MOST_COMPARED], 1)
+    near = difflib.get_close_matches(key or "", visible, 1)
     if near:
         hint = f"Did you mean {near[0]!r}?"
     elif visible:

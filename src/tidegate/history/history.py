@@ -72,8 +72,10 @@ class History:
         request = call.request
         if not isinstance(request, SearchHistory):
             raise TypeError(f"no search of the history: {type(request).__name__}")
-        free = [one.name for one in sources if not hides_something(call.actor, one)]
-        bound = [one.name for one in sources if one.name not in free]
+        free: list[str] = []
+        bound: list[str] = []
+        for source in sources:
+            (bound if hides_something(call.actor, source) else free).append(source.name)
         found = await self._recall(request, free, None) if free or not bound else []
         if bound:
             found += await self._recall(request, bound, call.actor.id)

@@ -22,10 +22,12 @@ class ConnectionState(msgspec.Struct, frozen=True):
 
 
 class SourceEntry(msgspec.Struct, frozen=True):
-    """One line of a source listing, as the actor may see it."""
+    """One line of a source listing, as the actor may see it. `temporary`: the caller's session
+    opened it for itself."""
 
     source: Source
     state: ConnectionState
+    temporary: bool = False
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):

@@ -190,7 +190,17 @@ class FetchMore(Request, frozen=True):
 
 
 class ListSources(Request, frozen=True):
-    """List the sources that the actor may see."""
+    """List the sources that the actor may see, by name; temporary ones come last.
+
+    `keys` asks for those with these names or ids alone, in that order; `connected` for those that
+    are open. Of the rest come `limit` at most (None: all), from the one behind `after`: whether
+    that is temporary, and its name.
+    """
+
+    keys: tuple[str, ...] | None = None
+    connected: bool = False
+    after: tuple[bool, str] | None = None
+    limit: int | None = None
 
     kind: ClassVar[str] = "list"
     judgement: ClassVar[Judgement | None] = METADATA

@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # a name alone: what needs no approval does not pay for it
 PayloadT = TypeVar("PayloadT")
 
 
+_ALL = ListSources()
+
+
 class Gate(Protocol):
     """The only way to every source; `gateway.Gateway` in a running server."""
 
@@ -172,9 +175,9 @@ class ToolContext(msgspec.Struct, eq=False):
             params["systemPrompt"] = system
         return await self.context.ask(key, Ask("sampling/createMessage", params))
 
-    async def sources(self) -> tuple[SourceEntry, ...]:
+    async def sources(self, wanted: ListSources = _ALL) -> tuple[SourceEntry, ...]:
         """The sources that the actor may see, with where their connections stand."""
-        payload = (await self.gate.handle(self._call(ListSources(), None))).payload
+        payload = (await self.gate.handle(self._call(wanted, None))).payload
         if not isinstance(payload, tuple):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return cast("tuple[SourceEntry, ...]", payload)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from tidegate.errors import Code, TidegateError, table_refused
 from tidegate.model.actors import Actor
+from tidegate.model.identity_cache import IdentityCache
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import may_use_table
@@ -32,6 +33,7 @@ class Workspace:
     def __init__(self, file: WindowStore, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
+        self._by_id = IdentityCache(_by_id)
 
     async def open_window(self, call: Call, sources: tuple[Source, ...]) -> Window:
         """Open the source's window, or bring the one there is to the front."""
@@ -64,32 +66,32 @@ class Workspace:
         that the caller may not see."""
         request = call.request
         assert isinstance(request, FocusTab)  # noqa: S101 - by its place in the table
-        names = {source.id: source.name for source in sources}
+        by_id = self._by_id.get(sources)
         if call.actor.tables is not None:
             shown = await self._shown(call.actor, sources)
             if request.tab_id not in {entry.id for entry in shown}:
                 raise TidegateError(Code.TAB_UNKNOWN, "tab not found")
         entry = await asyncio.to_thread(
-            self._file.focus, request.tab_id, list(names), self._clock()
+            self._file.focus, request.tab_id, list(by_id), self._clock()
         )
         if entry is None:
             raise TidegateError(Code.TAB_UNKNOWN, "tab not found")
-        return self._tab(entry, names[entry.source_id])
+        return self._tab(entry, by_id[entry.source_id].name)
 
     async def list_tabs(self, call: Call, sources: tuple[Source, ...]) -> Tabs:
         """The open tabs of these sources, the one last in front first."""
         request = call.request
         assert isinstance(request, ListTabs)  # noqa: S101 - by its place in the table
-        names = {source.id: source.name for source in sources}
+        by_id = self._by_id.get(sources)
         if call.actor.tables is None:
-            entries = await asyncio.to_thread(self._file.tabs, list(names), request.limit)
+            entries = await asyncio.to_thread(self._file.tabs, list(by_id), request.limit)
         else:
             entries = (await self._shown(call.actor, sources))[: request.limit]
-        return Tabs(tuple(self._tab(entry, names[entry.source_id]) for entry in entries))
+        return Tabs(tuple(self._tab(entry, by_id[entry.source_id].name) for entry in entries))
 
     async def _shown(self, actor: Actor, sources: tuple[Source, ...]) -> list[TabEntry]:
         """The tabs without those of tables that the actor may not use."""
-        by_id = {source.id: source for source in sources}
+        by_id = self._by_id.get(sources)
         entries = await asyncio.to_thread(self._file.tabs, list(by_id), MAX_TABS)
         return [
             entry
@@ -117,3 +119,7 @@ class Workspace:
 
     def _is_delivered(self, seen_at: float | None) -> bool:
         return seen_at is not None and self._clock() - seen_at < ATTACHED_S
+
+
+def _by_id(sources: tuple[Source, ...]) -> dict[str, Source]:
+    return {source.id: source for source in sources}

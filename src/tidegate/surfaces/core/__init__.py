@@ -18,6 +18,7 @@ from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, SEARCH, plain
 from tidegate.surfaces.schema import schema_of
+from tidegate.surfaces.source_pages import page_of_sources
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
@@ -30,20 +31,27 @@ INSTRUCTIONS = (
 DEFAULTS = Config()
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
+MOST_SOURCES = 200
 
 
-async def _sources(context: ToolContext, args: Nothing) -> ToolResult:
-    entries = await context.sources()
+class Listing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`cursor` is what the answer before ends with."""
+
+    cursor: str | None = None
+
+
+async def _sources(context: ToolContext, args: Listing) -> ToolResult:
+    entries, following = await page_of_sources(context, MOST_SOURCES, args.cursor)
     lines = [
         f"{entry.source.name}: {entry.source.dialect} {entry.source.access}" for entry in entries
     ]
+    if following is not None:
+        lines.append(f"more: cursor {following}")
     return plain("\n".join(lines) or "No sources. Ask the operator to add one.")
 
 
 SOURCES = SurfaceTool(
-    name="sources", description="List databases", args=Nothing, run=_sources, annotations=READS
+    name="sources", description="List databases", args=Listing, run=_sources, annotations=READS
 )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Browse
+from tidegate.model.requests import Browse, ListSources
 from tidegate.model.schema import Catalog, Databases, Table
 from tidegate.model.sources import Source
 from tidegate.protocol.model import Annotations, ToolResult
@@ -87,17 +88,16 @@ async def catalog_of(
     return catalog, schema
 
 
-async def ids_of(context: ToolContext) -> dict[str, str]:
-    """The ids of the sources that the actor may see, by their names."""
-    return {entry.source.name: entry.source.id for entry in await context.sources()}
+async def ids_of(context: ToolContext, names: Iterable[str]) -> dict[str, str]:
+    """The ids of the sources of these names, those that the actor may see."""
+    wanted = ListSources(keys=tuple(dict.fromkeys(names)))
+    return {entry.source.name: entry.source.id for entry in await context.sources(wanted)}
 
 
 async def source_of(context: ToolContext, id: str) -> Source | None:
     """The source of that id, if the actor may see it."""
-    for entry in await context.sources():
-        if entry.source.id == id:
-            return entry.source
-    return None
+    entries = await context.sources(ListSources(keys=(id,)))
+    return entries[0].source if entries else None
 
 
 async def dialect_of(context: ToolContext, source: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.engines.registry import locate
 from tidegate.model.actors import Scope
@@ -16,13 +17,19 @@ from tidegate.model.sources import Source
 from tidegate.protocol.model import ToolResult
 from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.source_pages import page_of_sources
 from tidegate.surfaces.tool_context import ToolContext
-from tidegate.surfaces.workbench.calls import OnConnection, answer, hints
+from tidegate.surfaces.workbench.calls import OnConnection, answer, clamp, hints
 from tidegate.surfaces.workbench.policy_words import ai_policy, safe_mode
 
+DEFAULT_CONNECTIONS, MOST_CONNECTIONS = 200, 500
 
-class Nothing(msgspec.Struct, frozen=True):
-    """No arguments."""
+
+class Listing(msgspec.Struct, frozen=True):
+    """Which part of the list: `limit` connections from where `cursor` says."""
+
+    limit: Annotated[int, Meta(description="Connections to return, 1 to 500")] = DEFAULT_CONNECTIONS
+    cursor: Annotated[str, Meta(description="next_cursor of the answer before")] | None = None
 
 
 class ListedConnection(msgspec.Struct, frozen=True):
@@ -42,7 +49,10 @@ class ListedConnection(msgspec.Struct, frozen=True):
 
 
 class Connections(msgspec.Struct, frozen=True):
+    """A part of the list. `next_cursor` is there if more follows."""
+
     connections: tuple[ListedConnection, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -72,9 +82,15 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
     error: ErrorMessage | UnsetType = UNSET
 
 
-async def connections_of(context: ToolContext) -> Connections:
-    """The connections that the actor may see."""
-    return Connections(tuple(_connection(entry) for entry in await context.sources()))
+async def connections_of(
+    context: ToolContext, limit: int = DEFAULT_CONNECTIONS, cursor: str | None = None
+) -> Connections:
+    """The connections that the actor may see, `limit` of them behind the cursor's place.
+
+    Raises: TidegateError ARGUMENT_INVALID for a cursor that is none.
+    """
+    entries, following = await page_of_sources(context, clamp(limit, MOST_CONNECTIONS), cursor)
+    return Connections(tuple([_connection(entry) for entry in entries]), following or UNSET)
 
 
 def _type(source: Source) -> str:
@@ -99,8 +115,8 @@ def _connection(entry: SourceEntry) -> ListedConnection:
     )
 
 
-async def _list_connections(context: ToolContext, args: Nothing) -> ToolResult:
-    return answer(await connections_of(context))
+async def _list_connections(context: ToolContext, args: Listing) -> ToolResult:
+    return answer(await connections_of(context, args.limit, args.cursor))
 
 
 async def _connect(context: ToolContext, args: OnConnection) -> ToolResult:
@@ -147,7 +163,7 @@ TOOLS = (
         name="list_connections",
         title="List Connections",
         description="List the saved database connections that you may use.",
-        args=Nothing,
+        args=Listing,
         run=_list_connections,
         output=Connections,
         annotations=hints(reads=True),

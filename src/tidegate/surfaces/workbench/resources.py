@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import structs
 
-from tidegate.model.requests import SearchHistory
+from tidegate.model.requests import ListSources, SearchHistory
 from tidegate.protocol.model import Resource
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import catalog_of, clamp, uuid_of
-from tidegate.surfaces.workbench.connections import connections_of
+from tidegate.surfaces.workbench.connections import MOST_CONNECTIONS, connections_of
 from tidegate.surfaces.workbench.metadata import ColumnEntry, column_entry
 from tidegate.surfaces.workbench.statements import MOST, found
 
@@ -42,7 +42,7 @@ class Schema(msgspec.Struct, frozen=True):
 
 
 async def _connections(context: ToolContext, variables: Mapping[str, str]) -> bytes:
-    return msgspec.json.encode(await connections_of(context))
+    return msgspec.json.encode(await connections_of(context, limit=MOST_CONNECTIONS))
 
 
 async def _schema(context: ToolContext, variables: Mapping[str, str]) -> bytes:
@@ -80,8 +80,7 @@ async def connected_resources(context: ToolContext) -> list[Resource]:
             name=f"{family.name}: {entry.source.name}",
             title=f"{family.title}: {entry.source.name}",
         )
-        for entry in await context.sources()
-        if entry.state.status == "connected"
+        for entry in await context.sources(ListSources(connected=True))
         for family in RESOURCES
         if family.templated
     ]
@@ -103,7 +102,7 @@ RESOURCES = (
         uri="tablepro://connections",
         name="connections",
         title="Connections",
-        description="The saved connections that you may use",
+        description="The saved connections that you may use, the first 500",
         read=_connections,
     ),
     SurfaceResource(

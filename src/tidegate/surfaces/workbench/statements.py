@@ -49,7 +49,7 @@ async def found(
 ) -> HistoryLines:
     """The entries in the document's shape; those of a connection that is gone are left out."""
     history = await context.handle(request, connection_id, HistoryFound)
-    ids = await ids_of(context)
+    ids = await ids_of(context, [entry.source for entry in history.entries])
     return HistoryLines(
         tuple(_line(entry, ids[entry.source]) for entry in history.entries if entry.source in ids)
     )

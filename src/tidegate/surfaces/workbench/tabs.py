@@ -112,14 +112,14 @@ async def _open_table(context: ToolContext, args: OnTable) -> ToolResult:
 
 async def _focus(context: ToolContext, args: OfTab) -> ToolResult:
     tab = await context.handle(FocusTab(args.tab_id), None, OpenTab)
-    ids = await ids_of(context)
+    ids = await ids_of(context, (tab.source,))
     return answer(FocusedTab("focused", tab.id, tab.window_id, ids[tab.source], tab.is_delivered))
 
 
 async def _list(context: ToolContext, args: HowMany) -> ToolResult:
     request = ListTabs(clamp(args.limit, MOST))
     tabs = (await context.handle(request, None, OpenTabs)).tabs
-    ids = await ids_of(context)
+    ids = await ids_of(context, [tab.source for tab in tabs])
     return answer(TabLines(tuple(_line(tab, ids[tab.source]) for tab in tabs if tab.source in ids)))
 
 
