@@ -59,7 +59,7 @@ class Scene:
                 reply = await self._send(peer, text)
                 for question in self.gate.approvals.list() if approve else ():
                     self.shown.append(describe(question))
-                    self.gate.approvals.decide(question.id, "allowed", "operator")
+                    self.gate.approvals.resolve(question.id, "allowed", "operator")
                     reply = await self._send(peer, text)
                 replies.append(reply)
         return replies
@@ -369,7 +369,7 @@ def test_an_approval_is_for_one_run_of_one_text(engine_shop: EngineShop) -> None
             await peer.open()
             await scene._send(peer, MAKE[engine])
             (question,) = scene.gate.approvals.list()
-            scene.gate.approvals.decide(question.id, "allowed", "operator")
+            scene.gate.approvals.resolve(question.id, "allowed", "operator")
             other = await scene._send(peer, MAKE[engine].replace("made", "other"))
             first = await scene._send(peer, MAKE[engine])
             again = await scene._send(peer, MAKE[engine])

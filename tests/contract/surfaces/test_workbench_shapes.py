@@ -48,7 +48,8 @@ def structured(gate: SqliteGate, tool: str, **arguments: Any) -> dict[str, Any]:
 
 # name: ((readOnly, destructive, idempotent, openWorld), required, all parameters)
 DOCUMENT = {
-    "list_connections": ((True, False, True, False), [], []),
+    # The document's takes nothing; both arguments may be left out.
+    "list_connections": ((True, False, True, False), [], ["limit", "cursor"]),
     "connect": ((False, False, True, True), ["connection_id"], ["connection_id"]),
     "disconnect": ((False, False, True, True), ["connection_id"], ["connection_id"]),
     "get_connection_status": ((True, False, True, False), ["connection_id"], ["connection_id"]),
