@@ -156,3 +156,14 @@ async def test_one_table_is_described_as_in_the_whole_catalog(shop, change):
         for table in catalog.tables:
             alone = await shop.browse(engine, "catalog", table=table.name.upper())
             assert alone.tables == (table,)
+
+
+@pytest.mark.parametrize(
+    "text", ["PRAGMA integrity_check", "PRAGMA quick_check", "PRAGMA integrity_check(words)"]
+)
+async def test_a_database_with_a_full_text_index_can_be_checked(shop, change, text):
+    change("CREATE VIRTUAL TABLE words USING fts5(t)")
+    change("INSERT INTO words VALUES ('one two')")
+    async with shop.opened() as engine:
+        for _ in range(3):
+            assert await shop.ask(engine, text) == [("ok",)]

@@ -8,6 +8,7 @@ time but never let anything through.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -404,7 +405,10 @@ def _plan(session: SqliteSession, text: str, glance: Glance) -> CachedStatement:
     if effect is Effect.READ and not glance.explains:
         nulls = (None,) * glance.parameters if glance.parameters else None
         listing = session.connection.execute(text, nulls, can_cache=False, explain=1)
-        program = CostEstimate(listing.fetchall())
+        # An operand that is a pointer, as in a check of FTS5, is listed as bytes that are no text:
+        # without an estimate the statement runs in a thread.
+        with suppress(UnicodeDecodeError):
+            program = CostEstimate(listing.fetchall())
     return CachedStatement(
         judgement,
         parameters=glance.parameters,
