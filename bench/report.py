@@ -200,7 +200,7 @@ AIMS = (
     Aim("16 questions on an unknown database, calls", 10, 0, _median("analyst", "calls")),
     Aim("16 questions on an unknown database, kB", 16, 1, _median("analyst", "total", 1e3)),
     Aim("a question on Defog's databases, calls", 2.05, 2, _for_a_question("calls")),
-    Aim("a question on Defog's databases, kB", 1.6, 1, _for_a_question("conversations", 1e3)),
+    Aim("a question on Defog's databases, kB", 2.0, 1, _for_a_question("conversations", 1e3)),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
     Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),

@@ -17,6 +17,8 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import ColumnInfo, Table
 
+RETRY_S = 2.0
+"""How long no table is sampled after a passing fault; each further fault doubles it."""
 FRESH_S = 900.0
 """How long a profile is used. Rows change; what they look like seldom does."""
 MOST_TABLES = 1_000
@@ -26,6 +28,9 @@ MOST_VIEWS = 32
 
 Columns = tuple[ColumnInfo, ...]
 """What a profile is of: another table of the same name has another profile."""
+
+_REFUSALS = ("policy.", "approval.", "operator.", "auth.")
+"""Codes of what stays as it is until someone changes the rules."""
 
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
 
@@ -38,6 +43,7 @@ class ProfileView:
         self._waiting: OrderedDict[Place, tuple[Table, asyncio.Future[None]]] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._refused_until = 0.0
+        self._pause_s = RETRY_S
 
     def known(self, tables: Iterable[Table]) -> dict[Place, TableProfile]:
         """The profiles of those of the tables that were sampled."""
@@ -91,9 +97,10 @@ class ProfileView:
                 except TidegateError as error:
                     if error.code.value.partition(".")[0] not in ("sql", "limit"):
                         # The caller may not, or the source is gone: it is the same for the others.
-                        self._refused_until = time.monotonic() + FRESH_S
+                        self._refused_until = time.monotonic() + self.pause_after(error)
                         return
                     profile = TableProfile()
+                self._pause_s = RETRY_S
                 if len(self._known) >= MOST_TABLES:
                     del self._known[next(iter(self._known))]
                 self._known.pop(place, None)
@@ -105,6 +112,13 @@ class ProfileView:
             for _, future in self._waiting.values():
                 future.cancel()
             self._waiting.clear()
+
+    def pause_after(self, error: TidegateError) -> float:
+        """Seconds without samples: long after a refusal, growing while a fault lasts."""
+        if error.code.value.startswith(_REFUSALS):
+            return FRESH_S
+        pause, self._pause_s = self._pause_s, min(FRESH_S, self._pause_s * 2)
+        return pause
 
     async def settle(self) -> None:
         """Wait until everything that is queued was sampled."""

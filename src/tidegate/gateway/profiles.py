@@ -16,7 +16,7 @@ from msgspec import structs
 
 from tidegate.engines.common.column_kinds import read_type
 from tidegate.engines.registry import language_of
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.gateway.profile_views import ProfileViews
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.data_rules import DataRules
@@ -63,12 +63,15 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
     if connection.profiles is None:
         connection.profiles = ProfileViews()
     # A source may ask a person before an agent reads rows, and let a person read them.
-    view = connection.profiles.of(
-        (call.actor.kind, identity, rules, connection.target_of(call.actor))
-    )
+    target = connection.target_of(call.actor)
+    view = connection.profiles.of((call.actor.kind, identity, rules, target))
 
     async def sample(table: Table) -> TableProfile:
-        return await _sample(table, call, ctx.source, rules, handle)
+        profile = await _sample(table, call, ctx.source, rules, handle)
+        if connection.target_of(call.actor) is not target:
+            # What was read meanwhile may be of another database's table of the same name.
+            raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
+        return profile
 
     futures = view.want(request.tables, request.awaited, sample)
     if futures:

@@ -21,6 +21,8 @@ MOST_CHARS = 40
 _MOST_DISTINCT = 30
 _REPEATED = 2
 """How often the values of a column of codes repeat, at least, on average."""
+_MOST_LISTED = 80
+"""Characters of all texts of a small table's column, each of which stands there once."""
 _NUMBERS_REPEATED = 5
 _MOST_CODES = 6
 """Distinct numbers that can be codes."""
@@ -129,7 +131,8 @@ def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
     if all(map(_NUMBER.fullmatch, found)):
         return ColumnProfile(example=shown[0], remarks=(*remarks, "numbers"))
     repeated = len(known) >= _REPEATED * len(found)
-    if len(found) <= _MOST_DISTINCT and repeated:
+    listed = complete and len(found) <= MOST_VALUES and sum(map(len, found)) <= _MOST_LISTED
+    if len(found) <= _MOST_DISTINCT and (repeated or listed):
         more = len(found) > MOST_VALUES or not complete
         return ColumnProfile(tuple(shown[:MOST_VALUES]), more=more, remarks=remarks)
     return ColumnProfile(remarks=remarks) if remarks else None

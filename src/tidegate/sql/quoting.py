@@ -8,6 +8,7 @@ setting changes. Each dialect's module says how.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
@@ -28,7 +29,14 @@ def shortest(name: str, dialect: str) -> str:
     """The name as a statement takes it, quoted only if it has to be."""
     rules = find(dialect)
     bare = _BARE.fullmatch(name) and (rules.folds_quoted or name == name.lower())
-    return name if bare else rules.quote(name)
+    return name if bare and name.lower() not in _reserved(rules.name) else rules.quote(name)
+
+
+@cache
+def _reserved(dialect: str) -> frozenset[str]:
+    from tidegate.sql.dialects.reserved_words import ALL, RESERVED  # only who writes names needs it
+
+    return RESERVED.get(dialect, ALL)
 
 
 def qualified(schema: str | None, name: str, dialect: str) -> str:

@@ -29,6 +29,8 @@ _MOST_WHOLE = 8
 _NEAR_BEST = 0.75
 """Share of the best table's score from which on a table's columns are shown, if it is not the best
 for one of the words."""
+_SMALL = 20
+"""Tables of a database that is shown whole, as far as there is room."""
 _ALSO_BYTES = 300
 _COUNTED = 18
 """Bytes in which the number of further tables is said."""
@@ -63,19 +65,25 @@ async def search_tables(
 ) -> str:
     """The tables of `catalog` that fit `words`, one a line: the best with columns, keys, joins and
     values. Then the names of others. All within `max_bytes`, if the first name fits."""
-    if not words.strip():
+    own = [table for table in catalog.tables if table.kind != "system table"]
+    small = len(own) <= _SMALL
+    if not words.strip() and not small:
         return _all_names(catalog)
     name = f"{context.actor.id}/{source}/{catalog.database}"
     matches, total = _schemas().indexes.of(name, catalog).search(words[:_MOST_ASKED], _MOST_MATCHES)
-    if not matches:
+    if not matches and not small:
         return f"No match. Tables: {_all_names(catalog, 30)}"
-    enough = max(match.score for match in matches) * _NEAR_BEST
+    enough = max((match.score for match in matches), default=0.0) * _NEAR_BEST
     strong = [match for match in matches if match.leads or match.score >= enough][:_MOST_WHOLE]
+    if small:
+        # One answer that shows everything saves the searches that would follow.
+        matches, total = _with_others(matches, own, total)
+        strong = matches
     profiles = await _profiles(context, source, [match.table for match in strong], catalog)
     budget = max_bytes or _BUDGET
     also = min(_ALSO_BYTES, budget // 4)
     left = budget - also
-    lines: list[str] = []
+    lines = ["No match. All tables:"] if words.strip() and not enough else []
     named: list[str] = []
     for match in matches:
         line = ""
@@ -89,7 +97,18 @@ async def search_tables(
             named.append(table_name(match.table, catalog))
     if named or total > len(matches):
         lines.append(_also(named, total - len(matches), also))
-    return "\n".join(lines)
+    return "\n".join(lines) or "none"
+
+
+def _with_others(
+    matches: list[Match], tables: Sequence[Table], total: int
+) -> tuple[list[Match], int]:
+    """The matches, then the tables that no word fits, and how many there are in all."""
+    from tidegate.search.words import Match
+
+    found = {(match.table.schema, match.table.name) for match in matches}
+    others = [Match(table, 0.0) for table in tables if (table.schema, table.name) not in found]
+    return matches + others, total + len(others)
 
 
 async def _profiles(

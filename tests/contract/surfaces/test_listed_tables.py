@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.surfaces.core_conversation import settle
 from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import WRITER, Peer
 from support.surface_gateway import SHOP_ID
@@ -185,10 +186,12 @@ async def test_e_the_core_surface_knows_no_other_table(engine_shop: EngineShop) 
         everyone, listed = Peer(surface, WRITER), Peer(surface, LISTED)
         await everyone.open()
         await listed.open()
+        await everyone.text("search", words="id")
+        await settle(gate, WRITER)
         seen = [await everyone.text("search", words=words) for words in SEARCHES]
         assert OTHERS.search(seen[0]) and "placed_at" in seen[1]
         found = [await listed.text("search", words=words) for words in SEARCHES]
-        assert found[0].startswith("No match. Tables: ") and "placed_at" in found[1]
+        assert found[0].startswith("No match. All tables:") and "placed_at" in found[1]
         shown = [await listed.text("search", words="id", max_bytes=size) for size in (300, 5000)]
         assert all("customer_id" in text for text in shown)
         shown += [await listed.text("describe", tables=[name]) for name in ("orders", "big_orders")]

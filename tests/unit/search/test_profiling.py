@@ -15,7 +15,11 @@ def profile(values: list[Any], *, complete: bool = True) -> ColumnProfile | None
 
 
 def test_codes_come_with_the_most_frequent_first() -> None:
-    assert profile(["no", "yes", "yes", None]) is None  # too few of each to be codes
+    too_few = ["no", "yes", "yes", None]
+    assert profile(too_few, complete=False) is None
+    assert profile(too_few) == ColumnProfile(("yes", "no"))  # all there are, in a few words
+    assert profile(["n" * 40, "y" * 40]) == ColumnProfile(("n" * 40, "y" * 40))
+    assert profile(["n" * 40, "y" * 40, "x"]) is None
     assert profile(["no", "yes", "yes", "yes", "no"]) == ColumnProfile(("yes", "no"))
 
 

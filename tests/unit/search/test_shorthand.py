@@ -89,7 +89,8 @@ def test_unique_columns_comments_and_row_counts_are_said() -> None:
     ("name", "shown"),
     [
         ("orders", "orders"),
-        ("Order", "Order"),
+        ("Orders", "Orders"),
+        ("Order", '"Order"'),
         ("größe", "größe"),
         ("order details", '"order details"'),
         ('a"b', '"a""b"'),

@@ -1,0 +1,58 @@
+"""How tables wait to be sampled, and what happens when a sample fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway import profile_views
+from tidegate.gateway.profile_views import ProfileView
+from tidegate.model.profiles import ColumnProfile, TableProfile
+from tidegate.model.schema import ColumnInfo, Table
+
+TABLE = Table("main", "orders", "table", (ColumnInfo("state", "text"),))
+LEARNED: TableProfile = {"state": ColumnProfile(("open",))}
+
+
+def attempts(view: ProfileView, faults: list[Code], times: int) -> int:
+    """How many samples were tried when the table was wanted so many times."""
+    tried = 0
+
+    async def sample(table: Table) -> TableProfile:
+        nonlocal tried
+        tried += 1
+        if faults:
+            raise TidegateError(faults.pop(0), "It failed")
+        return LEARNED
+
+    async def want() -> None:
+        for _ in range(times):
+            view.want([TABLE], 1, sample)
+            await view.settle()
+
+    asyncio.run(want())
+    return tried
+
+
+def test_a_passing_fault_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_views, "RETRY_S", 0.0)
+    view = ProfileView()
+    assert attempts(view, [Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY], 4) == 3
+    assert view.known([TABLE]) == {("main", "orders"): LEARNED}
+
+
+def test_while_a_fault_lasts_it_is_tried_less_and_less() -> None:
+    view = ProfileView()
+    fault = TidegateError(Code.SOURCE_UNREACHABLE, "It failed")
+    pauses = [view.pause_after(fault) for _ in range(12)]
+    assert pauses[:4] == [2.0, 4.0, 8.0, 16.0]
+    assert pauses[-1] == profile_views.FRESH_S
+
+
+def test_a_refusal_is_not_tried_again() -> None:
+    view = ProfileView()
+    assert attempts(view, [Code.POLICY_SCOPE], 3) == 1
+    assert view.pause_after(TidegateError(Code.APPROVAL_NEEDED, "Ask")) == profile_views.FRESH_S
+    assert view.known([TABLE]) == {}
