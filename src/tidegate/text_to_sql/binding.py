@@ -167,7 +167,7 @@ def bind(sql: str, catalog: Catalog) -> Bound | None:
             else:
                 known = made.get(id(inner))
             scope.sources[name.casefold()] = known
-        scope.columns = [column for column in each.columns if column.name]
+        scope.columns = [column for column in _own_columns(each.expression) if column.name]
     unknown = [
         column.sql(find(catalog.dialect).parser)
         for scope in made.values()
@@ -175,6 +175,18 @@ def bind(sql: str, catalog: Catalog) -> Bound | None:
         if type(column.this).__name__ == "Identifier" and scope.lacks(column)
     ]
     return Bound(tree, tuple(made.values()), tuple(tables.values()), tuple(dict.fromkeys(unknown)))
+
+
+def _own_columns(query: Any) -> Iterator[Any]:
+    """The columns that a query itself names, outside the queries in it. sqlglot's own list has
+    those of inner queries that it cannot place, by the case of letters for instance."""
+
+    def is_inner(node: Any) -> bool:
+        return node is not query and type(node).__name__ in ("Select", "Union", "Subquery")
+
+    for node in query.walk(prune=is_inner):
+        if type(node).__name__ == "Column":
+            yield node
 
 
 def column_of(table: Table, name: str) -> ColumnInfo | None:

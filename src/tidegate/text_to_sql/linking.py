@@ -50,12 +50,13 @@ class Linker:
     def __init__(self, catalog: Catalog, knowledge: Knowledge) -> None:
         self.catalog = catalog
         self.families = group(catalog.tables)
-        self._counts = [_words_of(family, knowledge) for family in self.families]
-        self._lengths = [sum(counts.values()) for counts in self._counts]
+        each_counts = [_words_of(family, knowledge) for family in self.families]
+        self._lengths = [sum(counts.values()) for counts in each_counts]
         self._mean = sum(self._lengths) / max(1, len(self._lengths)) or 1.0
-        self._spread: Counter[str] = Counter()
-        for counts in self._counts:
-            self._spread.update(counts.keys())
+        self._found: dict[str, list[tuple[int, int]]] = {}
+        for at, counts in enumerate(each_counts):
+            for word, count in counts.items():
+                self._found.setdefault(word, []).append((at, count))
         newest = msgspec.structs.replace(
             catalog, tables=tuple([family.newest for family in self.families])
         )
@@ -103,17 +104,13 @@ class Linker:
         scores: dict[int, float] = {}
         total = len(self.families)
         for word in words:
-            spread = self._spread.get(word, 0)
-            if not spread:
-                continue
-            rarity = log((total - spread + 0.5) / (spread + 0.5) + 1)
-            for at, counts in enumerate(self._counts):
-                count = counts.get(word, 0)
-                if count:
-                    length = 1 - _B + _B * self._lengths[at] / self._mean
-                    scores[at] = scores.get(at, 0.0) + rarity * count * (_K1 + 1) / (
-                        count + _K1 * length
-                    )
+            found = self._found.get(word, ())
+            rarity = log((total - len(found) + 0.5) / (len(found) + 0.5) + 1)
+            for at, count in found:
+                length = 1 - _B + _B * self._lengths[at] / self._mean
+                scores[at] = scores.get(at, 0.0) + rarity * count * (_K1 + 1) / (
+                    count + _K1 * length
+                )
         return sorted(scores, key=lambda at: (-scores[at], self.families[at].place))
 
     def _by_parts(self, words: str) -> list[int]:

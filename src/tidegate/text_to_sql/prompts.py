@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 from tidegate.config.language import Share
 from tidegate.errors import TidegateError
@@ -54,7 +55,14 @@ Answer with one JSON object and nothing else, in one of these forms:
 statements, and it is not clear which is meant"""
 _QUOTED = re.compile(r"'[^'\n]{1,500}'|\"[^\"\n]{1,500}\"|`[^`\n]{1,500}`")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
+_NO_TABLE = re.compile(
+    r"no such table: ([\w.]+)|(?:relation|table) (?:with name )?[\"'`]?([\w.]+)[\"'`]? "
+    r"(?:does not|doesn't) exist",
+    re.IGNORECASE,
+)
 _MOST_DEFINITIONS = 40
+_MOST_NAMED = 100
+_MOST_COMPARED = 500
 
 
 def rules_for(dialect: str) -> tuple[str, ...]:
@@ -117,11 +125,24 @@ def repair_prompt(sql: str, error: TidegateError, catalog: Catalog, tables: Sequ
     parts = [f"The statement cannot be used: {message}."]
     if hint is not None:
         parts.append(without_values(hint, sql, catalog))
+    missing = _NO_TABLE.search(error.message) if hint is None else None
+    if missing is not None:
+        tables = [*_alike(missing[1] or missing[2], catalog), *tables]
     if tables:
         shown = "\n".join([with_keys(table, catalog) for table in tables])
         parts.append(f"Its tables are:\n{shown}")
+    else:
+        names = ", ".join([table_name(table, catalog) for table in catalog.tables[:_MOST_NAMED]])
+        parts.append(f"There are the tables {names}")
     parts.append("Send the corrected statement in the same form.")
     return "\n".join(parts)
+
+
+def _alike(name: str, catalog: Catalog) -> list[Table]:
+    """Tables whose names are a little like one that there is not."""
+    wanted = name.rpartition(".")[2].casefold()
+    names = {table.name.casefold(): table for table in catalog.tables[:_MOST_COMPARED]}
+    return [names[near] for near in get_close_matches(wanted, names, n=3, cutoff=0.4)]
 
 
 def without_values(message: str, sql: str, catalog: Catalog) -> str:

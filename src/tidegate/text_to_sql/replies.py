@@ -17,7 +17,7 @@ import msgspec
 _DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
 _FENCE = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w+#.-]*)[^\n]*\n(?P<body>.*?)"
-    r"(?:\n[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)",
+    r"(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
