@@ -22,6 +22,7 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.questions import add_ask
+from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
     add_bridge,
     add_completion,
@@ -162,6 +163,8 @@ def build() -> Parser:
     add_ask(commands)
     add_export(commands)
     add_tables(commands)
+    add_embed(commands)
+    add_search(commands)
     add_judge(commands)
     add_explain(commands)
     add_token(commands)

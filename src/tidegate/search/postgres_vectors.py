@@ -131,13 +131,13 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
     wanted, target = search.wanted, search.target
     index, notes = choose_index(indexes_of(target, column, Sql(target)), wanted.distance_metric)
     if wanted.exact or index is None:
-        return await _exact(search, column, vector, ())
+        return await exact(search, column, vector, ())
     if wanted.filter and await _matching(search) <= EXACT_ROWS:
-        return await _exact(search, column, vector, ())
-    found = await _by_index(search, column, vector, index)
+        return await exact(search, column, vector, ())
+    found = await by_index(search, column, vector, index)
     if len(found.rows) < min(wanted.top_n, search.candidates):
         # Fewer rows than were asked for: a filter, a policy of the table, or deleted rows.
-        return await _exact(search, column, vector, ())
+        return await exact(search, column, vector, ())
     return msgspec.structs.replace(found, notes=notes)
 
 
@@ -165,9 +165,11 @@ async def _plan(
     return [str(row[0]) for row in rows_of(page)]
 
 
-async def _by_index(
+async def by_index(
     search: Search, column: VectorColumn, vector: Sequence[float], index: VectorIndex
 ) -> VectorRanking:
+    """The nearest rows that an index finds. `index` of the answer is None if the planner did not
+    use it. Raises: TidegateError."""
     sql = Sql(search.target)
     wanted = search.wanted
     text_of = sql.value(vector_text(vector, column.kind))
@@ -220,7 +222,7 @@ async def _run(
     return await search.handle(sql.query(text, search.candidates, fewer, schema), Page)
 
 
-async def _exact(
+async def exact(
     search: Search, column: VectorColumn, vector: Sequence[float], notes: tuple[str, ...]
 ) -> VectorRanking:
     """Compare every vector that meets the filter. The sum keeps an index from being used."""

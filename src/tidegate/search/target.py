@@ -15,6 +15,9 @@ from tidegate.engines.common.column_kinds import read_type
 from tidegate.errors import Code, TidegateError
 from tidegate.model.schema import Catalog, ColumnInfo, Index, Table
 
+_RETIRED = ("_embedding_next", "_embedding_old")
+"""How columns end that `tidegate embed --replace` is filling or has replaced."""
+_DIGESTS = re.compile(r".*_(?:embedding|vector)(?:_next|_old)?_digest", re.DOTALL)
 _SUFFIX = re.compile(r"_?(?:embeddings?|vectors?|vec|emb)(?:_\d+)?$", re.IGNORECASE)
 _VECTOR = re.compile(
     r'(?:"?(?P<schema>[^".]+)"?\.)?(?P<kind>vector|halfvec|sparsevec|bit)(?:\((?P<size>\d+)\))?'
@@ -113,6 +116,8 @@ def target_of(catalog: Catalog, table: Table) -> Target:
 
 def _is_text(column: ColumnInfo) -> bool:
     """Not what merely travels as text: words of a search index, and vectors."""
+    if _DIGESTS.fullmatch(column.name):
+        return False
     return _VECTOR.fullmatch(column.type) is None and column.type not in ("tsvector", "tsquery")
 
 
@@ -140,6 +145,8 @@ def _vectors(
     for column in columns:
         kind = _vector_type(column)
         if kind is None:
+            continue
+        if column.name.endswith(_RETIRED):
             continue
         base = _SUFFIX.sub("", column.name)
         if base in masked:

@@ -313,3 +313,36 @@ async def test_a_setting_that_is_not_on_the_list_is_refused_and_runs_nothing(tmp
         with pytest.raises(TidegateError) as refused:
             await ask(gate, ("role", "pg_monitor"))
         assert refused.value.code is Code.UNSUPPORTED
+
+
+async def check(library: Library) -> list[tuple[str, str]]:
+    from support.search_library import handle_of
+    from tidegate.search.check import check_table
+
+    async with library.gate.opened() as gate:
+        return [(each.level, each.text) for each in await check_table(handle_of(gate), "docs")]
+
+
+async def test_the_check_measures_the_index_against_exact_search(tmp_path: Path):
+    found = await check(make(tmp_path, rows=1_000))
+    assert ("ok", "words-16 made its vectors (cosine 1.00 or more)") in found
+    assert any(
+        level == "ok" and text.startswith("the index docs_hnsw finds ") for level, text in found
+    )
+
+
+async def test_the_check_names_indexes_that_cannot_be_used(tmp_path: Path):
+    library = make(
+        tmp_path,
+        "CREATE INDEX few ON docs USING hnsw (content_embedding vector_cosine_ops) WHERE id > 5",
+        rows=100,
+        index="",
+    )
+    found = await check(library)
+    assert any(level == "fault" and "the index few cannot be used" in text for level, text in found)
+
+
+async def test_the_check_says_when_texts_and_vectors_do_not_belong_together(tmp_path: Path):
+    library = make(tmp_path, "UPDATE docs SET content = 'Another text ' || id", rows=100)
+    found = await check(library)
+    assert any(level == "fault" and "makes other vectors" in text for level, text in found)

@@ -1,0 +1,73 @@
+"""`tidegate embed` and `tidegate search check`: a person fills a column of vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command_line import Ended, tidegate
+from support.operator_terminal import operator_terminal
+from support.search_library import make_sqlite
+
+CONFIG = {"embeddings": {"provider": "hash-test", "dimensions": 16}}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state with the source `library`, whose table `docs` has no vectors."""
+    url = make_sqlite(tmp_path / "docs.db", "ALTER TABLE docs DROP COLUMN content_embedding")
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "config.json").chmod(0o600)
+    state = tmp_path / "state"
+    added = tidegate("source", "add", "library", url, "--access", "write", state=state)
+    assert added.status == 0, added.err
+    return state
+
+
+def embed(state: Path, *words: str, agrees: bool = True, command: str = "embed") -> Ended:
+    config = ("--config", str(state.parent / "config.json"))
+    with operator_terminal(agrees=agrees) as terminal:
+        return tidegate(
+            *command.split(), "library", *words, *config, state=state, terminal=terminal
+        )
+
+
+def test_a_person_agrees_to_new_columns_and_the_texts_are_embedded(state: Path) -> None:
+    ended = embed(state, "docs", "content")
+    assert ended.status == 0, ended.err
+    assert "10 texts embedded" in ended.err
+    status = embed(state, "docs", "content", "--status", "--json").json
+    assert (status["current"], status["missing"]) == (10, 0)
+    again = embed(state, "docs", "content", agrees=False)
+    assert "0 texts embedded, 0 vectors removed, 10 rows read" in again.err
+
+
+def test_without_consent_nothing_is_changed(state: Path) -> None:
+    ended = embed(state, "docs", "content", agrees=False)
+    assert ended.status == 77
+    status = embed(state, "docs", "content", "--status", "--json").json
+    assert (status["current"], status["missing"]) == (0, 10)
+
+
+def test_the_check_says_what_to_do(state: Path) -> None:
+    ended = embed(state, "docs", command="search check")
+    assert ended.status == 0, ended.err
+    assert "tidegate embed SOURCE docs" in ended.out
+    embed(state, "docs", "content")
+    ended = embed(state, "docs", command="search check")
+    assert "ok: content_embedding: all 10 texts have their vector" in ended.out
+
+
+def test_vectors_of_another_model_are_replaced_only_when_asked(state: Path) -> None:
+    embed(state, "docs", "content")
+    other = {"embeddings": {"provider": "hash-test", "dimensions": 16, "model": "newer"}}
+    (state.parent / "config.json").write_text(json.dumps(other))
+    ended = embed(state, "docs", "content")
+    assert ended.status == 65
+    assert "--replace" in ended.err
+    ended = embed(state, "docs", "content", "--replace")
+    assert ended.status == 0, ended.err
+    status = embed(state, "docs", "content", "--status", "--json").json
+    assert (status["current"], status["other_model"]) == (10, 0)
