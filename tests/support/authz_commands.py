@@ -36,6 +36,8 @@ VERBS: dict[str, Verb] = {
     "tables": Verb("reads", ("tables", "{name}")),
     "describe": Verb("reads", ("describe", "{name}", "orders")),
     "export": Verb("reads", ("export", "{name}", "orders", "--directory", "{directory}")),
+    "embed": Verb("reads", ("embed", "{name}", "customers", "full_name", "--status")),
+    "search check": Verb("reads", ("search", "check", "{name}", "customers")),
     "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),
     "judge": Verb("considers", ("judge", "--source", "{name}", "{sql}")),
     "config show": Verb("keeps", ("config", "show")),

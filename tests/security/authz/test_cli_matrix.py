@@ -180,7 +180,13 @@ def kind(wanted: Kind) -> list[str]:
     return [name for name, verb in VERBS.items() if verb.kind == wanted]
 
 
-READING = {"tables": NAMES, "describe": NAMES, "export": READS}
+READING = {
+    "tables": NAMES,
+    "describe": NAMES,
+    "export": READS,
+    "embed": READS,
+    "search check": NAMES,
+}
 
 
 def test_every_verb_that_reads_has_its_expectations() -> None:
