@@ -23,7 +23,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 
-MOST_BYTES = 67_108_864
+MOST_BYTES = 16_777_216
 _CHUNK = 65_536
 _SAID = 200
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})

@@ -92,7 +92,7 @@ async def _check_model(handle: Handle, target: Target, column: VectorColumn) -> 
                 *("fault", name),
                 f"its vectors have {dimensions} dimensions, and those of {made.model} have"
                 f" {made.dimensions}",
-                "Configure the model that made them (`embeddings.columns`), or embed anew with"
+                "Configure the model that made them (`embeddings.columns`), or embed again with"
                 " tidegate embed --replace.",
             )
         ]
@@ -225,7 +225,7 @@ async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:
                 "fault",
                 name,
                 f"the index {index.name} cannot be used: {why}",
-                f"DROP INDEX {index.name}, and create it anew.",
+                f"DROP INDEX {index.name}, and create a new one.",
             )
         )
     chosen, notes = choose_index(usable, search.wanted.distance_metric)
@@ -262,7 +262,7 @@ async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:
     if used is None:
         shown += "; the planner did not use it"
     if recall < RECALL:
-        hint = "Create it anew with a higher ef_construction (hnsw) or more lists (ivfflat)."
+        hint = "Create a new one with a higher ef_construction (hnsw) or more lists (ivfflat)."
         findings.append(Finding("fault", name, shown, hint))
     else:
         findings.append(Finding("ok", name, shown))

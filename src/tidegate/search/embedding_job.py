@@ -2,7 +2,7 @@
 
 Beside the vectors is a column of digests: each names the model and the text that its vector was
 made of. So a run that was stopped goes on where it ended, a later run embeds changed texts only, a
-row whose text has gone loses its vector, and vectors of another model are told apart. Vectors and
+row whose text has gone loses its vector, and vectors of another model are recognized. Vectors and
 digests are in the row itself and go with it.
 """
 
