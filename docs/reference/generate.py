@@ -6,11 +6,14 @@ Each page is a function from the code's own values to Markdown; nothing here is 
 from __future__ import annotations
 
 import argparse
+import ast
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -73,15 +76,35 @@ def settings() -> str:
     while pending:
         path, model = pending.pop(0)
         lines += ["", f"## {'`' + path + '`' if path else 'All settings'}", ""]
-        lines += [_paragraphs(model.__doc__), "", "| Setting | Type | Default |", "|---|---|---|"]
+        meanings = _meanings(model)
+        lines += [_paragraphs(model.__doc__), ""]
+        lines += [f"| Setting | Type | Default |{' Meaning |' if meanings else ''}"]
+        lines += [f"|---|---|---|{'---|' if meanings else ''}"]
         hints = get_type_hints(model)
         for field in msgspec.structs.fields(model):
             inner, suffix = _nested(hints[field.name])
             name = f"{path}{field.name}"
             if inner is not None:
                 pending.append((f"{name}{suffix}.", inner))
-            lines.append(f"| `{name}` | {_type(hints[field.name])} | {_default(field, inner)} |")
+            cells = f"| `{name}` | {_type(hints[field.name])} | {_default(field, inner)} |"
+            lines.append(f"{cells} {meanings.get(field.name, '')} |" if meanings else cells)
     return "\n".join(lines) + "\n"
+
+
+def _meanings(model: type[msgspec.Struct]) -> dict[str, str]:
+    """What the model's source says of its fields: the text below each, by the field's name."""
+    (definition,) = ast.parse(inspect.getsource(model)).body
+    found: dict[str, str] = {}
+    for field, below in pairwise(cast("ast.ClassDef", definition).body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+            case _:
+                pass
+    return found
 
 
 def _nested(hint: Any) -> tuple[type[msgspec.Struct] | None, str]:
@@ -218,8 +241,27 @@ def tools() -> str:
     for name in SURFACES:
         surface = import_module(f"tidegate.surfaces.{name}").surface(_NoGate(), config=WRITABLE)
         lines += ["", f"## {name}", "", surface.instructions or ""]
-        lines += [line for tool in surface.tools(None) for line in _tool(tool)]
+        usual = surface.tools(None)
+        lines += [line for tool in usual for line in _tool(tool)]
+        names = {tool.name for tool in usual}
+        more = [tool for tool in _extended_tools(name) if tool.name not in names]
+        if more:
+            lines += ["", f"## {name} with `--extended` or `surface.{name}.extended = true`", ""]
+            lines += ["The tools above, and these."]
+        lines += [line for tool in more for line in _tool(tool)]
     return "\n".join(lines) + "\n"
+
+
+def _extended_tools(name: str) -> Sequence[Tool]:
+    """The tools of a surface with its setting `extended`, if it has one."""
+    model = settings_model(name)
+    if model is None or "extended" not in model.__struct_fields__:
+        return ()
+    settings = model(extended=True)
+    surface = import_module(f"tidegate.surfaces.{name}").surface(
+        _NoGate(), config=WRITABLE, settings=settings
+    )
+    return surface.tools(None)
 
 
 class _NoGate:

@@ -102,7 +102,7 @@ FATES: dict[Code, Fate] = {
     Code.AUTH_LOCKED_OUT: Fate(-32000, 429, "28000", 77, "Wait, then send a valid token."),
     Code.AUTH_UNAVAILABLE: Fate(-32000, 503, "28000", 69, "Retry in a moment."),
     Code.POLICY_SCOPE: Fate(-32007, 403, "42501", 77, "Use a token with a wider scope."),
-    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "Use a source that this token may use."),
+    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "List the sources of this token."),
     Code.POLICY_BLOCKED: Fate(
         -32007, 403, "42501", 77, "Ask the operator to allow access to this source."
     ),

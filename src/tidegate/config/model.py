@@ -23,13 +23,24 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Default and maximum limits of a call."""
+    """Limits of one call. A caller that asks for more than a `max_` setting gets that value
+    instead. A reply says where a limit has cut it.
+    """
 
     default_rows: Count = 500
+    """How many rows of a result `workbench` returns at once if the caller names no number. `core`
+    returns 100."""
     max_rows: Count = 10_000
+    """The most rows of a result that a caller may ask for at once. Exports have limits of their
+    own."""
     timeout_s: Seconds = 30.0
+    """How many seconds a statement may run if the caller names no time. Waiting for a free place
+    counts. Then the database stops the statement: `limit.time`."""
     max_timeout_s: Seconds = 300.0
+    """The longest time in seconds that a caller may ask for."""
     max_bytes: Count = 4_194_304
+    """The most bytes of rows in one reply, as JSON. The rows before the first one that does not fit
+    are returned."""
 
     def __post_init__(self) -> None:
         if self.default_rows > self.max_rows:

@@ -27,6 +27,7 @@ from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Browse, EngineRequest, ListSources, Switch
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
+from tidegate.policy.rules import ALLOWLIST_RULE, NOT_LISTED
 from tidegate.policy.verdict import is_visible
 from tidegate.store.api import SourceStore
 
@@ -258,7 +259,9 @@ class SourceConnections:
     def find(self, key: str | None, actor: Actor, session: str = "") -> SourceConnection:
         """The connection of a source by name or id; None means the actor's only source.
 
-        Raises: TidegateError SOURCE_UNKNOWN that names what there is.
+        Raises: TidegateError SOURCE_UNKNOWN that names what there is. For a name that is not on an
+        actor's allowlist POLICY_SOURCE, as for a source that exists, so that the actor cannot find
+        out which sources there are.
         """
         self._refresh()
         if key is not None:
@@ -282,6 +285,9 @@ class SourceConnections:
                 self._only.clear()
             self._only[id(actor)] = actor, connection
             return connection
+        limited = actor.sources is not None or actor.tags is not None
+        if key is not None and limited and key not in (actor.sources or ()):
+            raise _not_listed()
         raise _unknown(key, [source.name for source in visible[:_MOST_COMPARED]])
 
     async def engine(self, connection: SourceConnection) -> Engine:
@@ -442,7 +448,7 @@ class SourceConnections:
 def find(ctx: CallContext) -> None:
     """Find the source that the call is about, or all that its caller may see.
 
-    Raises: TidegateError SOURCE_UNKNOWN.
+    Raises: TidegateError SOURCE_UNKNOWN, POLICY_SOURCE.
     """
     call, connections = ctx.call, ctx.services.connections
     if call.source is None and call.request.spans_sources:
@@ -479,6 +485,11 @@ def _ended(connection: SourceConnection) -> TidegateError:
         f"The settings of the source {name!r} changed while the call began.",
         hint="Send it again.",
     )
+
+
+def _not_listed() -> TidegateError:
+    """As `policy.rules` refuses a source that is not on the caller's allowlist."""
+    return TidegateError(Code.POLICY_SOURCE, NOT_LISTED, details={"rule": ALLOWLIST_RULE})
 
 
 def _unknown(key: str | None, visible: Sequence[str]) -> TidegateError:

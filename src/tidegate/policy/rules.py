@@ -1,8 +1,8 @@
 """The policy rules, in the order in which they are checked.
 
 `verdict.py` stops at the first rule with a verdict; `explanation.py` lists them all. The order is
-part of the contract with callers: a caller who may not see a source learns nothing about what a
-statement would do there, and an unreadable statement is reported before any missing scope.
+part of the contract with callers: a caller whose token does not include a source learns nothing of
+it, not even that it exists, and an unreadable statement is reported before any missing scope.
 
 Reasons are in neutral words. A surface whose document has texts of its own finds the rule's id in
 the error's `details["rule"]` and renders its own.
@@ -25,6 +25,10 @@ _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 ADMINISTRATION = "sql.administration"
 """The rule by which a person must approve each statement that administers the database."""
 _READ_ONLY = "The source is read-only for callers"
+
+ALLOWLIST_RULE = "actor.sources"
+NOT_LISTED = "The caller's token does not include this source"
+"""What a caller with an allowlist reads of a source that is not on it, whether it exists or not."""
 
 
 class PolicyInput(msgspec.Struct, frozen=True):
@@ -68,9 +72,7 @@ def _blocked(case: PolicyInput) -> Verdict | None:
 
 def _allowlist(case: PolicyInput) -> Verdict | None:
     if not admits(case.actor, case.source):
-        return _deny(
-            "actor.sources", Code.POLICY_SOURCE, "The caller's token does not include this source"
-        )
+        return _deny(ALLOWLIST_RULE, Code.POLICY_SOURCE, NOT_LISTED)
     return None
 
 
@@ -262,9 +264,9 @@ def _needs_approval(case: PolicyInput) -> Verdict | None:
 
 
 RULES: tuple[Rule, ...] = (
+    Rule(ALLOWLIST_RULE, "The caller's allowlist has the source", _allowlist),
     Rule("source.agents", "The source admits agents", _agents_allowed),
     Rule("source.access", "The source is open to callers", _blocked),
-    Rule("actor.sources", "The caller's allowlist has the source", _allowlist),
     Rule("actor.scope", "The caller's scope covers the tool", _tool_scope),
     Rule("source.tools", "The source admits tools of this scope", _tool_access),
     Rule("sql.readable", "The statement can be read", _unreadable),

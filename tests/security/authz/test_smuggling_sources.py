@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
 from msgspec import structs
 
+from support.authz_calls import HANDLE, ID, ROWS, TAB, URI, Row
 from support.authz_engines import SqliteShop
 from support.authz_server import Harness, play
 from support.surface_client import Peer
@@ -83,6 +85,46 @@ def test_the_resources_of_a_foreign_source_are_refused(tmp_path: Path) -> None:
         assert other.id not in repr(listed)
 
     talk(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("setting", [{}, {"access": "none"}, {"agents": "deny"}])
+@pytest.mark.parametrize("text", ["SELECT id FROM customers", "DROP TABLE customers", "NONSENSE ("])
+def test_a_foreign_source_is_answered_as_one_that_does_not_exist(
+    tmp_path: Path, text: str, setting: dict[str, str]
+) -> None:
+    async def scenario(harness: Harness, bench: Peer, core: Peer, other: Source) -> None:
+        peers = {"workbench": bench, "core": core}
+        asked = 0
+        for (surface, tool), row in ROWS.items():
+            if row.takes == TAB:
+                continue  # tabs of other sources: see the test above
+            foreign, absent = [
+                repr(await _ask(peers[surface], tool.partition(" ")[0], row, text, id, name))
+                .replace(id, "ID")
+                .replace(name, "NAME")
+                for id, name in ((other.id, other.name), (str(uuid4()), "absent"))
+            ]
+            assert foreign == absent, tool
+            assert "policy.source" in foreign or surface == "workbench", tool
+            assert "-32007" in foreign or surface == "core", tool
+            asked += 1
+        assert asked > 30
+
+    talk(tmp_path, scenario, **setting)
+
+
+async def _ask(peer: Peer, tool: str, row: Row, text: str, id: str, name: str) -> dict[str, Any]:
+    """The reply to the call of a row, without the number of its request."""
+    arguments = row.arguments | ({} if row.text is None else {row.text: text})
+    if row.takes == URI:
+        uri = tool.replace("{id}", id)
+        reply = await peer.request("resources/read", uri=uri.partition("{?")[0])
+    elif row.takes == HANDLE:
+        reply = await peer.call(tool, handle=f"{name}/1-abc")
+    else:
+        reply = await peer.call(tool, **arguments, **{row.takes: id if row.takes == ID else name})
+    del reply["id"]
+    return reply
 
 
 def test_the_history_of_a_foreign_source_is_not_searched(tmp_path: Path) -> None:

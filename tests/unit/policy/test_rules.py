@@ -277,11 +277,11 @@ def test_a_person_is_asked_by_the_rule_that_says_so(
 def test_every_rule_refuses_in_the_decision_too() -> None:
     """A case for each rule that no rule before it refuses."""
     cases: dict[str, tuple[Judgement, Actor, Scope, dict[str, Any], dict[str, bool]]] = {
-        "source.agents": (READ, AGENT, Scope.READ_ONLY, {"agents": "deny"}, {}),
-        "source.access": (READ, AGENT, Scope.READ_ONLY, {"access": "none"}, {}),
         "actor.sources": (
             READ, structs.replace(AGENT, sources=frozenset({"x"})), Scope.READ_ONLY, {}, {},
         ),
+        "source.agents": (READ, AGENT, Scope.READ_ONLY, {"agents": "deny"}, {}),
+        "source.access": (READ, AGENT, Scope.READ_ONLY, {"access": "none"}, {}),
         "actor.scope": (READ, READER, Scope.READ_WRITE, {}, {}),
         "source.tools": (READ, AGENT, Scope.READ_WRITE, {"access": "read"}, {}),
         "sql.readable": (UNKNOWN, AGENT, Scope.READ_ONLY, {}, {}),

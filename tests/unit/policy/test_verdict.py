@@ -123,10 +123,16 @@ def test_what_goes_beyond_writing_is_never_allowed(judgement: Judgement) -> None
     )
 
 
-def test_a_blocked_source_refuses_before_anything_else() -> None:
-    outsider = msgspec.structs.replace(ACTOR, sources=frozenset({"other"}))
-    refused = verdict(GARBLED, actor=outsider, access="none")
+def test_a_blocked_source_refuses_before_the_statement_is_looked_at() -> None:
+    refused = verdict(GARBLED, access="none")
     assert refused.reason == "The source is closed to all callers"
+
+
+def test_the_allowlist_refuses_before_anything_else() -> None:
+    outsider = msgspec.structs.replace(ACTOR, sources=frozenset({"other"}), kind="agent")
+    for settings in ({"access": "none"}, {"agents": "deny"}, {}):
+        refused = verdict(GARBLED, actor=outsider, **settings)
+        assert refused.reason == "The caller's token does not include this source"
 
 
 def test_the_allowlist_refuses_before_scopes() -> None:

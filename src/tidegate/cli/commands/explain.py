@@ -45,6 +45,7 @@ async def _explain(app: App, arguments: argparse.Namespace, text: str) -> dict[s
         actor = cli()
     else:
         actor = app.tokens.holder(arguments.token_name)
+        app.connections.find(arguments.source, cli())  # the operator may know that there is none
     call = Call(
         actor,
         "cli",
