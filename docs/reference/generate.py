@@ -59,15 +59,15 @@ def settings() -> str:
         "# Settings",
         "",
         "`--config` takes a TOML, YAML or JSON file, or an inline JSON object; without it "
-        "`$TIDEGATE_CONFIG` does, if it is set. Flags of the command line are laid over it. The "
+        "`$TIDEGATE_CONFIG` does, if it is set. Options of the command line override it. The "
         "commands that ask a source or change the state take the same settings as `serve`, so that "
-        "masks, filters and identities bind the person there, too. An unknown setting is an error "
-        "that names it.",
+        "masks, filters and identities apply to the person there, too. An unknown setting is an "
+        "error that names it.",
         "",
-        "A server follows its file. From the next call on hold: "
+        "A server watches its file. A change of these settings takes effect on the next call: "
         + ", ".join(f"`{name}`" for name in sorted(FOLLOWED))
         + ". While the file cannot be used, no call is let through. A change of any other setting "
-        "holds when the server starts again; its log says so once.",
+        "takes effect when the server starts again; its log says so once.",
     ]
     pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
     for surface in SURFACES:
@@ -152,7 +152,7 @@ def command_line() -> str:
         NOTE.format(origin="src/tidegate/cli/parser.py"),
         "# The command line",
         "",
-        "An option is never abbreviated. A failure is one line on standard error, of the form "
+        "An option cannot be abbreviated. A failure is one line on standard error, of the form "
         "`tidegate: what is wrong. What to do.`, and an exit status other than 0.",
     ]
     for summary, command in _leaves(cli_parser.build()):
@@ -265,7 +265,7 @@ def _extended_tools(name: str) -> Sequence[Tool]:
 
 
 class _NoGate:
-    """Stands where the gate would; a listing never asks it."""
+    """Takes the place of the gate; a listing never calls it."""
 
     async def handle(self, call: Call) -> Reply:
         raise NotImplementedError

@@ -137,7 +137,7 @@ def asks_for_password(url: str) -> bool:
 
 
 def split_password(url: str) -> tuple[str, str | None]:
-    """The URL without the password that stands in it, and that password; None if there is none,
+    """The URL without the password that is in it, and that password; None if there is none,
     or a reference in its place."""
     parts = split_authority(url)
     if parts is None or not parts.user or not parts.password or parts.password.startswith("${"):

@@ -244,7 +244,7 @@ def open_http(
 
 
 def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:
-    """What is served over HTTP: the kernel of each surface, and the routes beside MCP: pairing,
+    """What is served over HTTP: the kernel of each surface, and the routes outside MCP: pairing,
     metadata for OAuth clients, and the proof for bridges that have found `handshake`."""
     from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
     from tidegate.edges.http.pairing import pairing_routes

@@ -17,7 +17,7 @@ from tidegate.store.records import Subject
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """One wish of one caller. `database` and `schema` say where the statement would run."""
+    """One request of one caller. `database` and `schema` say where the statement would run."""
 
     actor: Actor
     source: Source
@@ -91,7 +91,7 @@ def _params(params: tuple[Any, ...]) -> str:
 
 
 def _mentions_secrets(text: str, source: Source) -> bool:
-    """Whether a literal beside this text would be taken for a secret."""
+    """Whether a literal next to this text would be taken for a secret."""
     language = language_of(source)
     probe = f"{text} {language.literal('x', source.dialect)}"
     return language.redact(probe, source.dialect) != probe

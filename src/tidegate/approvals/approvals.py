@@ -156,9 +156,9 @@ class Approvals:
     def resolve(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str = ""
     ) -> PendingApproval:
-        """Answer a question for good. `by` names the person for the record.
+        """Answer a question. The answer is final. `by` names the person for the record.
 
-        Raises: TidegateError ARGUMENT_INVALID if there is no such question or it waits no more.
+        Raises: TidegateError ARGUMENT_INVALID if there is no such question or it is not pending.
         """
         question = self.find(id)
         if question.state == "pending":

@@ -1,6 +1,6 @@
 """Signing checkpoints, keeping the newest one outside the log, and removing expired segments.
 
-A checkpoint is written in this order: as a line into the chain, into `head.json` beside the key,
+A checkpoint is written in this order: as a line into the chain, into `head.json` next to the key,
 and into the anchor, a file elsewhere that gets every checkpoint as a line. `head.json` shows that
 the log was replaced by an older copy. All processes that use a log replace it in turn, so that
 each checkpoint covers all of them. It never names a line that is not on the disk yet, so that a

@@ -32,7 +32,7 @@ class PeerPosition(msgspec.Struct, frozen=True):
 
 
 class TruncatedWrite(msgspec.Struct, frozen=True):
-    """A line that a crash cut short. `file`, beside the segment, holds its `bytes` bytes."""
+    """A line that a crash cut short. `file`, next to the segment, holds its `bytes` bytes."""
 
     file: str
     bytes: int

@@ -1,7 +1,7 @@
 """The handshake file, with which a bridge finds and authenticates the server of its state.
 
 The file is `STATE/bridge/handshake.json`, mode 0600 in a directory of mode 0700. A running server
-holds a lock beside the file, which the operating system releases when the process ends; a file
+holds a lock next to the file, which the operating system releases when the process ends; a file
 without a locked lock is stale. A reader refuses a file that another user could have written.
 """
 

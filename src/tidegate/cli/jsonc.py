@@ -14,7 +14,7 @@ _BLANK = re.compile(r"(?:[ \t\r\n]|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _WORD = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _REST = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)(?=\r?\n)")
-"""A comment on the rest of a line, which belongs to what stands before it."""
+"""A comment on the rest of a line, which belongs to what comes before it."""
 
 _MOST_DEEP = 200
 

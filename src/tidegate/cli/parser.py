@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
         into = self.get_default("rest_into")
         plain = False
         while rest and into is not None and (plain or _is_word(rest[0])):
-            # argparse gives no positional that may be left out what stands behind an option.
+            # argparse gives no positional that may be left out what follows an option.
             word = rest.pop(0)
             if word == "--" and not plain:
                 plain = True

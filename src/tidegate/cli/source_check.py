@@ -42,7 +42,7 @@ _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 
 class Tried(NamedTuple):
-    """What came of it. `password` is one that was given and is not saved; `failure` is None if the
+    """The result. `password` is one that was given and is not saved; `failure` is None if the
     source was reached, and then `state` says what was found."""
 
     settings: SourceSettings

@@ -1,4 +1,4 @@
-"""Files that are made whole or not at all: written under another name first, beside their place.
+"""Files that are made whole or not at all: written under another name first, next to their place.
 
 Others may start at the same moment, or read while we write; no process ever sees half of a file.
 """

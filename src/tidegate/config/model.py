@@ -1,6 +1,6 @@
 """One strict model of all settings, which `loading.py` fills. Applies none of them.
 
-Flags of the command line are laid over a loaded `Config` with `msgspec.structs.replace`, so that
+Options of the command line replace values of a loaded `Config` (`msgspec.structs.replace`), so that
 both pass the same checks. Engines and surfaces named here are checked where they are known.
 """
 
@@ -106,9 +106,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `surfaces` are those that are served; the first is at `/mcp` and on stdio. If none is named,
     that is `core`, and over HTTP every surface has a path of its own. `stdio` serves on stdin and
-    stdout beside `http`. When the server stops, running calls get `stop_grace_s` seconds to finish.
+    stdout in addition to `http`. When the server stops, running calls get `stop_grace_s` seconds to
+    finish.
 
-    `allowed_hosts` and `allowed_origins` are those accepted beside the loopback names.
+    `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
     `X-Forwarded-For` and `Forwarded` give the client's address.
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to

@@ -14,7 +14,7 @@ OAUTH_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Tokens of an authorization server, taken beside Tidegate's own (OAuth 2.1).
+    """Tokens of an authorization server, taken in addition to Tidegate's own (OAuth 2.1).
 
     `resource` is the URL of this server's `/mcp` as its clients know it; a token must carry it, or
     one of `audience`, as its audience. `jwks_url` is found in the issuer's metadata if it is not

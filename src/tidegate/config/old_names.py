@@ -100,7 +100,7 @@ def _rename_workbench(settings: dict[str, Any]) -> list[str]:
 
 
 def policy_note(old: str, prefix: str = "") -> str:
-    """The note for an operator who uses an old name; `prefix` stands before each name."""
+    """The note for an operator who uses an old name; `prefix` comes before each name."""
     names = dict.fromkeys(f"{prefix}{name}" for new in OLD_POLICY[old].values() for name in new)
     return f"`{prefix}{old}` has a new name: use {_listed(names)}"
 

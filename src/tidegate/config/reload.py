@@ -1,7 +1,7 @@
 """Follows a settings file while a server runs, so that a change of policy holds from the next call.
 
 Followed is what is said of sources, masks and filters, of approvals, and of what bridges may do.
-The rest holds until the server starts again: `PendingRestart` tells what of that has been changed.
+The rest holds until the server starts again: `PendingRestart` shows what of that has been changed.
 While the file cannot be used, all calls are refused, as the rules are unknown.
 """
 

@@ -1,6 +1,6 @@
 """Writes the sample shop into an SQLite file: all of it or nothing.
 
-The file is written under a temporary name beside its place and renamed when it is whole, so a
+The file is written under a temporary name next to its place and renamed when it is whole, so a
 file with the right name is a complete one.
 """
 

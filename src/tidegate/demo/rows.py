@@ -1,8 +1,8 @@
 """The rows of the sample shop. Pure: the same rows every time.
 
-First what it sells and where it keeps it, then who buys and what became of it. Orders come in time
-order; the lines, payment, shipment and return of an order are made with it, so that sums and dates
-agree.
+First what it sells and where it keeps it, then who buys and what followed from it. Orders come in
+time order; the lines, payment, shipment and return of an order are made with it, so that sums and
+dates agree.
 """
 
 from __future__ import annotations

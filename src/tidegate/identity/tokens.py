@@ -221,7 +221,7 @@ class Tokens:
         )
 
     def revoke(self, name: str) -> TokenEntry:
-        """Revoke the active token of that name for good, in every process that shares the store.
+        """Revoke the active token of that name permanently, in every process that shares the store.
 
         Raises: TidegateError ARGUMENT_INVALID if there is none, STATE_FAILED.
         """

@@ -24,7 +24,7 @@ class Language(Protocol):
     """
 
     def classify(self, request: Request, source: Source) -> Judgement:
-        """What the request would do, as far as its text tells.
+        """What the request would do, as far as its text shows.
 
         Called for requests that have no judgement of their own. Raises nothing: a request that
         cannot be read has the effect UNKNOWN, which is refused. What it says of a `Query` depends

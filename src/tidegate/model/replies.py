@@ -12,7 +12,7 @@ from tidegate.model.sources import Source
 
 
 class ConnectionState(msgspec.Struct, frozen=True):
-    """Where a source's connection stands; times are Unix seconds, None while never connected."""
+    """The state of a source's connection; times are Unix seconds, None while never connected."""
 
     status: Literal["connected", "connecting", "disconnected", "error"]
     current: Status | None = None

@@ -49,8 +49,8 @@ class Request(msgspec.Struct, frozen=True):
         return None
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
-        """The arguments for the records, beside the text; None if the request has none. What may
-        be a secret is left out where they are written."""
+        """The arguments for the records, in addition to the text; None if the request has none.
+        What may be a secret is left out where they are written."""
         return None
 
     def shown_statement(self) -> Statement:
@@ -265,9 +265,9 @@ Progress = Callable[[float, str], None]
 class Call(msgspec.Struct, frozen=True):
     """One request as the gate sees it, whatever edge and tool it came through.
 
-    `scope` is what the tool itself demands, beside what the statement turns out to need.
+    `scope` is what the tool itself demands, in addition to what the statement turns out to need.
     `source` is the name or id of the source; None means the actor's only one, or all
-    that it may see where the request is about several. `confirmed` tells that the caller
+    that it may see where the request is about several. `confirmed` shows that the caller
     typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
     caller may do elsewhere; `can_ask` that its client can show a person a question.
     `session` is the id of the state that the call's session keeps, under which it may have opened

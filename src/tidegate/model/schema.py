@@ -1,4 +1,4 @@
-"""What databases say of themselves: names, columns, keys, and where one stands. The same for every
+"""What databases say of themselves: names, columns, keys, and the current one. The same for every
 engine. Frozen; imports nothing of ours.
 """
 

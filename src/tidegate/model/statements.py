@@ -88,7 +88,7 @@ class DryRun(msgspec.Struct, frozen=True):
 
     `affected` counts rows; None if nothing was tried, and `reason` says why. `before` and `after`
     are some of the rows in the order of `columns`, as text or None for NULL; a row that would be
-    deleted has no after, one that would be added no before. A `reason` beside a count says why
+    deleted has no after, one that would be added no before. A `reason` next to a count says why
     there are no rows to show. `withheld` are the columns that are masked for the caller: what is
     shown to its client leaves them out.
     """

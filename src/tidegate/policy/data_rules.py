@@ -30,7 +30,7 @@ def hides_something(actor: Actor, source: Source) -> bool:
 def rules_for(actor: Actor, source: Source, language: Language) -> DataRules | None:
     """What is hidden from the actor; None if nothing is. `language` is the source's.
 
-    Raises: TidegateError POLICY_MASKED if a filter needs a name that cannot stand in it.
+    Raises: TidegateError POLICY_MASKED if a filter needs a name that cannot be in it.
     """
     if not source.masks and not source.filters and actor.tables is None:
         return None
@@ -93,7 +93,8 @@ def verdict_of(refusal: TidegateError) -> Verdict:
 def with_global_rules(
     source: Source, masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]
 ) -> Source:
-    """The source with the rules beside its own that are given for every source or by its tags."""
+    """The source with the rules in addition to its own that are given for every source or by its
+    tags."""
     if not masks and not filters:
         return source
     return structs.replace(

@@ -34,7 +34,7 @@ NOT_LISTED = "The caller's token does not include this source"
 class PolicyInput(msgspec.Struct, frozen=True):
     """One question put to the rules.
 
-    `scope` is what the tool demands whatever the statement does; `confirmed` tells that the
+    `scope` is what the tool demands whatever the statement does; `confirmed` shows that the
     phrase of confirmation was typed, `reads_only` that the tool is for reading.
     """
 

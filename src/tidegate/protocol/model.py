@@ -303,7 +303,7 @@ class Server(Protocol):
 
     @property
     def methods(self) -> Mapping[str, BareMethod]:
-        """Methods beside those of MCP, by name. A name of MCP keeps its own meaning."""
+        """Methods in addition to those of MCP, by name. A name of MCP keeps its own meaning."""
         ...
 
     def tools(self, context: Context) -> Sequence[Tool]: ...

@@ -27,7 +27,7 @@ KEPT_MESSAGES = 256
 class MessageSender(Protocol):
     """Where messages to the client go; sending never blocks and never raises.
 
-    Nothing arrives where `open` is False: the client takes no messages beside the reply.
+    Nothing arrives where `open` is False: the client takes no messages in addition to the reply.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What a result says beside its rows, in few words."""
+"""What a result says in addition to its rows, briefly."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ class PageBuilder:
 
     @property
     def remaining(self) -> int:
-        """How many rows to fetch next; 0: enough. One row more than allowed tells of a cut."""
+        """How many rows to fetch next; 0: enough. One row more than allowed means that the result
+        is cut."""
         if self._ended:
             return 0
         if self._full:

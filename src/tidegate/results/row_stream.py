@@ -1,6 +1,6 @@
 """Streams a result's rows to a sink, within the limit of rows, and keeps none.
 
-`RowStream` stands between a cursor and a `RowSink`. Two sinks are here: `WriterSink` for what never
+`RowStream` connects a cursor to a `RowSink`. Two sinks are here: `WriterSink` for what never
 waits (a file), `RowChannel` for a reader in another task (an event stream, a network client).
 """
 
@@ -116,7 +116,7 @@ class WriterSink:
 
 
 class RowChannel:
-    """Hands rows to a reader in another task, one chunk at a time.
+    """Passes rows to a reader in another task, one chunk at a time.
 
         channel = RowChannel()
         call = asyncio.create_task(gateway.handle(call_with(Query(..., sink=channel))))

@@ -99,7 +99,7 @@ def _target(tokens: list[Token]) -> int:
 
 
 def _is_place(tokens: list[Token], at: int, dialect: Dialect) -> bool:
-    """True if the name before the bracket at `at` stands where nothing can be called."""
+    """True if the name before the bracket at `at` is where nothing can be called."""
     name, before = tokens[at - 1], tokens[at - 2].key
     if before == "REFERENCES":
         return True

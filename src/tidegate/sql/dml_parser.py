@@ -59,7 +59,7 @@ class DmlStatement(msgspec.Struct, frozen=True):
     where: Part
     calls: frozenset[str]
     qualified: bool
-    """Whether one of these names stands behind a dot."""
+    """Whether one of these names follows a dot."""
     parameters: int = 0
     columns: tuple[tuple[str, bool], ...] | None = None
     query: Part = Part()
@@ -124,7 +124,7 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
 
 
 def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> DmlStatement | str:
-    """The outline of an INSERT of VALUES, or of a query that stands at its end."""
+    """The outline of an INSERT of VALUES, or of a query that is at its end."""
     keys = [token.key for token in tokens]
     name, at = _name(tokens, 2)
     columns: tuple[tuple[str, bool], ...] | None = None
@@ -165,7 +165,7 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> D
 
 
 def _assigned(tokens: list[Token]) -> frozenset[str]:
-    """The names before the signs of equality that stand in no brackets: in a list of columns all
+    """The names before the signs of equality that are in no brackets: in a list of columns all
     names, of a dotted one each part."""
     found: set[str] = set()
     depth, target = 0, True
@@ -193,7 +193,7 @@ def _qualified(keys: list[str]) -> bool:
 
 
 def _placeholders(tokens: list[Token], *, numbered: bool) -> dict[int, Placeholder] | None:
-    """The placeholders by where they stand; None if one is neither `?` nor, where such are
+    """The placeholders by where they are; None if one is neither `?` nor, where such are
     `numbered`, `$1`."""
     found: dict[int, Placeholder] = {}
     for token in tokens:
@@ -258,7 +258,7 @@ def _name(tokens: list[Token], start: int) -> tuple[tuple[tuple[str, bool], ...]
 
 
 def _outside(tokens: list[Token]) -> list[int]:
-    """The places of the tokens that stand in no brackets."""
+    """The places of the tokens that are in no brackets."""
     places: list[int] = []
     depth = 0
     for at, token in enumerate(tokens):
@@ -272,7 +272,7 @@ def _outside(tokens: list[Token]) -> list[int]:
 
 
 def _end(text: str, tokens: list[Token]) -> int:
-    """Where the statement ends: before the semicolons behind it, wherever comments stand."""
+    """Where the statement ends: before the semicolons behind it, wherever there are comments."""
     last = tokens[-1].at + 1
     # What follows is the rest of the last token, then comments and semicolons.
     rest = text[last:]

@@ -3,7 +3,7 @@
 Nothing in judging looks at the value of a number or of a string that is compared with: the
 property test `tests/properties/sql/test_fingerprint.py` holds that. Texts with anything that could
 make it uncertain where a literal ends (comments, brackets, dollar quotes, backslashes) stay as
-they are. What stands in double quotes or backticks is left alone: a database that knows no such
+they are. What is in double quotes or backticks is left alone: a database that knows no such
 quote refuses the sign. An `@` counts outside quotes only, where it may name a variable. The number
 of a placeholder (`?1`, `:1`, `$1`) is no value.
 """
@@ -42,7 +42,7 @@ def _compute(text: str) -> str:
 
 
 def split_at_literals(text: str) -> tuple[str, ...] | None:
-    """The text in pieces: what stands around whole numbers and compared strings at the even places,
+    """The text in pieces: what is around whole numbers and compared strings at the even places,
     the digits and the insides of the strings at the odd ones. None if that is uncertain."""
     if not _is_certain(text):
         return None

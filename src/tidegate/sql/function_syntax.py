@@ -52,7 +52,7 @@ def simplify(tokens: list[Token], calls: Mapping[str, str], depth: int = 0) -> l
 
 
 def _listed(inner: list[Token], name: str) -> list[Token]:
-    """What stands between the brackets, as a list of expressions."""
+    """What is between the brackets, as a list of expressions."""
     said: list[Token] = []
     at = 0
     while at < len(inner):

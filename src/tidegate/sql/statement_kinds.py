@@ -256,7 +256,7 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
 
 
 def _is_private(keys: list[str]) -> bool:
-    """Whether SHOW tells of other callers' statements, or of the password of an account."""
+    """Whether SHOW shows other callers' statements, or the password of an account."""
     return "USER" in keys or not {"PROCESSLIST", "GRANTS"}.isdisjoint(keys[:2])
 
 

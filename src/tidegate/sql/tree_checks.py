@@ -147,7 +147,7 @@ def _name_of(cte: Any, names: dict[str, str], dialect: Dialect) -> str:
 
 
 def _known_as(identifier: Any, names: dict[str, str], dialect: Dialect) -> str:
-    """What a name is compared as: quoted ones as they stand, where the dialect has it so."""
+    """What a name is compared as: quoted ones as they are, where the dialect has it so."""
     name: str = identifier.name
     written = names.get(name, name)
     quoted = identifier.args.get("quoted") and not dialect.lexical_rules.names_fold

@@ -116,7 +116,7 @@ class TokenStore(Protocol):
         ...
 
     def revoke(self, name: str, at: float) -> TokenEntry | None:
-        """Revoke the active token of that name for good; None if there is none."""
+        """Revoke the active token of that name permanently; None if there is none."""
         ...
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:

@@ -139,7 +139,8 @@ class TokenRights(msgspec.Struct, frozen=True):
     """What a token may do, as wanted or as granted. `sources` and `tags` None: every source;
     `tables` None: all there.
 
-    `lasts_s` is how long the token is to live, in seconds from its making; None is for good.
+    `lasts_s` is how long the token is to live, in seconds from its making; None: it does not
+    expire.
     """
 
     scope: Scope = Scope.READ_ONLY

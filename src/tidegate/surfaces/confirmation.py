@@ -1,4 +1,5 @@
-"""The phrase with which a caller confirms what cannot be undone. A person approves it besides."""
+"""The phrase with which a caller confirms what cannot be undone. A person must approve it as
+well."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Writes the JSON Schema of an argument or output struct, inline and without `$ref`.
 
 Only the types that surfaces use; anything else is a programming error and raises TypeError. Rules
-on values (clamps, formats) belong to the tools: a schema tells shapes, it does not enforce.
+on values (clamps, formats) belong to the tools: a schema describes shapes, it does not enforce.
 """
 
 from __future__ import annotations

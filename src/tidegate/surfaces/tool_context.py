@@ -176,7 +176,7 @@ class ToolContext(msgspec.Struct, eq=False):
         return await self.context.ask(key, Ask("sampling/createMessage", params))
 
     async def sources(self, wanted: ListSources = _ALL) -> tuple[SourceEntry, ...]:
-        """The sources that the actor may see, with where their connections stand."""
+        """The sources that the actor may see, with the state of their connections."""
         payload = (await self.gate.handle(self._call(wanted, None))).payload
         if not isinstance(payload, tuple):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")

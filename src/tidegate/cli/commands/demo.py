@@ -108,7 +108,7 @@ async def _prepare(state: Path, app: App) -> str:
 
 
 def _token(app: App, state: Path) -> str:
-    """The demo's token, kept beside the sample so that a client's configuration stays valid."""
+    """The demo's token, kept next to the sample so that a client's configuration stays valid."""
     kept = state / "demo.token"
     if kept.exists():
         plaintext = kept.read_text("ascii").strip()

@@ -26,7 +26,7 @@ class HttpConventions:
     """MCP's own conventions: refusals are JSON-RPC errors."""
 
     methods = frozenset({"GET", "POST", "DELETE"})
-    """Those that are served, beside OPTIONS."""
+    """Those that are served, in addition to OPTIONS."""
 
     @property
     def finishes(self) -> bool:
@@ -95,7 +95,7 @@ _ERROR_NAMES = {
 
 
 class JsonConventions(HttpConventions):
-    """The conventions of pages beside MCP: refusals are `{"error": NAME, "message": TEXT}`."""
+    """The conventions of pages other than MCP: refusals are `{"error": NAME, "message": TEXT}`."""
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         refusal = super().refusal_of(error.without_secrets())

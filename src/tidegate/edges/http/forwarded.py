@@ -2,7 +2,7 @@
 
 Anyone can send these headers, so they count only as far as trusted proxies wrote them. Each proxy
 adds the address that it was called from at the end. They are read from there: past the trusted
-proxies, up to the first address that is not one. What stands before that is the client's own word.
+proxies, up to the first address that is not one. What comes before that is the client's own word.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ _MOST_KEPT = 64
 class OriginChecks:
     """Compares names in lower case.
 
-    `hosts` are names, or names with a port, beside the loopback names. A name without a port
-    admits every port, since a proxy may serve another than ours. A loopback name and `bound`, the
-    address that this server is bound to, admit our own `port` only; None admits any.
+    `hosts` are names, or names with a port, in addition to the loopback names. A name without a
+    port admits every port, since a proxy may serve another than ours. A loopback name and `bound`,
+    the address that this server is bound to, admit our own `port` only; None admits any.
     """
 
     def __init__(

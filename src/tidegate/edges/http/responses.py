@@ -56,7 +56,7 @@ class HttpRefusal(Exception):
 def reply(
     request: IncomingRequest, answer: Answer | None, block: bytes, *, close: bool = False
 ) -> None:
-    """Answer with a frame of the protocol; `block` are headers beside its own."""
+    """Answer with a frame of the protocol; `block` are headers in addition to its own."""
     if answer is None:
         request.respond(202, block)
         return

@@ -1,4 +1,4 @@
-"""Requests and responses beside MCP, and the router that finds the handler of a path.
+"""Requests and responses outside MCP, and the router that finds the handler of a path.
 
 A small router for pages: path parameters (`/sources/{name}`), any bytes as a body, cookies, and
 files that are held in memory. Source for cookies: RFC 6265.

@@ -51,7 +51,7 @@ class ClientConnection(Reader):
         self._unread = 0
         self._lost = False
 
-    # What the transport tells
+    # Callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -1,8 +1,8 @@
 """The head of a request: what its first lines say, checked beyond what the parser checks.
 
-llhttp runs in its strict form and refuses what is ambiguous: a length twice or beside a transfer
-encoding, folded headers, lone line feeds, control characters. What it lets pass and we do not serve
-is refused here. Source: RFC 9112.
+llhttp runs in its strict form and refuses what is ambiguous: a length twice or together with a
+transfer encoding, folded headers, lone line feeds, control characters. What it lets pass and we do
+not serve is refused here. Source: RFC 9112.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def read_head(method: bytes, target: bytes, raw: Pairs, version: str, *, keeps_a
 
 
 def _codings(pairs: Pairs) -> list[bytes]:
-    """Of all lines: who stands before us may have read another than the last."""
+    """Of all lines: a proxy before us may have read another than the last."""
     return [value.lower() for name, value in pairs if name == b"transfer-encoding"]
 
 

@@ -73,7 +73,7 @@ class Reader(asyncio.Protocol, Line):
     def _stop_listening(self) -> None:
         self._ignores_input, self._between = True, False
 
-    # What the transport tells
+    # Callbacks of the transport
 
     def data_received(self, data: bytes) -> None:
         if self._between:
@@ -139,7 +139,7 @@ class Reader(asyncio.Protocol, Line):
             self._stop_listening()
             self._break(status)
 
-    # What the parser tells
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         if self._resuming:

@@ -29,7 +29,7 @@ class TooLarge(Exception):
 
 
 class CutOff(Exception):
-    """The client went, or wrote nonsense, before the body had ended."""
+    """The client went, or sent something malformed, before the body had ended."""
 
 
 class Line(Protocol):

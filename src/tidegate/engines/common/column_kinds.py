@@ -63,5 +63,5 @@ MAX_NAME = 1_000
 
 
 def column_of(name: str, type_name: str) -> Column:
-    """The column, with the kind that its type's name tells."""
+    """The column, with the kind that its type's name shows."""
     return Column(name[:MAX_NAME], type_name, *read_type(type_name))

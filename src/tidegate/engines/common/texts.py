@@ -21,5 +21,5 @@ def encode_statement(text: str) -> bytes:
 
 
 def json_raw(text: str) -> Raw:
-    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
+    """JSON as the database holds it, on one line; line breaks are only between its tokens."""
     return Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)

@@ -180,7 +180,7 @@ def parse_file_url(
     """Read the URL of a database that is a file, which must be there.
 
     A name is tried as it is written, then with its percent escapes decoded. `given` are the options
-    of the source beside its URL.
+    of the source in addition to its URL.
     Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE (names the absolute path that was tried).
     """
     rest = url.partition("://")[2]
@@ -293,7 +293,7 @@ def _existing(path: str) -> str:
 
 
 def _all_options(query: str, known: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
-    """The options of the URL and those that the source has beside it. Raises: TidegateError
+    """The options of the URL and those that the source has in addition. Raises: TidegateError
     SOURCE_URL, also for one that is in both."""
     options = read_options(query, known)
     for name, value in given.items():

@@ -26,7 +26,8 @@ LOCKED = {
 }
 
 SPARE_BYTES = 268_435_456
-"""What the process may take beside the memory that DuckDB counts, and as much again as it."""
+"""What the process may take in addition to the memory that DuckDB counts, and as much again as
+it."""
 
 RETRY_S = 0.05
 

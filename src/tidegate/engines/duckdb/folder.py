@@ -55,7 +55,7 @@ Name = tuple[str, str]
 
 
 class _Made(NamedTuple):
-    """What stands in the database for a table."""
+    """What represents a table in the database."""
 
     path: str
     sheet: int

@@ -58,7 +58,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Portion(msgspec.Struct, frozen=True, array_like=True):
-    """Rows; `ended` tells that there are no more, and then `affected` is final."""
+    """Rows; `ended` shows that there are no more, and then `affected` is final."""
 
     rows: Rows
     ended: bool

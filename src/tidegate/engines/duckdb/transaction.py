@@ -20,7 +20,7 @@ from tidegate.results.page import PageBuilder
 from tidegate.sql.quoting import identifier, literal
 
 BATCH_BYTES = 1_000_000
-"""About how much is read before rows are handed over."""
+"""About how much is read before rows are passed on."""
 
 FIRST_ROWS = 512
 SMALL_BYTES = 131_072
@@ -127,7 +127,7 @@ class Execution:
         return query.text
 
     def _ask_again(self, text: str) -> None:
-        """A PIVOT tells its columns only when it has run; run it so that its values come exact."""
+        """A PIVOT shows its columns only when it has run; run it so that its values come exact."""
         described = self._cursor.description
         query = ExactQuery(
             body(text), [entry[0] for entry in described], [entry[1] for entry in described]

@@ -66,7 +66,7 @@ class ExactQuery:
     __slots__ = ("coerced_columns", "columns", "text")
 
     def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
-        """`text` is a query that can stand as a subquery, with nothing behind it."""
+        """`text` is a query that can be used as a subquery, with nothing behind it."""
         asked = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
         self.columns = [(name, str(kind)) for name, kind in zip(names, kinds, strict=True)]
         self.coerced_columns: list[Column] = []
@@ -178,7 +178,7 @@ def is_json(kind: DuckDBPyType) -> bool:
 
 
 def json_raw(text: str) -> Raw:
-    """JSON as the database holds it, on one line; line breaks stand only between its tokens."""
+    """JSON as the database holds it, on one line; line breaks are only between its tokens."""
     return Raw(text.replace("\n", " ").replace("\r", " "))
 
 
@@ -216,7 +216,7 @@ _INTERVAL = re.compile(
 def interval_text(text: str) -> str:
     """`1 year 2 months 3 days 04:05:06.5` as an ISO 8601 duration, the time of day in seconds.
 
-    If every part is negative the sign stands in front; if only some are, at each of them.
+    If every part is negative the sign comes first; if only some are, at each of them.
     """
     found = _INTERVAL.fullmatch(text)
     if found is None:

@@ -40,8 +40,8 @@ def risks(facts: AccountFacts) -> list[Risk]:
 
 
 def privilege_warnings(grants: Iterable[str]) -> tuple[str, ...]:
-    """What the lines of SHOW GRANTS allow besides reading, the worst first, in sentences for the
-    operator."""
+    """What the lines of SHOW GRANTS allow in addition to reading, the worst first, in sentences for
+    the operator."""
     found: list[str] = []
     places: dict[str, list[str]] = {}
     for grant in grants:

@@ -286,7 +286,7 @@ class CommandProtocol:
         return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
     async def _packet(self) -> bytes:
-        """One packet. Raises: ServerError for one that tells of an error; TidegateError."""
+        """One packet. Raises: ServerError for one that reports an error; TidegateError."""
         data = await self._packets.next()
         if data[0] == 0xFF:
             self._in_rows = False

@@ -133,7 +133,7 @@ class MysqlCursor:
             return
         session = running.connection()
         if running.writes:
-            # With RETURNING the server tells no count, and returns each row that it changed.
+            # With RETURNING the server shows no count, and returns each row that it changed.
             affected = self._seen if self.columns else session.line.affected
             running.committing = self._keeps
             await session.end(COMMIT if self._keeps else ROLLBACK)

@@ -345,7 +345,7 @@ class Inspector:
         borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
     ) -> str | None:
-        """Why what seems to read may do more, as far as the server's catalog tells. It tells
+        """Why what seems to read may do more, as far as the server's catalog shows. It shows
         each role what that may see."""
         home = database or self._home
         role = None if identity is None else identity.role

@@ -75,7 +75,7 @@ def _described(error: MySQLError) -> tuple[str, int]:
 MAX_PACKET = 2**24 - 1
 
 MAX_ROW_BYTES = 128 * 2**20
-"""The largest row that is taken in: it stands in our memory as a whole."""
+"""The largest row that is taken in: it is in our memory as a whole."""
 
 # The driver's own annotations leave out what its lists hold.
 _parse_text = cast("Any", parsing).parse_rows_from_buffer

@@ -228,7 +228,7 @@ _AS_BYTES = (0, None, None)
 _AS_TEXT = (1, "utf8", None)
 _AS_ASCII = (2, "ascii", None)
 _STRING = 253
-"""The code under which the driver takes a value with a length before it, and hands over its bytes:
+"""The code under which the driver takes a value with a length before it, and passes on its bytes:
 so temporal values of the binary protocol come to the reader in `Field.binary`
 as they are, also those that are no dates."""
 

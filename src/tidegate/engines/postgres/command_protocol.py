@@ -119,7 +119,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 Params = Sequence[bytes | None] | None
 
 CAN_CHUNK = pq.version() >= 170000
-"""libpq hands over several rows at once from version 17 on; before, one by one."""
+"""libpq passes on several rows at once from version 17 on; before, one by one."""
 
 CAN_FORGET = pq.version() >= 170000
 """From version 17 on libpq can tell the server to let go of a prepared statement."""

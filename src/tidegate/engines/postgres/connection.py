@@ -46,7 +46,7 @@ MAX_TRIES = 4
 """How often a read is sent whose plan or whose snapshot turns out to be another one."""
 
 CHUNK_ROWS = 32
-"""Rows that libpq hands over at once: so few that wide ones do not add up, and already quick."""
+"""Rows that libpq passes on at once: so few that wide ones do not add up, and already quick."""
 
 _SETTINGS = (
     ("standard_conforming_strings", "on"),  # the judge reads backslashes so
@@ -107,7 +107,7 @@ class _Read(NamedTuple):
 
     @property
     def scope(self) -> Hashable:
-        """What a plan depends on beside the text."""
+        """What a plan depends on in addition to the text."""
         return self.schema, self.identity, self.tuning
 
     def settings(self) -> tuple[bytes, Params]:

@@ -37,7 +37,7 @@ SCHEMA_STATE = _state(
     ("pg_inherits", "inhrelid"),
     ("pg_trigger", "oid"),
 )
-"""Changes when anything that a catalog tells has changed, except row counts."""
+"""Changes when anything that a catalog shows has changed, except row counts."""
 
 RULES_STATE = _state(
     ("pg_proc", "oid"),

@@ -2,7 +2,7 @@
 
 libpq knows no limit. Once it has seen how long a row is, it reads on for as long as the server
 sends: one value of a gigabyte would hold the event loop for seconds and fill the memory. So while a
-row comes in parts, libpq's socket is one end of a pair, and `ReadLimit` at the other end hands on
+row comes in parts, libpq's socket is one end of a pair, and `ReadLimit` at the other end passes on
 and counts what arrives. It looks at no byte, so the connection may be encrypted.
 """
 
@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGconn
 from tidegate.engines.common.errors import lost, too_large
 
 PORTION = 65_536
-"""Bytes that are handed on at once; more than the pair holds would have to wait."""
+"""Bytes that are passed on at once; more than the pair holds would have to wait."""
 
 
 class ReadLimit:
@@ -36,7 +36,7 @@ class ReadLimit:
         self.source = os.dup(self._place)
         """The server's socket: call `take` when it is readable."""
         self.taken = 0
-        """Bytes that were handed on."""
+        """Bytes that were passed on."""
         inside, self._hand = socket.socketpair()
         inside.setblocking(False)
         self._hand.setblocking(False)
@@ -75,7 +75,7 @@ def waiting_bytes(place: int) -> int:
 
 
 MAX_BYTES = 128 * 2**20
-"""How much is taken in of rows that libpq hands over together: it holds them as a whole."""
+"""How much is taken in of rows that libpq passes on together: it holds them as a whole."""
 
 LARGE_BUFFER_BYTES = 16 * 2**20
 """After so much at once a line is given up when it is free."""

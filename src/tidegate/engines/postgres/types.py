@@ -294,7 +294,7 @@ _INTERVAL = re.compile(
 def interval_text(text: str) -> str:
     """`1 year 2 mons 3 days 04:05:06.5` as an ISO 8601 duration, the time of day in seconds.
 
-    If every part is negative the sign stands in front; if only some are, at each of them.
+    If every part is negative the sign comes first; if only some are, at each of them.
     """
     found = _INTERVAL.fullmatch(text)
     if found is None:

@@ -84,7 +84,7 @@ def parse_conninfo(url: str) -> Conninfo:
 
 
 def _login(server: ServerUrl) -> dict[str, str]:
-    """libpq's parameters of what stands before the path."""
+    """libpq's parameters of what comes before the path."""
     hosts = [place.host for place in server.places]
     ports = ["" if place.port is None else str(place.port) for place in server.places]
     parameters = {

@@ -1,7 +1,7 @@
 """Schemas, tables, columns, keys and DDL of a SQLite file.
 
 A fixed number of statements, however many tables there are. The CREATE statements are read for what
-SQLite tells in no other way: the expressions of computed columns, and which tables a virtual table
+SQLite shows in no other way: the expressions of computed columns, and which tables a virtual table
 may keep rows in.
 """
 
@@ -69,7 +69,7 @@ def sources(text: str, names: Mapping[str, str]) -> Iterable[str]:
 
 
 def _items(tokens: list[Token]) -> list[list[Token]]:
-    """What stands between the commas of the outermost brackets."""
+    """What is between the commas of the outermost brackets."""
     items: list[list[Token]] = []
     depth = 0
     for token in tokens:

@@ -400,7 +400,7 @@ class SqliteSession:
 
 
 class Glance:
-    """What SQLite tells about a prepared statement. `real` is False for an empty one."""
+    """What SQLite shows about a prepared statement. `real` is False for an empty one."""
 
     __slots__ = ("description", "explains", "parameters", "readonly", "real", "sql")
 

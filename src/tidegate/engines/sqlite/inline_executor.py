@@ -101,7 +101,7 @@ class InlineExecutor:
         self.session = SqliteSession(self._file, inline=True, in_thread=False)
 
     def close(self) -> None:
-        """Close it for good."""
+        """Close it permanently."""
         self._closed = True
         if self.session is not None:
             self.session.close()

@@ -364,7 +364,7 @@ def prepare(session: SqliteSession, text: str) -> CachedStatement:
 
 
 def _only_statement(session: SqliteSession, text: str) -> Glance:
-    """Prepare the one statement of a text. Empty ones, and comments, may stand around it."""
+    """Prepare the one statement of a text. Empty ones, and comments, may be around it."""
     only: Glance | None = None
     rest = text
     while rest.strip(" \t\r\n\f;"):

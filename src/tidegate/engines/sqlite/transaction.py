@@ -38,7 +38,7 @@ class InvalidTextCursor:
     def __init__(
         self, session: SqliteSession, statement: Statement, columns: int, skip: int
     ) -> None:
-        """Raises: apsw.Error, also if the statement cannot stand inside another (PRAGMA)."""
+        """Raises: apsw.Error, also if the statement cannot run inside another (PRAGMA)."""
         with session.mode(Mode.OBSERVE):
             inside = session.glance(statement.text, statement.params).sql.rstrip("; \t\r\n")
         with session.own():
@@ -72,7 +72,7 @@ class InvalidTextCursor:
 
 
 BATCH_BYTES = 1_000_000
-"""About how much is read of large rows before they are handed over."""
+"""About how much is read of large rows before they are passed on."""
 
 LARGE_ROW_S = 0.000_02
 """What comes sooner holds less than some 100 kB, whatever it is made of."""
@@ -86,7 +86,7 @@ PLAN_COLUMNS = (
     Column("parent", "INTEGER", "integer"),
     Column("detail", "TEXT", "text"),
 )
-"""What EXPLAIN QUERY PLAN tells, without the column that SQLite names `notused`."""
+"""What EXPLAIN QUERY PLAN shows, without the column that SQLite names `notused`."""
 
 
 class Execution:
@@ -222,7 +222,7 @@ class Execution:
                 size += sum([_weight(row) for row in few if row])
                 if size > BATCH_BYTES:
                     rows.append(few[0])
-                    self._held = [row for row in few[1:] if row]  # each is handed over alone
+                    self._held = [row for row in few[1:] if row]  # each is passed on alone
                     return
             rows += few
             before = now

@@ -1,6 +1,6 @@
 """One thread of the pool that runs SQLite's statements, with a connection of its own.
 
-Work is handed over by a queue and comes back by `call_soon_threadsafe`: a third of the cost of an
+Work is passed on by a queue and comes back by `call_soon_threadsafe`: a third of the cost of an
 executor. A thread starts when it is first needed.
 """
 

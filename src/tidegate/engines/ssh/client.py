@@ -30,7 +30,7 @@ _OPTIONS = (
     *("ControlMaster=no", "ControlPath=none", "ForwardAgent=no", "ForwardX11=no"),
     *("RequestTTY=no", "RemoteCommand=none", "Tunnel=no", "LogLevel=INFO"),
     *(f"ServerAliveInterval={ALIVE_S}", "ServerAliveCountMax=3"),
-    # Run when the forwarding stands, which `ssh` tells in no other way.
+    # Run when the forwarding is ready, which `ssh` shows in no other way.
     *("PermitLocalCommand=yes", "LocalCommand=echo ready"),
 )
 
@@ -125,7 +125,7 @@ def _quoted(path: str) -> str:
 
 
 def login_failure(said: str, server: str) -> TidegateError:
-    """The coded error of an `ssh` that ended before its tunnel stood."""
+    """The coded error of an `ssh` that ended before its tunnel was ready."""
     return _meaning(_LOGIN, said) or TidegateError(
         Code.SOURCE_UNREACHABLE,
         "The SSH tunnel could not be opened.",

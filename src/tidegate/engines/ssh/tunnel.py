@@ -91,7 +91,7 @@ class Tunnel:
         return self._process is not None and self._process.returncode is None
 
     async def ensure_open(self, dead: asyncio.subprocess.Process | None = None) -> None:
-        """Open the tunnel if it does not stand, or if `dead` still seems to hold it.
+        """Open the tunnel if it is closed, or if `dead` still seems to hold it.
 
         Raises: TidegateError, as `open`.
         """
@@ -189,7 +189,7 @@ class Tunnel:
 
 
 class TunnelledEngine:
-    """An engine whose server is behind a tunnel, which stands whenever the engine is asked."""
+    """An engine whose server is behind a tunnel, which is open whenever the engine is asked."""
 
     def __init__(self, engine: Engine, tunnel: Tunnel) -> None:
         self._engine = engine

@@ -121,7 +121,7 @@ def _is_port(text: str | None) -> bool:
 
 
 def _path(name: str, text: str) -> str:
-    """An absolute path that can stand in an option of `ssh`."""
+    """An absolute path that can be in an option of `ssh`."""
     path = Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for no such user
     if not path.is_absolute() or _UNFIT.search(text):
         raise TidegateError(

@@ -18,7 +18,7 @@ Body = TypeVar("Body")
 
 HEADER = Struct("<I")
 MOST_BYTES = 134_217_728
-"""The largest frame; a worker that has more to say tells so instead."""
+"""The largest frame; a worker that has more to say says so instead."""
 
 INTERRUPT = "interrupt"
 
@@ -26,7 +26,7 @@ _BIG_INTEGER = 1
 """The extension type of integers beyond 64 bits: their digits."""
 
 _JSON = 2
-"""The extension type of JSON as it stands in the database."""
+"""The extension type of JSON as it is in the database."""
 
 
 class WorkerRequest(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""What the dialects share: keywords that stand before a bracket, words that give a change away,
+"""What the dialects share: keywords that come before a bracket, words that give a change away,
 functions of the SQL standard, views that describe a database.
 """
 
@@ -14,7 +14,7 @@ SYNTAX = words("""
     INTERSECT INTERVAL INTO IS JOIN LATERAL LIKE LIMIT NOT NULL OFFSET ON OR QUALIFY RETURNING ROW
     SELECT SET SOME THEN UNION USING VALUES WHEN WHERE WITH
     """)
-"""Keywords that may stand before a bracket wherever they may stand at all."""
+"""Keywords that may come before a bracket wherever they are allowed at all."""
 
 AFTER: dict[str, frozenset[str]] = {
     "AGAINST": frozenset({")"}),

@@ -70,11 +70,11 @@ class Dialect(msgspec.Struct, frozen=True):
     the word alone decides. Names are lower-case, keywords upper-case.
 
     `changing_functions` may be called in a statement that changes data anyway: what they change is
-    a sequence or what the session last inserted. `change_words` may stand behind the first word of
+    a sequence or what the session last inserted. `change_words` may follow the first word of
     a change and say only how it is done. `definition_words` and `index_words` are reserved words
-    that stand before a bracket in a definition, the latter with or without an index's name.
+    that come before a bracket in a definition, the latter with or without an index's name.
 
-    `keywords` are further words that cannot be names and may stand before a bracket.
+    `keywords` are further words that cannot be names and may come before a bracket.
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
     `function_schemas` or functions are `methods` of any value. `attributes` are names that must
@@ -177,7 +177,7 @@ class Dialect(msgspec.Struct, frozen=True):
     explain_creates: bool = False
     """Planning a CREATE already makes schemas for temporary objects."""
     describes_in_queries: bool = False
-    """DESCRIBE and SUMMARIZE may stand in the place of a table."""
+    """DESCRIBE and SUMMARIZE may replace a table."""
     show_describes: bool = False
     """SHOW of anything that is not in `shows` describes it."""
 
@@ -210,7 +210,7 @@ class Dialect(msgspec.Struct, frozen=True):
     limit_takes_percent: bool = False
     """LIMIT 5 % is a share of the rows, and not the remainder of a division."""
     setting_shows: frozenset[str] | None = frozenset()
-    """What SHOW tells of settings alone; None if it shows nothing else."""
+    """What SHOW shows of settings alone; None if it shows nothing else."""
     counting_shows: frozenset[str] = frozenset()
     """Those of `masked_shows` that tell counts of the table that they name."""
     describing_shows: frozenset[str] = frozenset()

@@ -236,7 +236,7 @@ _LITERAL_TYPES = (
     "BOX CIDR CIRCLE INET JSONPATH LINE LSEG MACADDR MACADDR8 MONEY PATH PG_LSN POINT POLYGON"
     " TID TSQUERY TSVECTOR TXID_SNAPSHOT"
 )
-"""Types whose name may stand before a string."""
+"""Types whose name may come before a string."""
 
 _RESPELLINGS = (
     *((f"{name} '", "1") for name in _LITERAL_TYPES.split()),

@@ -14,7 +14,7 @@ _ENDS = frozenset({",", ")", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "
                    "UNION", "EXCEPT", "INTERSECT", "WINDOW", "QUALIFY", "INTO", "FETCH", "FOR",
                    "USING", "SAMPLE"})  # fmt: skip
 _BEFORE = {"FROM": "DISTINCT", "GROUP": "WITHIN"}
-"""What stands before these where they end nothing: IS DISTINCT FROM, WITHIN GROUP."""
+"""What comes before these where they end nothing: IS DISTINCT FROM, WITHIN GROUP."""
 
 
 def column_aliases(
@@ -80,7 +80,7 @@ def _opening(tokens: list[Token], at: int) -> int | None:
 
 
 def _first(tokens: list[Token], at: int) -> int | None:
-    """Where the item around a token starts; None if it stands in no select list."""
+    """Where the item around a token starts; None if it is in no select list."""
     depth = 0
     start: int | None = None
     for number in range(at - 1, -1, -1):

@@ -101,7 +101,7 @@ class DerivedTables:
         return None
 
     def _harmless(self, name: str) -> bool:
-        """Whether a function that reads a catalog tells nothing hidden."""
+        """Whether a function that reads a catalog reveals nothing hidden."""
         if name.removeprefix("pragma_") in DEFAULT_REVEALING:
             return not self.revealing
         return name in CATALOG_FUNCTIONS or ("", name) in self._dialect.partial_tables

@@ -84,7 +84,7 @@ class MaskedStatement:
 
     def _query(self, tokens: list[Token], lead: str = "", start: int | None = None) -> str:
         """The text with the query that these tokens are rewritten. `lead` is put before it, in
-        place of what stands from `start` on."""
+        place of the text from `start` on."""
         dialect = self._dialect
         if not dialect.values_parses and tokens[0].key == "VALUES":
             if any(token.key in ("SELECT", "TABLE", "FROM") for token in tokens):
@@ -95,7 +95,7 @@ class MaskedStatement:
         text = self._text
         shift = 0
         if lead or tokens[0].key == "TABLE":
-            # Read as SELECT * FROM a table: its name stands where it stood.
+            # Read as SELECT * FROM a table: its name is where it was.
             at = tokens[0].at if start is None else start
             name = tokens[1:] if tokens[0].key == "TABLE" else tokens
             begin = name[0].at
@@ -258,7 +258,7 @@ def _blanked(start: int, end: int, piece: str) -> str:
 def _revealing(name: str = "") -> Exception:
     about = f" of `{name}`" if name else ""
     return masking_refused(
-        f"This would tell counts or defaults{about} that are hidden from this caller",
+        f"This would reveal counts or defaults{about} that are hidden from this caller",
         "masking.catalog",
         "Read the columns of information_schema, or describe the table with a tool.",
     )

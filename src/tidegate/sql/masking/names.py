@@ -52,8 +52,8 @@ class Names:
         return [table for table in found if table.name == name] or found
 
     def find(self, parts: Sequence[Part], home: str | None = None) -> Table | None:
-        """The table that a dotted name means; None for a system table that tells nothing hidden.
-        One that tells something besides has the kind `system table` and no columns.
+        """The table that a dotted name means; None for a system table that reveals nothing hidden.
+        One that reveals something else has the kind `system table` and no columns.
 
         `home` is a schema that is searched before the default one, as in a view's definition.
         Raises: TidegateError POLICY_MASKED for any other name.

@@ -123,7 +123,7 @@ def end_of(text: str, token: Token) -> int:
 
 
 def replace_spans(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """The text with pieces replaced: (start, end, what stands there then), none overlapping."""
+    """The text with pieces replaced: (start, end, what is there then), none overlapping."""
     parts: list[str] = []
     at = 0
     for start, end, piece in sorted(edits, key=lambda edit: edit[:2]):

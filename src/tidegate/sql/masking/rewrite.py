@@ -1,4 +1,4 @@
-"""Puts masks and row filters into a statement, so that the database itself never tells what is
+"""Puts masks and row filters into a statement, so that the database itself never shows what is
 hidden. What cannot be rewritten for certain is refused.
 
 Every name of a table with rules is replaced by a derived table, in the text as it was written: all

@@ -3,9 +3,9 @@ put into the others at the same places, and worked out once.
 
 Two statements share a pattern only if all their tokens are the same but for numbers and strings
 that are compared with. The judge looks at the value of neither (`sql/fingerprint.py`), and what
-is written stands in place of names or beside them, never in a value.
+is written is in place of names or next to them, never in a value.
 
-What becomes of such a pattern is kept as a frame, too: the rewritten text with gaps for the values.
+The result of such a pattern is kept as a frame, too: the rewritten text with gaps for the values.
 Then a statement with new values is not even split into tokens.
 """
 
@@ -18,7 +18,7 @@ from tidegate.sql.lex import LITERALS, NAME, NUMBER, STRING, WORD, Token
 from tidegate.sql.masking.parsed_statement import end_of, replace_spans
 
 Edit = tuple[int, int, str]
-"""Where a piece of the text starts and ends, and what stands there then."""
+"""Where a piece of the text starts and ends, and what is there then."""
 
 LONGEST = 4_096
 """Characters of the longest text whose pattern is kept."""

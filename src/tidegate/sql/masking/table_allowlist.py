@@ -1,4 +1,5 @@
-"""Which tables a caller may use that has a list of them, and what it may say beside their names.
+"""Which tables a caller may use that has a list of them, and what it may say in addition to their
+names.
 
 What is not on the list is refused in the same words, whether there is such a table or not: so
 nothing here looks at the names of other tables, and what could tell of them is not admitted.
@@ -73,7 +74,7 @@ class TableAllowlist:
             raise _beside("Only rows may be changed: INSERT, UPDATE, DELETE and MERGE")
 
     def check_names(self, tokens: list[Token], ctes: frozenset[str], blank: str = "\0") -> None:
-        """Look at every name that stands where a table can; those that begin with `blank` are
+        """Look at every name that is where a table can be; those that begin with `blank` are
         ours. Raises: TidegateError POLICY_TABLE."""
         for number in table_names(tokens, self._dialect):
             name = tokens[number].text.lower()
@@ -114,7 +115,7 @@ class TableAllowlist:
 
 
 def table_refused_indirectly(statement: str) -> TidegateError:
-    """The refusal of a statement that tells of tables, whichever."""
+    """The refusal of a statement that could reveal tables."""
     return _beside(f"{statement} could tell of other tables")
 
 

@@ -26,7 +26,7 @@ _WITH_FROM = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING",
 
 def check(skeleton: str, dialect: Dialect, hidden: frozenset[str], ctes: frozenset[str]) -> None:
     """Raises: TidegateError POLICY_MASKED if the statement, with its derived tables blanked, names
-    a hidden table where a table can stand, or does more than read. CTEs' names are left to the
+    a hidden table where a table can be, or does more than read. CTEs' names are left to the
     tree.
     """
     judgement = judge_uncached(skeleton, dialect.name)
@@ -46,7 +46,7 @@ def check(skeleton: str, dialect: Dialect, hidden: frozenset[str], ctes: frozens
 
 
 def table_names(tokens: list[Token], dialect: Dialect) -> Iterator[int]:
-    """The number of the last token of every name that stands where a table can: too many rather
+    """The number of the last token of every name that is where a table can be: too many rather
     than too few."""
     listing = [False]
     calls = [False]

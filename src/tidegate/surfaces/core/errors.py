@@ -9,7 +9,7 @@ from tidegate.surfaces.tool_context import ToolContext
 
 _MESSAGES = {Code.CONFIRM_NEEDLESS: "The statement needs no confirmation"}
 _HINTS = {
-    Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person is asked besides.',
+    Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person must also approve it.',
     Code.CONFIRM_NEEDLESS: "Send it without confirm.",
     Code.SOURCE_UNKNOWN: "See sources.",
     Code.SQL_MULTIPLE: "Send an array of statements.",

@@ -47,7 +47,7 @@ Rows = Annotated[int, Meta(ge=1)]
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`confirm` is the phrase for what cannot be undone; the refusal without it tells the phrase,
+    """`confirm` is the phrase for what cannot be undone; the refusal without it names the phrase,
     so that no other caller reads about it."""
 
     sql: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_STATEMENTS)]

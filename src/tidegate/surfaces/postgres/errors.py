@@ -36,7 +36,7 @@ _SHOWN = frozenset(
         Code.RESULT_GONE,
     }
 )
-"""Errors whose text is ours and tells nothing of the database: shown in production, too."""
+"""Errors whose text is ours and shows nothing of the database: shown in production, too."""
 
 
 class Detail:

@@ -19,12 +19,12 @@ _encode = msgspec.json.encode
 
 
 def sql_heading(sql: str) -> str:
-    """What stands before the rows of a statement that the caller wrote."""
+    """What comes before the rows of a statement that the caller wrote."""
     return f"SQL Query:\n{sql}\n\nResults:\n"
 
 
 def question_heading(question: str, sql: str) -> str:
-    """What stands before the rows of a statement that was made of a question."""
+    """What comes before the rows of a statement that was made of a question."""
     return f"Natural Language Query: {question}\n\nGenerated SQL:\n{sql}\n\nResults:\n"
 
 
@@ -53,13 +53,13 @@ class ObjectRows:
 
 
 def page_text(page: Page) -> bytes:
-    """The rows of a page as text, without what stands before and after them."""
+    """The rows of a page as text, without what comes before and after them."""
     rows = ObjectRows(page.columns)
     return b"".join((*rows.of_json(page.rows), rows.end()))
 
 
 def ending(page: Page, offset: int, notes: Sequence[str] = ()) -> str:
-    """What stands behind the rows: their count, and everything that was left out."""
+    """What follows the rows: their count, and everything that was left out."""
     count = page.row_count
     lines = [f"{count} row" if count == 1 else f"{count} rows"]
     if offset:

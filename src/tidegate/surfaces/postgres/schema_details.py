@@ -1,4 +1,5 @@
-"""What PostgreSQL's catalog says of tables beside their columns and keys, as the caller sees it.
+"""What PostgreSQL's catalog says of tables in addition to their columns and keys, as the caller
+sees it.
 
 One statement through the gate: which tables the role may read, how they are partitioned, and which
 server a foreign table is on. The gate's own catalog is the same for all callers of a source.

@@ -95,7 +95,7 @@ class NewFile:
 
     def put(self, chunk: bytes) -> None:
         """Write. Raises: TidegateError ARGUMENT_INVALID if a folder on the way is missing or a
-        link, STATE_FAILED if the disk takes no more."""
+        link, STATE_FAILED if the disk is full."""
         with self._guard:
             if self._ended:  # the call was given up, and its last rows still came
                 raise TidegateError(Code.CALL_CANCELLED, "The export was ended")

@@ -31,7 +31,7 @@ class SchemaTable(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """The first tables of the current schema; `truncated` tells that there are more."""
+    """The first tables of the current schema; `truncated` shows that there are more."""
 
     connection_id: str
     database: str

@@ -10,7 +10,7 @@ import msgspec
 class WorkbenchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is particular to the surface `workbench`.
 
-    `extended` offers nine newer tools beside the 19 usual ones. `export_directory` is where
+    `extended` offers nine newer tools in addition to the 19 usual ones. `export_directory` is where
     `export_data` writes files: none means the user's Downloads. `http_error_status` chooses the
     HTTP status of an error: `seed` the document's table, `compat` always 200, `auto` the table
     except for clients that would lose their session (Python SDK 1) or show the reply as a failure

@@ -1,6 +1,6 @@
 """`open_connection_window`, `open_table_tab`, `focus_query_tab` and `list_recent_tabs`.
 
-They work on the workspace (`tidegate.workspace`). `is_delivered` tells whether a page shows the
+They work on the workspace (`tidegate.workspace`). `is_delivered` shows whether a page shows the
 window or tab at the moment.
 """
 

@@ -1,4 +1,5 @@
-"""Tools newer than the workbench's document, offered beside its 19 when the settings say so."""
+"""Tools newer than the workbench's document, offered in addition to its 19 when the settings say
+so."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """Tables first, then columns; `column_search` tells whether every column was looked at."""
+    """Tables first, then columns; `column_search` shows whether every column was looked at."""
 
     matches: tuple[Match, ...]
     is_truncated: bool
