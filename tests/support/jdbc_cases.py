@@ -162,7 +162,7 @@ def _changed(product: str, native: Any) -> dict[str, Any]:
         return {"integer_type": "int4"}
     if product == "mariadb":
         expected = tuple(Decimal(v) if v == "12.50" else v for v in native.expected)
-        return {"integer_type": "integer", "text_type": "varchar", "expected": expected}
+        return {"integer_type": "integer", "expected": expected}
     return {}
 
 
