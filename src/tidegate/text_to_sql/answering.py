@@ -6,6 +6,8 @@ and limits hold, and each step is on record. Nothing that a model writes can do 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
@@ -18,10 +20,12 @@ from tidegate.text_to_sql.model import (
     Answer,
     AskClientModel,
     AskUser,
+    Example,
     Guide,
     Question,
     Refusal,
 )
+from tidegate.text_to_sql.pairs import answer_from_pair, examples, usable
 from tidegate.text_to_sql.prompts import rules_for
 from tidegate.text_to_sql.requests import Guidance, KeepAnswer, ReadGuidance, prompt_text
 from tidegate.text_to_sql.running import Runner
@@ -50,12 +54,16 @@ async def answer(
         return await runner.run(question.text, "sql")
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
     runner = Runner(caller, question, catalog, guidance)
+    pairs = usable(guidance.pairs, catalog)
+    known = await answer_from_pair(runner, pairs) if question.previous is None else None
+    if known is not None:
+        return await _keep(runner, known)
     linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
     writer = writer_for(caller, question.source, guidance, client_model)
     if writer is None:
-        found = _guide(question, guidance, linked)
+        found = _guide(question, guidance, linked, examples(pairs, text))
     else:
-        found = await _written(runner, writer, linked, ask_user)
+        found = await _written(runner, writer, linked, ask_user, examples(pairs, text))
     return structs.replace(found, tables=tuple([table.name for table in linked.tables]))
 
 
@@ -68,27 +76,38 @@ async def show_prompt(caller: Caller, question: Question) -> str:
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
     linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
-    system, message = first_message(Runner(caller, question, catalog, guidance), linked)
+    similar = examples(usable(guidance.pairs, catalog), text)
+    system, message = first_message(Runner(caller, question, catalog, guidance), linked, similar)
     return prompt_text(system, (message,))
 
 
 async def _written(
-    runner: Runner, writer: Writer, linked: LinkedSchema, ask_user: AskUser | None
+    runner: Runner,
+    writer: Writer,
+    linked: LinkedSchema,
+    ask_user: AskUser | None,
+    similar: Sequence[Example],
 ) -> Answer:
     """The answer with a model's statement. A refusal of the gate or a failure is in the answer."""
     question = runner.question
     try:
-        found = await write_statement(runner, writer, linked, ask_user)
+        found = await write_statement(runner, writer, linked, ask_user, similar)
     except TidegateError as error:
         found = Answer(question=question.text, source=question.source, refusal=Refusal.of(error))
     found = structs.replace(found, model=writer.use, rounds=writer.rounds)
-    if found.sql is None:
-        return found
-    keep = KeepAnswer(question.text.strip(), found.sql)
-    return structs.replace(found, handle=await runner.caller.handle(keep, question.source, str))
+    return await _keep(runner, found) if found.sql is not None else found
 
 
-def _guide(question: Question, guidance: Guidance, linked: LinkedSchema) -> Answer:
+async def _keep(runner: Runner, found: Answer) -> Answer:
+    """The answer with the handle under which it is kept."""
+    keep = KeepAnswer(runner.question.text.strip(), found.sql or "")
+    handle = await runner.caller.handle(keep, runner.question.source, str)
+    return structs.replace(found, handle=handle)
+
+
+def _guide(
+    question: Question, guidance: Guidance, linked: LinkedSchema, similar: tuple[Example, ...]
+) -> Answer:
     """What the calling agent needs to write the statement itself."""
     known = guidance.knowledge
     rules = (
@@ -97,7 +116,7 @@ def _guide(question: Question, guidance: Guidance, linked: LinkedSchema) -> Answ
         *(f"{each.term} means: {each.means}" for each in known.definitions),
         *(f"{join.left} joins {join.to}" for join in known.joins),
     )
-    guide = Guide("No model is configured on this server.", linked.text, rules)
+    guide = Guide("No model is configured on this server.", linked.text, rules, similar)
     return Answer(question=question.text, source=question.source, guide=guide)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from tidegate.config.language import Share
 from tidegate.model.requests import Request, metadata
 from tidegate.model.statements import Judgement
-from tidegate.store.records import AnswerEntry, PairEntry
+from tidegate.store.records import AnswerEntry, PairEntry, PairSlot
 from tidegate.text_to_sql.knowledge import Knowledge
 from tidegate.text_to_sql.model import Message, digest_of
 
@@ -105,6 +105,52 @@ class KeepAnswer(Request, frozen=True):
 
     def recorded_text(self) -> str | None:
         return self.sql
+
+
+class FindAnswer(Request, frozen=True):
+    """Find an answer to confirm, of whatever caller. Needs the right to confirm."""
+
+    kind: ClassVar[str] = "answer"
+    judgement: ClassVar[Judgement | None] = metadata("answer", "reads an answer to confirm it")
+
+    handle: str
+
+
+class ConfirmPair(Request, frozen=True):
+    """Keep a question with its statement as confirmed. Only a person may, or a token with full
+    access. The payload is the `PairEntry`."""
+
+    kind: ClassVar[str] = "confirm"
+    judgement: ClassVar[Judgement | None] = metadata("confirm", "confirms a statement")
+    recorded_first: ClassVar[bool] = True
+
+    id: str
+    question: str
+    sql: str
+    slots: tuple[PairSlot, ...]
+    tables: tuple[str, ...]
+    schema_digest: str
+    result_digest: str
+
+    def recorded_text(self) -> str | None:
+        return self.sql
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        return {"pair": self.id, "question": self.question}
+
+
+class RemovePair(Request, frozen=True):
+    """Remove a confirmed pair. Who may confirm may remove. The payload says whether there was
+    one."""
+
+    kind: ClassVar[str] = "unconfirm"
+    judgement: ClassVar[Judgement | None] = metadata("unconfirm", "removes a confirmed statement")
+    recorded_first: ClassVar[bool] = True
+
+    id: str
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        return {"pair": self.id}
 
 
 def prompt_text(system: str, messages: tuple[Message, ...]) -> str:

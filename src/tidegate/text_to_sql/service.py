@@ -15,18 +15,22 @@ from msgspec import structs
 
 from tidegate.config.language import LanguageSettings, ModelSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.store.api import QuestionStore
-from tidegate.store.records import AnswerEntry
+from tidegate.store.records import AnswerEntry, PairEntry
 from tidegate.text_to_sql.knowledge import Knowledge, read_knowledge
 from tidegate.text_to_sql.model import ModelReply
 from tidegate.text_to_sql.requests import (
     AskModel,
+    ConfirmPair,
+    FindAnswer,
     Guidance,
     KeepAnswer,
     NoteClientModel,
     ReadGuidance,
+    RemovePair,
 )
 
 Handler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
@@ -60,6 +64,9 @@ class AnswerService:
             AskModel: self._ask_model,
             NoteClientModel: self._note,
             KeepAnswer: self._keep,
+            FindAnswer: self._find_answer,
+            ConfirmPair: self._confirm,
+            RemovePair: self._remove,
         }
 
     async def _read_guidance(self, call: Call, sources: tuple[Source, ...]) -> Guidance:
@@ -169,6 +176,52 @@ class AnswerService:
         )
         await asyncio.to_thread(self._store.add_answer, entry, now - KEPT_S)
         return handle
+
+    async def _find_answer(self, call: Call, sources: tuple[Source, ...]) -> AnswerEntry:
+        """Raises: TidegateError POLICY_SCOPE, ANSWER_UNKNOWN."""
+        request = _expect(call, FindAnswer)
+        _require_confirmer(call.actor)
+        entry = await asyncio.to_thread(self._store.answer, request.handle)
+        if entry is None or entry.source_id != sources[0].id:
+            raise TidegateError(
+                Code.ANSWER_UNKNOWN, f"There is no answer {request.handle[:40]!r} on this source"
+            )
+        return entry
+
+    async def _confirm(self, call: Call, sources: tuple[Source, ...]) -> PairEntry:
+        """Raises: TidegateError POLICY_SCOPE."""
+        request = _expect(call, ConfirmPair)
+        _require_confirmer(call.actor)
+        pair = PairEntry(
+            request.id,
+            sources[0].id,
+            request.question,
+            request.sql,
+            request.slots,
+            request.tables,
+            request.schema_digest,
+            request.result_digest,
+            call.actor.name,
+            self._clock(),
+        )
+        await asyncio.to_thread(self._store.add_pair, pair)
+        return pair
+
+    async def _remove(self, call: Call, sources: tuple[Source, ...]) -> bool:
+        """Raises: TidegateError POLICY_SCOPE."""
+        request = _expect(call, RemovePair)
+        _require_confirmer(call.actor)
+        return await asyncio.to_thread(self._store.remove_pair, sources[0].id, request.id)
+
+
+def _require_confirmer(actor: Actor) -> None:
+    """Raises: TidegateError POLICY_SCOPE unless the actor is a person, or has full access."""
+    if actor.kind != "human" and not actor.scope.covers(Scope.FULL_ACCESS):
+        raise TidegateError(
+            Code.POLICY_SCOPE,
+            "Only a person, or a token with full access, may confirm a statement",
+            hint="Ask the operator to run `tidegate ask SOURCE --confirm HANDLE`.",
+        )
 
 
 def _expect(call: Call, kind: type[RequestT]) -> RequestT:

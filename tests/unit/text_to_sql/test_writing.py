@@ -12,7 +12,9 @@ import pytest
 from support.asking import AGENT, GateCaller, opened_shop
 from support.scripted_model import KEY, Fault, Reply, ScriptedModel, scripted, wrote
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Query
+from tidegate.model.profiles import Profiles
+from tidegate.model.requests import Browse, Query, ReadProfiles
+from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.text_to_sql.answering import answer
 from tidegate.text_to_sql.model import Answer, Question
 from tidegate.text_to_sql.requests import AskModel
@@ -368,6 +370,14 @@ def test_a_person_chooses_between_readings(tmp_path: Path) -> None:
 # What is shared.
 
 
+async def sampled(caller: GateCaller) -> None:
+    """Wait until the values of the tables are known, which are sampled in the background."""
+    tables = (await caller.handle(Browse("catalog"), "shop", Catalog)).tables
+    request = ReadProfiles(tables, len(tables))
+    while ("main", "orders") not in (await caller.handle(request, "shop", Profiles)).tables:
+        pass  # the request itself waits for a moment
+
+
 @pytest.mark.parametrize("share", ["names", "comments", "values"])
 def test_a_prompt_has_what_the_source_shares_and_no_more(tmp_path: Path, share: str) -> None:
     knowledge = tmp_path / "shop.yaml"
@@ -380,8 +390,16 @@ def test_a_prompt_has_what_the_source_shares_and_no_more(tmp_path: Path, share: 
         "sources": {"shop": {"share": share, "knowledge": str(knowledge)}},
     }
     masks = [{"column": "customers.email", "show": "hash"}]
+
+    async def work(model: ScriptedModel) -> Answer:
+        settings = {"model": model.settings(), **language}
+        async with opened_shop(tmp_path, settings, masks=masks) as app:
+            caller = GateCaller(app)
+            await sampled(caller)
+            return await answer(caller, QUESTION)
+
     with scripted(wrote(GOOD)) as model:
-        found = ask(tmp_path, model, language=language, masks=masks)
+        found = asyncio.run(work(model))
     text = model.prompts[0].text
     assert found.model is not None
     assert found.model.share == share
@@ -393,7 +411,6 @@ def test_a_prompt_has_what_the_source_shares_and_no_more(tmp_path: Path, share: 
 
 
 def test_values_in_a_databases_message_are_not_sent_back_to_a_model(tmp_path: Path) -> None:
-    from tidegate.model.schema import Catalog, ColumnInfo, Table
     from tidegate.text_to_sql.prompts import repair_prompt
 
     catalog = Catalog(

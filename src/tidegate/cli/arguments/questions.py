@@ -33,6 +33,20 @@ def add_ask(commands: Commands) -> None:
         "--previous", metavar="HANDLE", help="the handle of an answer that QUESTION continues"
     )
     ask.add_argument(
+        "--confirm",
+        metavar="HANDLE",
+        help="confirm the answer of that handle: its question, also with other values, is then "
+        "answered without a model",
+    )
+    ask.add_argument("--forget", metavar="ID", help="remove a confirmed question")
+    ask.add_argument(
+        "--check",
+        action="store_true",
+        help="run every confirmed question again, and show which give other rows, fail, or have "
+        "lapsed because a table has changed",
+    )
+    ask.add_argument("--export", action="store_true", help="print the confirmed questions as YAML")
+    ask.add_argument(
         "--show-prompt",
         action="store_true",
         help="print what the model would be sent, and send nothing",

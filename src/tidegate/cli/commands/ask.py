@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,10 +18,23 @@ from tidegate.model.results import Limits
 from tidegate.results.notes import masking_note
 from tidegate.text_to_sql.answering import answer, show_prompt
 from tidegate.text_to_sql.model import Answer, Guide, Question
+from tidegate.text_to_sql.pairs import check_pairs, confirm, export
+from tidegate.text_to_sql.requests import Guidance, ReadGuidance, RemovePair
+
+T = TypeVar("T")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer the question, and show the statement before its rows."""
+    """Answer the question, and show the statement before its rows; or work on confirmed ones."""
+    actions = [name for name in _ON_PAIRS if getattr(arguments, name)]
+    if len(actions) > 1 or (actions and arguments.question is not None):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "QUESTION, --confirm, --forget, --check and --export are alternatives.",
+            hint="Give one of them.",
+        )
+    if actions:
+        return _ON_PAIRS[actions[0]](arguments)
     question = Question(
         text=_text(arguments.question),
         source=arguments.source,
@@ -47,6 +61,66 @@ def run(arguments: argparse.Namespace) -> int:
     if found.refusal is not None:
         raise found.refusal.error()
     return 0
+
+
+def _confirm(arguments: argparse.Namespace) -> int:
+    pair = _on_pairs(arguments, lambda caller: confirm(caller, arguments.source, arguments.confirm))
+    if arguments.json:
+        show_json(pair)
+        return 0
+    show(f"{pair.id}: {pair.question}\n{pair.sql}")
+    return 0
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    request = RemovePair(arguments.forget)
+    if not _on_pairs(arguments, lambda caller: caller.handle(request, arguments.source, bool)):
+        raise TidegateError(
+            Code.ANSWER_UNKNOWN,
+            f"There is no confirmed question {arguments.forget[:40]!r}.",
+            hint=f"`tidegate ask {arguments.source} --export` lists them.",
+        )
+    print_status(f"removed {arguments.forget}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """The exit status is 65 if a question fails, has lapsed or gives other rows."""
+    checks = _on_pairs(arguments, lambda caller: check_pairs(caller, arguments.source))
+    if arguments.json:
+        show_json(
+            [
+                {"id": e.pair.id, "question": e.pair.question, "state": e.state, "reason": e.reason}
+                for e in checks
+            ]
+        )
+    else:
+        show_table(
+            ["id", "state", "question", "reason"],
+            [[each.pair.id, each.state, each.pair.question, each.reason] for each in checks],
+        )
+    good = sum(each.state in ("same", "runs") for each in checks)
+    print_status(f"{good} of {len(checks)} as confirmed")
+    return 0 if good == len(checks) else 65
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    read = ReadGuidance()
+    found = _on_pairs(arguments, lambda caller: caller.handle(read, arguments.source, Guidance))
+    show(export(found.pairs).rstrip("\n"))
+    return 0
+
+
+def _on_pairs(arguments: argparse.Namespace, work: Callable[[LocalCaller], Awaitable[T]]) -> T:
+    return with_app(App.open(load_for_query(arguments)), lambda app: work(LocalCaller(app, "ask")))
+
+
+_ON_PAIRS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "confirm": _confirm,
+    "forget": _forget,
+    "check": _check,
+    "export": _export,
+}
 
 
 def _text(given: str | None) -> str:
