@@ -301,7 +301,9 @@ def test_what_is_sent_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
     assert "London" not in json.dumps([intent, outcome])
 
 
-def test_a_plan_that_costs_too_much_is_shown_and_not_run(tmp_path: Path) -> None:
+def test_a_statement_is_written_and_planned_and_not_run_where_that_is_wanted(
+    tmp_path: Path,
+) -> None:
     async def work(model: ScriptedModel) -> tuple[Answer, list[Any]]:
         async with opened_shop(tmp_path, {"model": model.settings()}) as app:
             caller = GateCaller(app)
