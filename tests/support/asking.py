@@ -57,9 +57,12 @@ class GateCaller:
 
 @asynccontextmanager
 async def opened_shop(
-    directory: Path, language: Mapping[str, Any] | None = None, **source: Any
+    directory: Path,
+    language: Mapping[str, Any] | None = None,
+    others: Mapping[str, Any] | None = None,
+    **source: Any,
 ) -> AsyncIterator[App]:
-    """An application with the source `shop`, and these settings of it and of `language`."""
+    """An application with the source `shop`, and these settings of it, of `language` and others."""
     shop = directory / "shop.db"
     if not shop.exists():
         build_shop(shop)
@@ -67,6 +70,7 @@ async def opened_shop(
         "state": str(directory / "state"),
         "sources": [{"name": "shop", "url": f"sqlite:///{shop}", **source}],
         "language": dict(language or {}),
+        **(others or {}),
     }
     app = App.open(convert_table(settings, Config))
     try:

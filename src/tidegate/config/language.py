@@ -71,7 +71,9 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Without a `model`, and with `sampling`, the model of the caller's client is asked where the
     client offers it. `share` is what a model may learn of a source: `names` (tables, columns,
     types, keys), `comments` as well, or `values` that are typical of columns as well; never masked
-    columns, nor what the caller cannot see. `schema_bytes` bounds the schema in a prompt. `rounds`
+    columns, nor what the caller cannot see. With `embeddings` the tables of a schema that does not
+    fit are also found by vectors of the model in `embeddings`, which gets no more than `share`
+    says. `schema_bytes` bounds the schema in a prompt. `rounds`
     is how often a statement may be repaired. A statement whose plan costs more than `max_cost`, in
     the units of the database's planner, is shown and not run. `tokens_per_day` and
     `seconds_per_day` bound what one caller may use of the model in a day. `sources` has what
@@ -81,6 +83,7 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelSettings | None = None
     sampling: bool = False
     share: Share = "comments"
+    embeddings: bool = False
     schema_bytes: Annotated[int, msgspec.Meta(ge=1_000)] = 24_000
     rounds: Annotated[int, msgspec.Meta(ge=0, le=3)] = 3
     max_cost: Annotated[float, msgspec.Meta(gt=0)] = 10_000_000.0

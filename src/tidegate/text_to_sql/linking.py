@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
+from math import log, sqrt
+from operator import mul
 
 import msgspec
 
@@ -49,6 +50,8 @@ class Linker:
 
     def __init__(self, catalog: Catalog, knowledge: Knowledge) -> None:
         self.catalog = catalog
+        self.vectors: list[tuple[float, ...]] | None = None
+        """Vectors of the families of length 1, where they were computed."""
         self.families = group(catalog.tables)
         each_counts = [_words_of(family, knowledge) for family in self.families]
         self._lengths = [sum(counts.values()) for counts in each_counts]
@@ -83,6 +86,19 @@ class Linker:
             for rank, at in enumerate(ranking[:_RANKED]):
                 scores[at] = scores.get(at, 0.0) + 1.0 / (_FUSION + rank + 1)
         return sorted(scores, key=lambda at: (-scores[at], self.families[at].place))
+
+    def nearest(self, vector: Sequence[float]) -> list[int]:
+        """The places of the families by the cosine of their vectors with this one, best first."""
+        scored = [
+            (-sum(map(mul, own, vector)), at)
+            for at, own in enumerate(self.vectors or ())
+            if len(own) == len(vector)
+        ]
+        return [at for _, at in sorted(scored)]
+
+    def describe(self) -> list[str]:
+        """The text of each family that is embedded."""
+        return [_description(family.newest) for family in self.families]
 
     def with_joining(self, best: Sequence[int]) -> list[int]:
         """The families, and those on the shortest way between them by keys."""
@@ -187,6 +203,18 @@ def group(tables: Sequence[Table]) -> list[Family]:
             ordered = sorted(found, key=_by_number)
             families.append(Family(ordered[-1], tuple([table.name for table in ordered])))
     return families
+
+
+def unit(vector: Sequence[float]) -> tuple[float, ...]:
+    """The vector with length 1."""
+    length = sqrt(sum(map(mul, vector, vector))) or 1.0
+    return tuple([value / length for value in vector])
+
+
+def _description(table: Table) -> str:
+    columns = ", ".join([" ".join(split(column.name)) for column in table.columns[:40]])
+    comment = f". {table.comment}" if table.comment else ""
+    return f"{' '.join(split(table.name))}: {columns}{comment}"[:1_000]
 
 
 def table_of(path: str) -> str:

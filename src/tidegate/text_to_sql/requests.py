@@ -33,6 +33,7 @@ class Guidance(msgspec.Struct, frozen=True):
     host: str = ""
     max_tokens: int = 2_048
     sampling: bool = False
+    embeddings: bool = False
     knowledge: Knowledge = Knowledge()
     pairs: tuple[PairEntry, ...] = ()
     previous: AnswerEntry | None = None

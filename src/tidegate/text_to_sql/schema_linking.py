@@ -11,7 +11,8 @@ from tidegate.model.caller import Caller
 from tidegate.model.profiles import Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
-from tidegate.text_to_sql.linking import Family, Linker
+from tidegate.search.requests import Embeddings, EmbedTexts
+from tidegate.text_to_sql.linking import Family, Linker, unit
 from tidegate.text_to_sql.prompts import write_schema
 from tidegate.text_to_sql.requests import Guidance
 from tidegate.text_to_sql.shared_schema import shared_catalog
@@ -20,6 +21,7 @@ MOST_LINKED = 40
 """Families that are linked, beside those that join them, where the whole schema does not fit."""
 _MOST_AWAITED = 8
 _MOST_PROFILED = 500
+_EMBEDDED_AT_ONCE = 256
 
 
 class LinkedSchema(msgspec.Struct, frozen=True):
@@ -51,10 +53,30 @@ async def link_schema(
         rest = [family for family in linker.families if family not in best]
         families: list[Family] = [*best, *rest]
         return LinkedSchema(shared, _newest(families), text, whole=True)
+    if guidance.embeddings:
+        near = await _nearest(caller, source, linker, question)
+        ranked = linker.rank(question, near, profiles)
     places = linker.with_joining(ranked[:MOST_LINKED]) or list(range(len(linker.families)))
     families = [linker.families[at] for at in places]
     text, shown = write_schema(linker, families, profiles, guidance.schema_bytes)
     return LinkedSchema(shared, _newest(families[:shown]), text, whole=False)
+
+
+async def _nearest(caller: Caller, source: str | None, linker: Linker, question: str) -> list[int]:
+    """The families by their vectors; none if these cannot be computed, and words then decide."""
+    try:
+        if linker.vectors is None:
+            texts = linker.describe()
+            found: list[tuple[float, ...]] = []
+            for start in range(0, len(texts), _EMBEDDED_AT_ONCE):
+                part = EmbedTexts(tuple(texts[start : start + _EMBEDDED_AT_ONCE]), "document")
+                made = (await caller.handle(part, source, Embeddings)).vectors
+                found += [unit(vector) for vector in made]
+            linker.vectors = found
+        asked = await caller.handle(EmbedTexts((question,)), source, Embeddings)
+    except TidegateError:
+        return []
+    return linker.nearest(unit(asked.vectors[0]))
 
 
 def _newest(families: list[Family]) -> tuple[Table, ...]:

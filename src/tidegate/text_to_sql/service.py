@@ -98,6 +98,7 @@ class AnswerService:
             host=_host(model) if model else "",
             max_tokens=model.max_tokens if model else 2_048,
             sampling=settings.sampling,
+            embeddings=settings.embeddings,
             knowledge=self._knowledge_of(source.name),
             pairs=pairs,
             previous=previous,
