@@ -207,28 +207,21 @@ def fill_duckdb(path: Path, rows: int, dimensions: int) -> None:
         "CREATE TABLE docs (id INTEGER PRIMARY KEY, bucket INTEGER, content VARCHAR,"
         f" content_embedding FLOAT[{dimensions}])"
     )
-    start = 0
-    for block, lines in zip(vectors(rows, dimensions), texts(rows), strict=True):
-        numbers = numpy.arange(start + 1, start + 1 + len(lines))
-        given = {
-            "id": numbers,
-            "bucket": numbers % 10_000,
-            "content": numpy.array(lines, dtype=object),
-            "e": list(block.astype("float32")),
-        }
-        connection.register("given", _frame(given))
-        connection.execute(
-            f"INSERT INTO docs SELECT id, bucket, content, e::FLOAT[{dimensions}] FROM given"
-        )
-        connection.unregister("given")
-        start += len(lines)
+    number = 0
+    given = path.with_suffix(".jsonl")
+    with given.open("w") as file:
+        for block, lines in zip(vectors(rows, dimensions), texts(rows), strict=True):
+            for vector, line in zip(block.tolist(), lines, strict=True):
+                number += 1
+                row = {"id": number, "bucket": number % 10_000, "content": line, "e": vector}
+                file.write(json.dumps(row) + "\n")
+    connection.execute(
+        f"INSERT INTO docs SELECT id, bucket, content, e::FLOAT[{dimensions}]"
+        f" FROM read_json('{given}', columns = {{id: 'INTEGER', bucket: 'INTEGER',"
+        " content: 'VARCHAR', e: 'DOUBLE[]'})"
+    )
+    given.unlink()
     connection.close()
-
-
-def _frame(given: dict[str, Any]) -> Any:
-    import pyarrow
-
-    return pyarrow.table({name: list(values) for name, values in given.items()})
 
 
 # The measurement

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
@@ -62,9 +63,11 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
     Sql(target).conditions(wanted.filter)  # a condition that cannot be is an error at once
     candidates = min(MOST_CANDIDATES, max(LEAST_CANDIDATES, CANDIDATES_PER_ROW * wanted.top_n))
     one = Search(handle, catalog, target, wanted, candidates)
-    (vectors, embeddings, notes), words = await asyncio.gather(
-        _by_vectors(one, legs), _by_words(one, legs)
-    )
+    embedded, notes = await _embeddings(one)
+    one = one._replace(target=_with_texts(target, embedded))
+    vectors, words = await asyncio.gather(_by_vectors(one, legs, embedded), _by_words(one, legs))
+    embeddings = {column.name: made for column, made in embedded}
+    notes += [note for ranking in vectors for note in ranking.notes]
     if not vectors and words is None:
         raise TidegateError(
             Code.UNSUPPORTED,
@@ -92,20 +95,18 @@ def _legs(dialect: str) -> Legs:
     return cast("Legs", module)
 
 
-_Found = tuple[list[VectorRanking], dict[str, Embeddings], list[str]]
+_Embedded = list[tuple[VectorColumn, Embeddings]]
 
 
-async def _by_vectors(search: Search, legs: Legs) -> _Found:
-    """The rankings by each column of vectors that the configured model fits, and the query's
-    vectors by column.
+async def _embeddings(search: Search) -> tuple[_Embedded, list[str]]:
+    """The query's vector for each column of vectors that the model fits, and notes on the others.
 
     Raises: TidegateError EMBEDDING_DIMENSION if there are columns and none fits.
     """
-    columns, notes = list(search.target.vectors), list[str]()
+    columns, notes = search.target.vectors, list[str]()
     if not columns:
-        notes.append("the table has no vectors, so words alone were searched")
-        return [], {}, notes
-    embedded: list[tuple[VectorColumn, Embeddings]] = []
+        return [], ["the table has no vectors, so words alone were searched"]
+    embedded: _Embedded = []
     mismatch: TidegateError | None = None
     for column in columns:
         try:
@@ -113,25 +114,34 @@ async def _by_vectors(search: Search, legs: Legs) -> _Found:
         except TidegateError as error:
             if error.code not in _NO_VECTORS:
                 raise
-            notes.append(
-                f"no vector of the query could be made ({error.message}), so words alone were"
-                " searched"
-            )
-            return [], {}, notes
+            reason = f"no vector of the query could be made ({error.message})"
+            return [], [f"{reason}, so words alone were searched"]
         if column.dimensions and column.dimensions != found.dimensions:
             mismatch = mismatch or _mismatch(search.target, column, found)
-            continue
-        embedded.append((column, found))
-    if not embedded and mismatch is not None:
-        raise mismatch
+        else:
+            embedded.append((column, found))
     if mismatch is not None:
+        if not embedded:
+            raise mismatch
         notes.append(mismatch.message)
-    rankings = await asyncio.gather(
-        *[legs.by_vector(search, column, found.vectors[0]) for column, found in embedded]
+    return embedded, notes
+
+
+def _with_texts(target: Target, embedded: _Embedded) -> Target:
+    """The target with the columns of texts that the settings name for columns of vectors."""
+    named = {column.name: made.text for column, made in embedded if made.text in target.texts}
+    vectors = [
+        structs.replace(column, text=named.get(column.name, column.text))
+        for column in target.vectors
+    ]
+    return structs.replace(target, vectors=tuple(vectors))
+
+
+async def _by_vectors(search: Search, legs: Legs, embedded: _Embedded) -> list[VectorRanking]:
+    """The rankings by each column of vectors. Raises: TidegateError."""
+    return await asyncio.gather(
+        *[legs.by_vector(search, column, made.vectors[0]) for column, made in embedded]
     )
-    for ranking in rankings:
-        notes += ranking.notes
-    return list(rankings), {column.name: found for column, found in embedded}, notes
 
 
 async def _embedded(search: Search, column: VectorColumn) -> Embeddings:

@@ -7,8 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-import msgspec
-
+from tidegate.model.replies import RecordedPayload
 from tidegate.model.requests import Request, metadata
 from tidegate.model.statements import Judgement
 
@@ -41,10 +40,11 @@ class EmbedTexts(Request, frozen=True):
         return sizes
 
 
-class Embeddings(msgspec.Struct, frozen=True):
+class Embeddings(RecordedPayload, frozen=True):
     """The vectors of texts in their order, all of `dimensions` numbers, with who made them.
 
-    `host` is where the texts went, empty if they did not leave this machine.
+    `host` is where the texts went, empty if they did not leave this machine. `text` is the column
+    whose texts the vectors of the request's column are of, if the settings name it.
     """
 
     vectors: tuple[tuple[float, ...], ...]
@@ -52,6 +52,11 @@ class Embeddings(msgspec.Struct, frozen=True):
     model: str
     dimensions: int
     host: str = ""
+    text: str | None = None
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        """Who made the vectors, and where the texts went."""
+        return {"provider": self.provider, "model": self.model, "host": self.host}
 
     @property
     def row_count(self) -> int:

@@ -188,6 +188,7 @@ async def test_every_request_of_a_search_is_on_record_without_its_text(
     assert {line["actor"] for line in found} == {"tok_reader"}
     embedding = next(line for line in found if line["request"] == "embedding")
     assert "confidential" not in repr(embedding)
+    assert "hash-test" in repr(embedding)
 
 
 async def test_chunks_stay_within_the_token_budget(make: Callable[..., Library]):

@@ -346,3 +346,22 @@ async def test_the_check_says_when_texts_and_vectors_do_not_belong_together(tmp_
     library = make(tmp_path, "UPDATE docs SET content = 'Another text ' || id", rows=100)
     found = await check(library)
     assert any(level == "fault" and "makes other vectors" in text for level, text in found)
+
+
+async def test_the_settings_name_the_texts_that_a_column_of_vectors_is_of(tmp_path: Path):
+    from msgspec import structs
+
+    from support.surface_gateway import HASHED
+    from tidegate.config.embeddings import ColumnSettings
+
+    named = ColumnSettings("library", "public.docs.v", text="content")
+    library = make(
+        tmp_path,
+        "ALTER TABLE docs RENAME content_embedding TO v",
+        rows=10,
+        prefers_index=False,
+        embeddings=structs.replace(HASHED, columns=(named,)),
+    )
+    result = await library.search("warm boots for snow", top_n=2)
+    assert [leg.column for leg in result.vectors] == ["v"]
+    assert {chunk.column for chunk in result.chunks} == {"content"}

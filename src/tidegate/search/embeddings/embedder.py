@@ -46,7 +46,8 @@ class Embedder:
         texts = [prefix + text for text in request.texts]
         vectors = await provider.embed(texts, request.purpose)
         return Embeddings(
-            tuple(vectors), provider.name, provider.model, len(vectors[0]), provider.host
+            *(tuple(vectors), provider.name, provider.model, len(vectors[0]), provider.host),
+            text=None if column is None else column.text,
         )
 
     def column_of(self, source: str, table: str, column: str) -> ColumnSettings | None:
