@@ -73,6 +73,8 @@ H2: dict[str, Any] = {
         "CALL FILE_WRITE('x', 'written')",
         "SELECT FILE_WRITE('x', 'written')",
         "SELECT FILE_READ('/etc/passwd')",
+        "SELECT 1 //* \n , FILE_WRITE('x', 'written') -- */ 2",
+        "SELECT 1 // ' \n , FILE_WRITE('x', 'written') -- '",
         "SELECT * FROM CSVREAD('/etc/passwd')",
         "CALL CSVWRITE('written', 'SELECT 1')",
         "SCRIPT TO 'written'",

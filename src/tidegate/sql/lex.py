@@ -81,6 +81,13 @@ def lex(text: str, lexical_rules: LexicalRules) -> list[Token]:
         elif kind == "block":
             position = skip_comment(text, at, lexical_rules)
             continue
+        elif kind == "slashes":
+            raise Refusal(
+                Code.SQL_UNREADABLE,
+                "text.slash_comment",
+                f"The // at character {at + 1} is read differently by databases",
+                "Begin a comment with --, and put a space between two signs of division.",
+            )
         elif kind == "dollar":
             closing = text.find(raw, position)
             if closing < 0:

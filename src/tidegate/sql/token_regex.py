@@ -33,6 +33,8 @@ def token_regex(rules: LexicalRules) -> re.Pattern[str]:
     dash = r"--(?=[\x00-\x20]|\Z)[^\n]*+" if rules.dash_comment_needs_space else r"--[^\n]*+"
     hash_mark = r"|#[^\n]*+" if rules.hash_comments else ""
     parts.append(rf"(?P<comment>{dash}{hash_mark})")
+    if rules.slash_comments:
+        parts.append(r"(?P<slashes>//)")
     parts.append(r"(?P<block>/\*)")
     if rules.escape_strings:
         parts.append(rf"(?P<escape>[eE]{escape})")

@@ -41,6 +41,26 @@ def test_what_cannot_be_read_is_refused_with_its_rule(text: str, rule: str) -> N
     assert (judgement.code, judgement.rule) == (Code.SQL_UNREADABLE.value, rule)
 
 
+@pytest.mark.parametrize("dialect", ["h2", "hsqldb", "derby", "oracle", "unheard of"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 //* \n , f(2) -- */ 3",
+        "SELECT 1 // '\n , f(2) -- '",
+        "SELECT 1 //x",
+        "SELECT 6//2",
+    ],
+)
+def test_what_some_databases_read_as_a_comment_is_refused(text: str, dialect: str) -> None:
+    judgement = judge(text, dialect)
+    assert (judgement.effect, judgement.rule) == (Effect.UNKNOWN, "text.slash_comment")
+
+
+def test_two_slashes_in_a_string_or_a_comment_are_no_comment() -> None:
+    for text in ("SELECT 'a//b' /* c//d */ -- e//f", 'SELECT "a//b" FROM t', "SELECT 6 / 2"):
+        assert judge(text, "h2").effect is Effect.READ
+
+
 @pytest.mark.parametrize("start", ["\ufeff", "\u00a0", "\u200b", " \n\f"])
 def test_blank_before_the_first_word_does_not_hide_it(start: str) -> None:
     assert judge(f"{start}SELECT 1", "sqlite").effect is Effect.READ

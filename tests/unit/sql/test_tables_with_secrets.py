@@ -19,6 +19,11 @@ TABLES = {
         "information_schema.innodb_trx", "performance_schema.threads",
     ),
     "duckdb": ("duckdb_secrets()", "duckdb_logs"),
+    "h2": ("information_schema.sessions", "information_schema.query_statistics"),
+    "hsqldb": (
+        "information_schema.system_users", "system_users", "information_schema.system_sessions",
+        "system_lobs.blocks",
+    ),
     "sqlite": ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
 }  # fmt: skip
 CASES = [(dialect, table) for dialect, tables in TABLES.items() for table in tables]

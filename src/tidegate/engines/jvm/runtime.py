@@ -26,6 +26,14 @@ MAIN = "tidegate.Main"
 
 VERSION_S = 20.0
 
+DESERIALIZED = (
+    "maxdepth=20;maxrefs=10000;maxarray=1000000;"
+    "java.lang.*;java.math.*;java.sql.*;java.util.*;org.apache.derby.**;!*"
+)
+"""The classes of which Java makes objects from serialized bytes. A statement may hold such bytes
+(`CAST(X'...' AS JAVA_OBJECT)`), and some classes connect somewhere, or run code, when they are
+read. Derby keeps its own settings so. Follows the syntax of `jdk.serialFilter`."""
+
 
 class Runtime(NamedTuple):
     """A Java program that is new enough. `version` is the first number of its version."""
@@ -48,6 +56,7 @@ class Runtime(NamedTuple):
             f"-Duser.timezone={time_zone}",
             f"-Djava.io.tmpdir={directory}",
             f"-Duser.home={directory}",  # no credentials of the operator's are found there
+            f"-Djdk.serialFilter={DESERIALIZED}",
             f"-Dderby.stream.error.file={os.devnull}",
             f"-Dderby.system.home={directory}",
         ]

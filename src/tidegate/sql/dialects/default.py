@@ -111,6 +111,7 @@ DIALECT = Dialect(
         operators=PREDICATES | frozenset({"||"}),
         parameters=r"\?|:[A-Za-z_][A-Za-z0-9_]*+|@@?[A-Za-z_][A-Za-z0-9_]*+",
         comments="ambiguous",
+        slash_comments=True,
         executable_comments=True,
         backslashes="ambiguous",
         string_prefixes="nN",

@@ -10,4 +10,10 @@ from msgspec import structs
 
 from tidegate.sql.dialects import h2
 
-DIALECT = structs.replace(h2.DIALECT, name="hsqldb", title="HSQLDB")
+DIALECT = structs.replace(
+    h2.DIALECT,
+    name="hsqldb",
+    title="HSQLDB",
+    # Digests of passwords, statements of others, and the contents of every large object.
+    secrets=(*h2.DIALECT.secrets, "system_users", "system_sessions", "system_lobs.*"),
+)

@@ -27,6 +27,8 @@ class LexicalRules(msgspec.Struct, frozen=True, kw_only=True):
 
     `operators` are those that call only the database's own code; with `operator_runs` adjacent
     operator characters make one operator, as in PostgreSQL. `parameters` is a pattern.
+    With `slash_comments` the database may read `//` as a comment up to the end of the line: it is
+    refused.
     `executable_comments` and `backslashes` have no default: a wrong one would end a comment or a
     string elsewhere than the database does.
     """
@@ -37,6 +39,7 @@ class LexicalRules(msgspec.Struct, frozen=True, kw_only=True):
     comments: Literal["flat", "nested", "ambiguous"] = "flat"
     dash_comment_needs_space: bool = False
     hash_comments: bool = False
+    slash_comments: bool = False
     executable_comments: bool
     backslashes: Literal["plain", "escape", "ambiguous"]
     escape_strings: bool = False
