@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import OP, PARAM, lex
+
+_COMMENT = re.compile(r"--|#|/[*/]")
 
 
 def for_jdbc(
@@ -17,12 +20,13 @@ def for_jdbc(
     parameters the text stays as it is.
 
     An operator that holds a `?`, as PostgreSQL's on JSON, has it doubled: so JDBC drivers read it.
-    Raises: TidegateError ARGUMENT_INVALID if the counts differ.
+    Raises: TidegateError ARGUMENT_INVALID if the counts differ, or where a `?` could be misread.
     """
     if not params:
         return text, ()
     rules = find(dialect)
     if not rules.numbered_parameters:
+        _check_comments(text)
         return text, params
     try:
         tokens = lex(text, rules.lexical_rules)
@@ -48,6 +52,22 @@ def for_jdbc(
             at = token.at + len(token.text)
     parts.append(text[at:])
     return "".join(parts), tuple(values)
+
+
+def _check_comments(text: str) -> None:
+    """Refuse what may begin a comment, wherever it stands. Some drivers write the values into the
+    text themselves: one that ends a comment elsewhere than the database takes a `?` in a string for
+    a marker, and the value would be read as SQL that no one judged. Raises: TidegateError
+    ARGUMENT_INVALID."""
+    found = _COMMENT.search(text)
+    if found is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The statement holds {found[0]} at character {found.start() + 1}, which may begin a"
+            " comment, and has parameters: a JDBC driver could take a string for a marker.",
+            hint="Leave the comment out, put a space between two signs, or pass a string that holds"
+            " it as a parameter.",
+        )
 
 
 def without_end(text: str, dialect: str) -> str:

@@ -108,3 +108,13 @@ def test_no_rows_are_an_empty_list():
 )
 def test_columns_have_a_kind_that_no_database_owns(given, expected):
     assert column_of(given) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1--'\n ? '", "SELECT ? # x", "SELECT ? /* ' */", "SELECT ? // x"]
+)
+def test_what_may_begin_a_comment_is_refused_beside_parameters(text):
+    with pytest.raises(TidegateError) as caught:
+        for_jdbc(text, (1,), "mysql")
+    assert caught.value.code is Code.ARGUMENT_INVALID
+    assert for_jdbc(text, None, "mysql") == (text, ())
