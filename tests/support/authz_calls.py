@@ -114,6 +114,13 @@ ELSEWHERE = {
     }
 }
 """What describes a PostgreSQL server, of a source that is none."""
+UNSEARCHED = {
+    "read": {
+        setting: {who: "engine.unsupported" if word == "ok" else word for who, word in row.items()}
+        for setting, row in NAMES.items()
+    }
+}
+"""What needs the words or vectors of a database that has no search here."""
 PHRASE = {"confirmation_phrase": "I understand this is irreversible"}
 CONFIRM = {"confirm": PHRASE["confirmation_phrase"]}
 ROWS: dict[tuple[str, str], Row] = {
@@ -159,6 +166,9 @@ ROWS: dict[tuple[str, str], Row] = {
     ),
     ("postgres", "query_database"): Row(NAME, {"mode": "sql"}, READS_ALONE, "query"),
     ("postgres", "get_schema_info"): Row(NAME, {"table_name": "orders"}, {"read": NAMES}),
+    ("postgres", "similarity_search"): Row(
+        NAME, {"table_name": "notes", "query_text": "Ada"}, {"read": READS}
+    ),
     ("postgres", "read_resource"): Row(NAME, {"uri": "pg://stat/activity"}, ELSEWHERE),
     ("postgres", "pg://system_info"): Row(URI, {}, ELSEWHERE),
     ("postgres", "pg://settings"): Row(URI, {}, ELSEWHERE),
@@ -175,6 +185,9 @@ SERVER_ROWS: dict[tuple[str, str], Row] = {
 ENGINE_ROWS: dict[tuple[str, str, str], Row] = {
     ("postgres", "postgres", "read_resource"): Row(
         NAME, {"uri": "pg://stat/activity"}, {"read": STATISTICS}
+    ),
+    ("mariadb", "postgres", "similarity_search"): Row(
+        NAME, {"table_name": "notes", "query_text": "Ada"}, UNSEARCHED
     ),
     ("postgres", "postgres", "pg://system_info"): Row(URI, {}, {"read": DASHBOARD}),
     ("postgres", "postgres", "pg://settings"): Row(URI, {}, {"read": DASHBOARD}),

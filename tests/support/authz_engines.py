@@ -19,9 +19,11 @@ from tidegate.config.old_names import rename_policy
 SHOP = """
 CREATE TABLE customers (id INTEGER, email VARCHAR(80), full_name VARCHAR(80));
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, total INTEGER);
+CREATE TABLE notes (id INTEGER PRIMARY KEY, body VARCHAR(80));
 CREATE VIEW big_orders AS SELECT * FROM orders WHERE total > 100;
 INSERT INTO customers VALUES (1, 'ada@example.org', 'Ada'), (2, 'omar@example.org', 'Omar');
 INSERT INTO orders VALUES (1, 1, 120), (2, 1, 80), (3, 2, 987654);
+INSERT INTO notes VALUES (1, 'Ada asks for the second order');
 """
 SCRAP = "CREATE TABLE scrap_{0} (id INTEGER);"
 """One for each actor, so that each can drop its own."""

@@ -48,7 +48,7 @@ TOKENS: dict[str, dict[str, Any]] = {
     "writer": {"scope": Scope.READ_WRITE},
     "owner": {"scope": Scope.FULL_ACCESS},
     "tagged": {"scope": Scope.READ_WRITE, "tags": {TAG}},
-    "listed": {"scope": Scope.READ_WRITE, "tables": {"customers", "orders"}},
+    "listed": {"scope": Scope.READ_WRITE, "tables": {"customers", "orders", "notes"}},
     "foreign": {"scope": Scope.FULL_ACCESS, "sources": {"elsewhere"}, "tags": {"other"}},
 }
 CODES = {

@@ -248,3 +248,30 @@ def test_on_stdio_the_documents_codes_hold_at_its_revision_alone(
         return codes
 
     assert play(tmp_path, shop, scene) == [-32002, -32003, -32602, -32002]
+
+
+def test_there_are_exactly_the_documents_five_tools(tmp_path: Path, shop: PostgresShop) -> None:
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        return await surface.rpc("tools/list")
+
+    assert [tool["name"] for tool in play(tmp_path, shop, scene)["result"]["tools"]] == [
+        "query_database",
+        "get_schema_info",
+        "similarity_search",
+        "generate_embedding",
+        "read_resource",
+    ]
+
+
+def test_a_client_of_the_stateless_era_meets_a_server_that_does_not_know_it(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[dict[str, Any]]:
+        headers = {"mcp-protocol-version": "2026-07-28"}
+        discover = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {}}
+        answers = [await surface.post(each, headers=headers) for each in (discover, INITIALIZE)]
+        return [msgspec.json.decode(answer.body) for answer in answers]
+
+    discovered, initialized = play(tmp_path, shop, scene)
+    assert discovered["error"]["code"] == -32601
+    assert initialized["result"]["protocolVersion"] == "2024-11-05"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from hashlib import sha256
+from typing import cast
 
 import msgspec
 
@@ -12,6 +13,7 @@ from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import load
 from tidegate.config.model import Config
+from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
@@ -88,6 +90,10 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         )
         for name, url in arguments.source
     )
+    names = changes.get("surfaces", config.surfaces)
+    if not given and not config.sources and "postgres" in cast("tuple[str, ...]", names):
+        found = database_of_environment(os.environ)
+        given = () if found is None else (found,)
     replaced = {source.name for source in given}
     kept = tuple(source for source in config.sources if source.name not in replaced)
     config = msgspec.structs.replace(config, sources=kept + given, **changes)

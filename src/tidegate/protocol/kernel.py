@@ -68,7 +68,9 @@ class Kernel:
             return None
         request: McpRequest | None = None
         try:
-            if message.method == "initialize" and not names_version(message, transport):
+            if message.method == "initialize" and not (
+                self._served.knows_modern and names_version(message, transport)
+            ):
                 return initialization.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
             params = self._read(message, method, transport)

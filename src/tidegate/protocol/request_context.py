@@ -41,7 +41,8 @@ def open_request(
     Raises: RpcError, if the request has no place in either era: INVALID_REQUEST, INVALID_PARAMS,
     HEADER_MISMATCH, UNSUPPORTED_VERSION.
     """
-    if (params.meta and VERSION_KEY in params.meta) or transport.names_modern:
+    modern = (params.meta and VERSION_KEY in params.meta) or transport.names_modern
+    if modern and served.knows_modern:
         return _open_stateless(served, message, params, transport)
     return _open_in_session(served, message, params, transport)
 

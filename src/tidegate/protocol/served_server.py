@@ -8,6 +8,7 @@ from typing import Any
 from tidegate.protocol.headers import marked_arguments
 from tidegate.protocol.jsonrpc import encode
 from tidegate.protocol.model import Context, Server, Settings
+from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session_state import SessionStates
 
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
@@ -24,6 +25,11 @@ class ServedServer:
         self.server_meta = encode({SERVER_KEY: server.info})
         self.lists: dict[tuple[str, str, int], tuple[Sequence[Any], bytes]] = {}
         self.listening: set[Callable[[], None]] = set()
+        accepted = settings.revisions.accepted
+        self.knows_modern = settings.without_session is None or any(
+            revision in MODERN for revision in accepted
+        )
+        """Whether what names the stateless era is noticed: an older server would not know it."""
         self._marked: tuple[Sequence[Any], dict[str, dict[str, str]]] = ((), {})
 
     def has(self, capability: str) -> bool:

@@ -71,6 +71,55 @@ def test_a_question_of_a_megabyte_is_refused_with_its_limit(
     assert "are the most" in play(tmp_path, shop, scene)
 
 
+NOTES = """
+CREATE TABLE notes (id integer PRIMARY KEY, title text, body text);
+INSERT INTO notes VALUES
+  (1, 'Shoes', 'Blue shoes for the garden and for long walks in the rain'),
+  (2, 'Hats', 'A straw hat against the sun'),
+  (3, 'Boots', 'Rubber boots keep feet dry in the rain');
+"""
+
+
+def test_a_search_finds_rows_by_words_and_says_so(tmp_path: Path) -> None:
+    notes = PostgresShop.new(NOTES)
+
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        peer = await surface.peer()
+        wanted = {"table_name": "notes", "query_text": "blue shoes", "top_n": 2}
+        return await peer.result("similarity_search", **wanted)
+
+    result = play(tmp_path, notes, scene, embeddings={"provider": "none"})
+    text = result["content"][0]["text"]
+    assert text.startswith("Similarity Search Results\n====")
+    assert "\nMode: lexical\n" in text
+    assert 'Source: public.notes.body {"id":1} (chunk 1)' in text
+    assert "Blue shoes for the garden" in text
+    assert "\nTotal: " in text
+    assert result["structuredContent"]["rows"][0]["key"] == {"id": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"table_name": "nope", "query_text": "x"}, "source.unknown_table: "),
+        ({"table_name": "users", "query_text": " "}, "argument.invalid: "),
+        ({"table_name": "users", "query_text": "x", "top_n": 0}, "argument.invalid: "),
+        ({"table_name": "users", "query_text": "x", "chunk_size_tokens": 0}, "argument.invalid: "),
+        (
+            {"table_name": "users", "query_text": "x", "filter": [{"column": "a; --"}]},
+            "argument.invalid: ",
+        ),
+    ],
+)
+def test_a_search_that_cannot_be_is_a_clear_error(
+    tmp_path: Path, shop: PostgresShop, arguments: dict[str, Any], said: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await (await surface.peer()).text("similarity_search", **arguments)
+
+    assert play(tmp_path, shop, scene).startswith(said)
+
+
 def test_an_embedding_is_shown_with_who_made_it(tmp_path: Path, shop: PostgresShop) -> None:
     async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
         return await (await surface.peer()).result("generate_embedding", text="blue shoes")

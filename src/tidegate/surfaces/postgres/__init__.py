@@ -23,7 +23,7 @@ from tidegate.surfaces.postgres.query import query_tool
 from tidegate.surfaces.postgres.resources import Resources, read_resource_tool
 from tidegate.surfaces.postgres.schema_info import schema_tool
 from tidegate.surfaces.postgres.settings import PostgresSettings
-from tidegate.surfaces.postgres.similarity import EMBEDDING_TOOL
+from tidegate.surfaces.postgres.similarity import EMBEDDING_TOOL, similarity_tool
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 
@@ -70,6 +70,7 @@ def surface(
         tools=(
             query_tool(databases, config.limits),
             schema_tool(databases),
+            similarity_tool(databases),
             EMBEDDING_TOOL,
             read_resource_tool(resources),
         ),
