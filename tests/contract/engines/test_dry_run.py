@@ -72,31 +72,31 @@ async def test_an_update_shows_rows_before_and_after(supporting, text):
     if supporting.name == "mysql":
         text = text.replace('"', "`")
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, text)
         assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), "")
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_a_delete_shows_some_of_the_rows_that_would_go(supporting):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, "DELETE FROM parts")
         assert (shown.affected, len(shown.before), shown.after) == (20, 3, (None,) * 3)
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_rows_whose_key_changes_are_left_out(supporting):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, "UPDATE void SET id = 99")
         assert shown.affected == 0
         shown = await dry_run(supporting, engine, "UPDATE parts SET id = id + 100 WHERE id = 1")
         assert (shown.affected, shown.before) == (1, ())
         assert "key" in shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ async def test_rows_whose_key_changes_are_left_out(supporting):
 )
 async def test_what_is_not_plain_is_not_tried(supporting, text, params):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         try:
             shown = await dry_run(supporting, engine, text, params)
         except TidegateError as error:
             assert error.code is Code.SQL_FAILED
         else:
             assert shown.affected is None and shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 def placed(case, text):
@@ -162,21 +162,21 @@ def placed(case, text):
 )
 async def test_an_insert_shows_the_rows_that_it_would_add(supporting, text, params, rows):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, placed(supporting, text), params)
         assert (shown.affected, shown.columns, shown.reason) == (len(rows), ("id", "name"), "")
         assert shown.before == (None,) * len(rows)
         assert sorted(shown.after) == rows
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
         assert await supporting.ask(engine, "SELECT count(*) FROM void") == [(0,)]
 
 
 async def test_of_many_added_rows_some_are_shown(supporting):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, "INSERT INTO void SELECT id, 'x' FROM parts")
         assert (shown.affected, len(shown.after), shown.before) == (20, 3, (None,) * 3)
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_a_change_with_parameters_shows_its_rows(supporting, text, params)
     elif supporting.name != "mysql":
         text = text.replace("concat($1, $2)", "$1 || $2")
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, placed(supporting, text), params)
         assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
         assert sorted(shown.after) == [("1", "new"), ("2", "new")]
@@ -204,25 +204,25 @@ async def test_a_change_with_parameters_shows_its_rows(supporting, text, params)
             supporting, engine, placed(supporting, "DELETE FROM parts WHERE id = $1"), (1, 2)
         )
         assert shown.affected is None and "placeholder" in shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_an_insert_of_very_many_rows_is_not_tried(supporting):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         pairs = "INSERT INTO void (id) SELECT a.id FROM parts a, parts b, parts c, parts d"
         shown = await dry_run(supporting, engine, pairs)
         assert shown.affected is None and "more than" in shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_a_failure_is_reported_and_leaves_nothing(supporting):
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         with pytest.raises(TidegateError) as caught:
             await dry_run(supporting, engine, "UPDATE parts SET item_id = NULL")
         assert caught.value.code is Code.SQL_FAILED
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
         assert (await dry_run(supporting, engine, "DELETE FROM parts WHERE id = 1")).affected == 1
 
 
@@ -256,10 +256,10 @@ async def test_triggers_are_never_set_off(supporting):
             "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW EXECUTE FUNCTION f()",
         )
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         shown = await dry_run(supporting, engine, "DELETE FROM parts WHERE id = 1")
         assert shown.affected is None and "trigger" in shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_a_word_before_the_table_is_not_taken_for_one(supporting):
@@ -268,7 +268,7 @@ async def test_a_word_before_the_table_is_not_taken_for_one(supporting):
         name = f"`{word}`" if supporting.name == "mysql" else f'"{word}"'
         change(supporting, f"CREATE TABLE {name} (id integer primary key, name varchar(9))")
     async with supporting.opened() as engine:
-        before = supporting.digest(engine)
+        before = await supporting.digest(engine)
         for text in (
             "DELETE FROM ONLY parts WHERE id = 1",
             "UPDATE ONLY items SET name = 'x' WHERE id = 1",
@@ -281,7 +281,7 @@ async def test_a_word_before_the_table_is_not_taken_for_one(supporting):
                 assert error.details["rule"] != "read"
             else:
                 assert shown.affected is None and "plain" in shown.reason
-        assert supporting.digest(engine) == before
+        assert await supporting.digest(engine) == before
 
 
 async def test_no_other_row_is_shown_for_one_whose_key_changes(supporting):
@@ -466,14 +466,14 @@ async def test_what_a_rollback_does_not_undo_is_never_reached(postgres, hazard):
     script, text = HAZARDS[hazard]
     change(postgres, SETTING + script)
     async with postgres.opened() as engine:
-        before = postgres.digest(engine)
+        before = await postgres.digest(engine)
         try:
             shown = await dry_run(postgres, engine, text)
         except TidegateError as error:
             assert error.code in (Code.SQL_FUNCTION, Code.POLICY_DENIED, Code.POLICY_READ_ONLY)
         else:
             assert shown.affected is None and shown.reason
-        assert postgres.digest(engine) == before
+        assert await postgres.digest(engine) == before
     assert change(postgres, "SELECT is_called FROM counted") == [(False,)]
 
 

@@ -238,10 +238,10 @@ async def test_a_view_whose_definition_is_hidden_is_refused_with_a_way_out(shop,
 @pytest.mark.parametrize("user", ["root", "reader"])
 async def test_an_executable_comment_is_code(shop, user, text):
     async with as_user(shop, user).opened() as engine:
-        before = shop.digest(engine)
+        before = await shop.digest(engine)
         with pytest.raises(TidegateError):
             await shop.ask(engine, text)
-        assert shop.digest(engine) == before
+        assert await shop.digest(engine) == before
 
 
 async def test_the_sessions_settings_are_those_that_the_judge_reads_by(shop):

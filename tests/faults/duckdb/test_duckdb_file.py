@@ -192,9 +192,9 @@ async def test_what_a_crash_left_to_be_done_is_read_and_left_alone(shop):
     )
     subprocess.run([sys.executable, "-c", crash], check=False)
     async with shop.opened() as engine:
-        before = shop.digest(engine)
+        before = await shop.digest(engine)
         assert await shop.ask(engine, "SELECT id FROM void") == [(7,)]
-        assert shop.digest(engine) == before
+        assert await shop.digest(engine) == before
 
 
 async def test_a_database_in_memory_keeps_what_is_written_and_reads_only_read(shop):

@@ -75,13 +75,13 @@ def full_shop(shop, tmp_path, monkeypatch):
 async def test_duckdb_refuses_or_survives_everything_else_under_a_permit_to_read(full_shop):
     assert len(OTHERS) > 30
     async with full_shop.opened() as engine:
-        before = full_shop.digest(engine)
+        before = await full_shop.digest(engine)
         for text in OTHERS:
             try:
                 await full_shop.ask(engine, text, limits=Limits(max_rows=1000, timeout_s=0.2))
             except TidegateError as error:
                 assert error.code.value != "internal.fault", text
-            assert full_shop.digest(engine) == before, text
+            assert await full_shop.digest(engine) == before, text
 
 
 async def test_the_planner_tells_of_a_write_in_a_query(full_shop):
