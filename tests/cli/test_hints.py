@@ -20,6 +20,20 @@ def test_a_table_that_is_not_there_is_answered_with_those_that_are(run: Run, tow
     assert "Search or list" not in refused.err
 
 
+def test_who_has_no_source_yet_reads_how_to_add_one(run: Run) -> None:
+    for words in (("query", "hr", "SELECT 1"), ("tables", "hr"), ("source", "test", "hr")):
+        refused = run(*words)
+        assert refused.status == 66 and "`tidegate source add NAME URL` adds one." in refused.err
+
+
+@pytest.mark.parametrize("action", ["show", "edit", "revoke"])
+def test_a_token_that_is_not_there_is_answered_with_the_command_that_lists_them(
+    run: Run, action: str
+) -> None:
+    refused = run("token", action, "nobody")
+    assert refused.status != 0 and "`tidegate token list` shows their names." in refused.err
+
+
 def test_a_statement_that_takes_too_long_is_answered_with_an_option_that_exists(
     run: Run, towns: Path
 ) -> None:

@@ -164,7 +164,7 @@ class Tokens:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"There is no active token `{name[:80]}`.",
-            hint="List the tokens to see their names.",
+            hint="`tidegate token list` shows their names.",
         )
 
     def find(self, name: str) -> TokenEntry:
@@ -176,7 +176,7 @@ class Tokens:
         active = [entry for entry in found if entry.revoked_at is None]
         if not found:
             near = get_close_matches(name, {entry.name for entry in self._store.list()}, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else "List the tokens to see their names."
+            hint = f"Did you mean {near[0]!r}?" if near else "`tidegate token list` shows their names."
             raise TidegateError(
                 Code.ARGUMENT_INVALID, f"There is no token `{name[:80]}`.", hint=hint
             )
@@ -230,7 +230,7 @@ class Tokens:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"There is no active token `{name}`.",
-                hint="List the tokens to see their names.",
+                hint="`tidegate token list` shows their names.",
             )
         # Afterwards, unlike what gives a right: nothing may keep a right from being taken away.
         self._note_done("token.revoked", {"id": entry.id, "name": entry.name})

@@ -12,7 +12,7 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     `low` and `high` bound all values, or with `about` most of them. `example` is one of values that
     are all of one form.
     `remarks` say what is odd: `blanks at the end`, `mixed case`, `numbers`, `dates`,
-    and `null` where there is nothing else.
+    and `only null` where there is nothing else.
     """
 
     values: tuple[str | int, ...] = ()

@@ -49,7 +49,7 @@ def summarize(
         known = [value for value in values if value is not None]
         if not known:
             if complete:
-                profile[name] = ColumnProfile(remarks=("null",))
+                profile[name] = ColumnProfile(remarks=("only null",))
         elif all(type(value) is str for value in known):
             summary = _of_text(known, complete)
             if summary is not None:

@@ -18,7 +18,11 @@ ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 # Compiled by `re` when first used: a run without mistakes does not pay for them.
 _MISSING = r"missing required field `([^`]+)`"
 _UNKNOWN = r"unknown field `([^`]+)`"
+_TYPE = r"\b(str|int|float|bool)\b"
 _PLACE = r"(?P<problem>.*) - at `\$\.(?P<name>\w+)(?P<rest>[^`]*)`$"
+
+_JSON_NAMES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+"""The names of the tool's schema for the types that the decoder calls by Python's names."""
 
 
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
@@ -91,6 +95,8 @@ def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -
         if required and arguments.get(name) is None:
             return wrong_argument(name, "missing", "is required")
         problem = match["problem"].replace("`", "").replace(" | null", "")
+        if problem.startswith("Expected"):  # other problems quote what the caller wrote
+            problem = re.sub(_TYPE, lambda found: _JSON_NAMES[found[1]], problem)
         what = f"is wrong: {problem[:1].lower()}{problem[1:]}" + (f" at {place}" if place else "")
         return wrong_argument(name, "type", what, required=required)
     return TidegateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")

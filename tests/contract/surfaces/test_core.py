@@ -212,7 +212,13 @@ def test_wrong_arguments_say_what_to_send(gate: SqliteGate) -> None:
     )
     assert complaint(gate, "query").startswith("argument.invalid: Parameter sql is required.")
     assert complaint(gate, "describe", tables="customers").startswith(
-        "argument.invalid: Parameter tables is wrong: expected array, got str."
+        "argument.invalid: Parameter tables is wrong: expected array, got string."
+    )
+    assert complaint(gate, "query", sql=7).startswith(
+        "argument.invalid: Parameter sql is wrong: expected string | array, got integer."
+    )
+    assert complaint(gate, "query", sql="SELECT 1", max_rows="many").startswith(
+        "argument.invalid: Parameter max_rows is wrong: expected integer, got string."
     )
 
 

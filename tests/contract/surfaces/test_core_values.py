@@ -49,7 +49,7 @@ def test_a_column_shows_its_values_its_range_or_what_is_odd(engine_shop: EngineS
     assert seen["reported"].endswith(" [2026-01-02..2026-03-11]")
     assert " like '" in seen["cost"] and seen["cost"].endswith(" !numbers")
     assert "{Bug,bug} !mixed case" in seen["kind"] or "{bug,Bug} !mixed case" in seen["kind"]
-    assert seen["closed"].endswith(" !null")
+    assert seen["closed"].endswith(" !only null")
     assert "{" not in seen["note"] and "like" not in seen["note"]
 
 

@@ -78,7 +78,7 @@ def test_dates_have_a_range_only_where_all_rows_were_read() -> None:
         (["May  ", "June "] * 3, "blanks at the end"),
         ([" May", "June"] * 3, "blanks around"),
         (["Yes", "yes", "No"] * 3, "mixed case"),
-        ([None, None], "null"),
+        ([None, None], "only null"),
     ],
 )
 def test_what_is_odd_is_said(values: list[Any], remark: str) -> None:

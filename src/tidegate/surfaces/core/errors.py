@@ -7,7 +7,10 @@ from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.confirmation import PHRASE
 from tidegate.surfaces.tool_context import ToolContext
 
-_MESSAGES = {Code.CONFIRM_NEEDLESS: "The statement needs no confirmation"}
+_MESSAGES = {
+    Code.CONFIRM_NEEDLESS: "The statement needs no confirmation",
+    Code.SQL_MULTIPLE: "The text holds several statements",
+}
 _HINTS = {
     Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person must also approve it.',
     Code.CONFIRM_NEEDLESS: "Send it without confirm.",
