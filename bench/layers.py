@@ -152,13 +152,13 @@ class Case(NamedTuple):
 
 
 def layers(effort: Effort) -> Rows:
-    """For SQLite and PostgreSQL a row a round: `STAGE cpu` and `STAGE wall`, and the same of the
+    """For SQLite, PostgreSQL and MariaDB a row a round: `STAGE cpu` and `STAGE wall`, and those of
     calls that are no ordinary ones, in seconds a call."""
     import uvloop
 
     rows: Rows = {}
     with collecting():
-        for ground in grounds(names=("SQLite", "PostgreSQL"), wide=()):
+        for ground in grounds(names=("SQLite", "PostgreSQL", "MariaDB"), wide=()):
             if isinstance(ground, str):
                 rows[ground] = []
             else:

@@ -15,7 +15,8 @@ import pytest
 from support.eventually import PATIENCE_S
 from support.http_application import Wire
 from tidegate.edges.http.edge import bind
-from tidegate.edges.http1.head import MOST_BYTES, Pattern, read_head
+from tidegate.edges.http1.head import MOST_BYTES, read_head
+from tidegate.edges.http1.reader import Pattern
 from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.edges.http1.server import Deadlines, Server

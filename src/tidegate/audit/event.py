@@ -119,13 +119,18 @@ def encode(event: Event, seq: int, now: float) -> bytes:
             error = ""
     if error:
         error = redact(error[:MAX_ERROR_CHARS])
+    client, tool, source, address = event.client, event.tool, event.source, event.address
+    together = f"{client}{tool}{source}{address}"
+    if len(together) > MAX_SHORT_TEXT_CHARS or not together.isascii():
+        client, tool = short_text(client), short_text(tool)
+        source, address = short_text(source), short_text(address)
     entry = Entry(
         seq, datetime.fromtimestamp(now, UTC), event.phase,
-        event.call_id, event.actor, event.actor_name, short_text(event.client), event.surface,
-        short_text(event.tool), short_text(event.source), event.request, event.effect,
+        event.call_id, event.actor, event.actor_name, client, event.surface,
+        tool, source, event.request, event.effect,
         event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
-        {} if event.arguments is None else _arguments(event.arguments), short_text(event.address),
+        {} if event.arguments is None else _arguments(event.arguments), address,
         event.outside_transaction,
     )  # fmt: skip
     return escape_invisible(_encode(entry))

@@ -17,6 +17,9 @@ from tidegate.model.cancellation import Cancellation
 MOST_AT_ONCE = 6
 """Statements of one actor on one source; the engines run eight and more."""
 
+CLOCK_S = 0.002
+"""A timer may fire so much before its time."""
+
 
 class ConcurrencyLimiter:
     """The statements under way on one source, by actor. Used on the event loop only.
@@ -25,7 +28,16 @@ class ConcurrencyLimiter:
     quarter of the places, or two, is free: that is kept for actors who come later.
     """
 
-    __slots__ = ("_all", "_most", "_most_of_all", "_place", "_running", "_waiting")
+    __slots__ = (
+        "_all",
+        "_due_at",
+        "_most",
+        "_most_of_all",
+        "_place",
+        "_running",
+        "_timer",
+        "_waiting",
+    )
 
     def __init__(self, most: int = MOST_AT_ONCE, place: str = "running on this source") -> None:
         """`place` completes the error of who waits too long: statements are still ..."""
@@ -34,7 +46,10 @@ class ConcurrencyLimiter:
         self._place = place
         self._all = 0
         self._running: dict[str, int] = {}
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[_Turn]] = {}
+        # One timer for all who wait: most calls of a busy actor do.
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_at: float = inf
 
     @property
     def running(self) -> int:
@@ -63,15 +78,15 @@ class ConcurrencyLimiter:
             return
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(actor_id, deque()).append(turn)
+        until = loop.time() + timeout_s
+        self._waiting.setdefault(actor_id, deque()).append((turn, until))
+        if until < self._due_at:
+            self._look_at(until, loop)
 
         def give_up() -> None:
             if not turn.done():
                 turn.set_exception(TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
 
-        # A timer and a future cost a fraction of `asyncio.wait_for`, and most calls of a busy
-        # actor come through here.
-        timer = loop.call_later(timeout_s, self._refuse, turn)
         cancellation.listen(give_up)
         try:
             await turn
@@ -80,18 +95,34 @@ class ConcurrencyLimiter:
                 self.release(actor_id)  # the turn came while its caller was going
             raise
         finally:
-            timer.cancel()
             cancellation.forget(give_up)
 
-    def _refuse(self, turn: asyncio.Future[None]) -> None:
-        if not turn.done():
-            turn.set_exception(
-                TidegateError(
-                    Code.SOURCE_BUSY,
-                    f"Other statements of this caller are still {self._place}",
-                    hint="Wait for them, or cancel some.",
+    def _look_at(self, due_at: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_at = due_at
+        self._timer = loop.call_at(due_at, self._refuse_late, loop)
+
+    def _refuse_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Refuse those who have waited for as long as they may."""
+        self._timer, self._due_at = None, inf
+        now, later = loop.time() + CLOCK_S, inf
+        for turns in self._waiting.values():
+            for turn, until in turns:
+                if turn.done():
+                    continue
+                if until > now:
+                    later = min(later, until)
+                    continue
+                turn.set_exception(
+                    TidegateError(
+                        Code.SOURCE_BUSY,
+                        f"Other statements of this caller are still {self._place}",
+                        hint="Wait for them, or cancel some.",
+                    )
                 )
-            )
+        if later < inf:
+            self._look_at(later, loop)
 
     def release(self, actor_id: str) -> None:
         """End a statement. The waiting actor with the fewest under way has the next turn."""
@@ -101,25 +132,32 @@ class ConcurrencyLimiter:
             self._running[actor_id] = left
         else:
             del self._running[actor_id]
-        while self._waiting and self._begin_next():
-            pass
+        if self._waiting:
+            self._begin_next(actor_id)
 
-    def _begin_next(self) -> bool:
-        """Give a turn to one who waits. Returns whether there may be another."""
-        actor_id = min(self._waiting, key=self._running_of)
-        waiting = self._waiting[actor_id]
-        while waiting and waiting[0].done():
-            waiting.popleft()
-        if not waiting:
-            del self._waiting[actor_id]
-            return True
-        if not self.try_acquire(actor_id):
-            # The others have as many under way, or more.
-            return False
-        waiting.popleft().set_result(None)
-        if not waiting:
-            del self._waiting[actor_id]
-        return True
+    def _begin_next(self, released: str) -> None:
+        """Give turns to those who wait, after one statement of `released` has ended."""
+        everyone = self._waiting
+        while everyone:
+            if len(everyone) == 1:
+                (actor_id,) = everyone
+            else:
+                actor_id = min(everyone, key=self._running_of)
+            turns = everyone[actor_id]
+            while turns and turns[0][0].done():
+                turns.popleft()
+            if turns:
+                if not self.try_acquire(actor_id):
+                    return  # the others have as many under way, or more
+                turns.popleft()[0].set_result(None)
+            if not turns:
+                del everyone[actor_id]
+            elif actor_id == released:
+                return  # all is as before, when none of them could begin
 
     def _running_of(self, actor_id: str) -> int:
         return self._running.get(actor_id, 0)
+
+
+_Turn = tuple[asyncio.Future[None], float]
+"""What a caller waits for, and until when, by the clock of the event loop."""

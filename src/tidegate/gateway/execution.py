@@ -16,7 +16,7 @@ from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Browse, EngineRequest, FetchMore, Query
+from tidegate.model.requests import Browse, FetchMore, Query
 from tidegate.model.results import Document, Page, Truncation
 from tidegate.model.statements import Effect
 from tidegate.results.page import PageBuilder
@@ -39,78 +39,61 @@ async def run(ctx: CallContext) -> Any:
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
-        return await _run_statement(ctx)
+        if call.progress is not None:
+            call.progress(0.2, "Executing")
+        try:
+            return await _run_statement(ctx)
+        except SchemaChangedError:
+            connection.catalog = None
+            await mask(ctx)
+            return await _run_statement(ctx)
     finally:
         limiter.release(actor_id)
 
 
 async def _run_statement(ctx: CallContext) -> Page | Document:
-    if ctx.call.progress is not None:
-        ctx.call.progress(0.2, "Executing")
-    try:
-        return await _run_rewritten(ctx)
-    except SchemaChangedError:
-        ctx.connection.catalog = None
-        await mask(ctx)
-        return await _run_rewritten(ctx)
-
-
-async def _run_rewritten(ctx: CallContext) -> Page | Document:
-    request = ctx.rewritten
+    """Run what the request was rewritten to. The page says which masks it touched."""
+    request, progress = ctx.rewritten, ctx.call.progress
+    query = request if isinstance(request, Query) else None
     permit = ctx.permit(request)
-    if isinstance(request, Query) and request.masked:
-        return await _run_masked(ctx, request, permit)
-    return await _run_permitted(ctx, request, permit)
-
-
-async def _run_masked(ctx: CallContext, request: Query, permit: Permit) -> Page | Document:
-    """Run a statement about tables with masks: what it returns says which masks it touched. What a
-    database says about a change that it refuses can quote the whole row, and is left out."""
-    if permit.effect is Effect.READ:
-        page = await _run_permitted(ctx, request, permit)
-        return structs.replace(page, masked=request.masked) if isinstance(page, Page) else page
-    try:
-        return await _run_permitted(ctx, request, permit)
-    except TidegateError as error:
-        raise without_values(error) from None
-
-
-async def _run_permitted(
-    ctx: CallContext, request: EngineRequest, permit: Permit
-) -> Page | Document:
     began = time.perf_counter()
     ctx.sent = True
+    more = None
     try:
         cursor = await ctx.engine.run(permit, ctx.call.cancellation)
+        if isinstance(cursor, Document):
+            return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
+        try:
+            if query is not None and query.offset:
+                await cursor.fetch_into(_Skip(query.offset))
+            if query is not None and query.sink is not None:
+                sink = RowStream(cursor.columns, permit.limits, query.sink)
+                await sink.read(cursor)
+            else:
+                sink = PageBuilder(cursor.columns, permit.limits, query.cells if query else "json")
+                await cursor.fetch_into(sink)
+            if progress is not None:
+                progress(0.8, "Formatting result")
+            if isinstance(sink, PageBuilder) and sink.rest and query is not None:
+                more = await _keep_rest(ctx, permit, query, cursor, sink)
+            if permit.effect > Effect.READ:
+                # A change is committed only when all the rows that it returns have been read.
+                await cursor.fetch_into(_Discard())
+        finally:
+            await cursor.close()
     except TidegateError as error:
         if request is not ctx.request and "position" in error.details:
             del error.details["position"]  # in a text that the caller did not write
+        if query is not None and query.masked and permit.effect is not Effect.READ:
+            # What a database says about a change that it refuses can quote the whole row.
+            raise without_values(error) from None
         raise
-    if isinstance(cursor, Document):
-        return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
-    more, progress = None, ctx.call.progress
-    try:
-        if isinstance(request, Query) and request.offset:
-            await cursor.fetch_into(_Skip(request.offset))
-        if isinstance(request, Query) and request.sink is not None:
-            sink = RowStream(cursor.columns, permit.limits, request.sink)
-            await sink.read(cursor)
-        else:
-            cells = request.cells if isinstance(request, Query) else "json"
-            sink = PageBuilder(cursor.columns, permit.limits, cells)
-            await cursor.fetch_into(sink)
-        if progress is not None:
-            progress(0.8, "Formatting result")
-        if isinstance(sink, PageBuilder) and sink.rest:
-            more = await _keep_rest(ctx, permit, request, cursor, sink)
-        if permit.effect > Effect.READ:
-            # A change is committed only when all the rows that it returns have been read.
-            await cursor.fetch_into(_Discard())
-    finally:
-        await cursor.close()
-    elapsed_ms = (time.perf_counter() - began) * 1000
-    page = sink.page(affected=cursor.affected, elapsed_ms=elapsed_ms)
-    return page if more is None else structs.replace(page, more=more)
+    page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
+    if more is not None:
+        page = structs.replace(page, more=more)
+    if query is not None and query.masked and permit.effect is Effect.READ:
+        page = structs.replace(page, masked=query.masked)
+    return page
 
 
 def _bounded(document: Document, permit: Permit, elapsed_ms: float) -> Document:
@@ -151,17 +134,17 @@ async def fetch_more(ctx: CallContext) -> Page:
 
 
 async def _keep_rest(
-    ctx: CallContext, permit: Permit, request: EngineRequest, cursor: Cursor, builder: PageBuilder
+    ctx: CallContext, permit: Permit, query: Query, cursor: Cursor, builder: PageBuilder
 ) -> str | None:
     """Read on, within bounds, and keep what was not shown, if the caller may ask for it."""
-    if not isinstance(request, Query) or not request.keep_rest:
+    if not query.keep_rest:
         return None
-    rest = RowBuffer(request, builder.rest)
+    rest = RowBuffer(query, builder.rest)
     await cursor.fetch_into(rest)
     if not rest.chunks:
         return None
     rights = AppliedRules(ctx.data_rules, ctx.identity)
-    cached = CachedResult(permit.actor.id, permit.source, request, cursor.columns, rest, rights)
+    cached = CachedResult(permit.actor.id, permit.source, query, cursor.columns, rest, rights)
     return ctx.services.results.put(cached)
 
 

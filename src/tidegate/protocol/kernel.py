@@ -45,7 +45,12 @@ class Kernel:
     ) -> None:
         self.sessions = Sessions()
         self._served = ServedServer(server, settings, self.sessions.states)
-        self._methods = {name: bare(method) for name, method in server.methods.items()} | METHODS
+        known = {name: bare(method) for name, method in server.methods.items()} | METHODS
+        self._methods = {
+            name: method
+            for name, method in known.items()
+            if method.capability is None or self._served.has(method.capability)
+        }
         self._round_trips = MultiRoundTrip(seal or RequestState())
 
     async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
@@ -203,11 +208,7 @@ class Kernel:
     def _find(self, message: Message, method: Method | None, request: McpRequest) -> Method:
         """The method, if this era and this server have it. Raises: RpcError METHOD_NOT_FOUND."""
         other_era = "handshake" if request.wire.modern else "modern"
-        if (
-            method is None
-            or method.era == other_era
-            or (method.capability is not None and not self._served.has(method.capability))
-        ):
+        if method is None or method.era == other_era:
             raise RpcError(
                 METHOD_NOT_FOUND,
                 f"Method not found: {message.method}",

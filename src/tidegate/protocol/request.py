@@ -27,6 +27,7 @@ from tidegate.protocol.session_state import SessionState, SessionStates
 from tidegate.protocol.text_stream import ReplyBody, TextStream
 
 NOTHING: Mapping[str, Any] = {}
+PROGRESS_KEY = "progressToken"
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
 _CAPABILITIES = {"sampling/createMessage": "sampling", "roots/list": "roots"}
@@ -38,6 +39,12 @@ def _capability_of(ask: Ask) -> str:
     return _CAPABILITIES[ask.method]
 
 
+def progress_token(meta: Mapping[str, Any]) -> str | int | None:
+    """The caller's token; one that is neither text nor integer is none."""
+    token = meta.get(PROGRESS_KEY)
+    return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
+
+
 class InputRequired(Exception):
     """Unwinds a handler of the stateless era that needs answers it does not have yet."""
 
@@ -47,8 +54,9 @@ class InputRequired(Exception):
 
 
 class McpRequest(msgspec.Struct, eq=False, kw_only=True):
-    """The context of one request. `sender` is the request's own stream. `state` is that of the
-    session, or the one of `states` that this request has made or found."""
+    """The context of one request. `sender` is the request's own stream. `state`, and its
+    `state_id`, is that of the session, or the one of `states` that this request has made or found.
+    """
 
     id: bytes
     actor: Actor
@@ -62,6 +70,8 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     closer: Callable[[int | None], Awaitable[None]] | None = None
     states: SessionStates | None = None
     state: SessionState | None = None
+    state_id: str = ""
+    wants_progress: bool = False
     user_agent: str = ""
     address: str = ""
     answers: Mapping[str, Any] = NOTHING
@@ -73,16 +83,12 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     def revision(self) -> str:
         return self.wire.name
 
-    @property
-    def state_id(self) -> str:
-        """See `model.Context.state_id`."""
-        return self.state.id if self.state is not None else ""
-
     def new_state(self) -> SessionState:
         """See `model.Context.new_state`."""
         if self.state is None:
             # Without a table of states the state lives as long as this request.
             self.state = self.states.create(self.actor) if self.states else SessionState()
+            self.state_id = self.state.id
         return self.state
 
     def find_state(self, handle: str) -> SessionState | None:
@@ -91,7 +97,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
             return self.session.state if handle == self.session.state.id else None
         found = self.states.find(handle, self.actor) if self.states else None
         if found is not None:
-            self.state = found
+            self.state, self.state_id = found, found.id
         return found
 
     def text_stream(self) -> TextStream | None:
@@ -102,18 +108,9 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
             self.stream = TextStream(self.body, self.id)
         return self.stream
 
-    @property
-    def wants_progress(self) -> bool:
-        return self._progress_token() is not None
-
-    def _progress_token(self) -> str | int | None:
-        """The caller's token; one that is neither text nor integer is none."""
-        token = self.meta.get("progressToken")
-        return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
-
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Send `notifications/progress`, if the caller gave a token."""
-        token = self._progress_token()
+        token = progress_token(self.meta)
         if token is None or self.cancellation.cancelled:
             return
         params: dict[str, Any] = {"progressToken": token, "progress": done}

@@ -21,7 +21,7 @@ from tidegate.protocol.model import (
     Info,
     RpcError,
 )
-from tidegate.protocol.request import NOTHING, McpRequest
+from tidegate.protocol.request import NOTHING, PROGRESS_KEY, McpRequest, progress_token
 from tidegate.protocol.revisions import MODERN, REVISIONS
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.transport import TransportContext
@@ -91,6 +91,7 @@ def _open_stateless(
         address=transport.address,
         cancellation=transport.cancellation,
         states=served.states,
+        wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
     )
     if transport.headers is not None and isinstance(params, p.CallTool):
         marked = served.marked_arguments(request, params.name)
@@ -123,6 +124,7 @@ def _open_in_session(
         raise RpcError(
             INVALID_REQUEST, "Send notifications/initialized before other requests", status=400
         )
+    meta = params.meta or NOTHING
     return McpRequest(
         actor=transport.actor,
         wire=revision,
@@ -130,11 +132,13 @@ def _open_in_session(
         id=message.id or jsonrpc.NO_ID,
         client=session.client,
         client_capabilities=session.capabilities,
-        meta=params.meta or NOTHING,
+        meta=meta,
         user_agent=_user_agent(transport),
         address=transport.address,
         session=session,
         state=session.state,
+        state_id=session.state.id,
+        wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
         closer=transport.closer,
         body=transport.body,

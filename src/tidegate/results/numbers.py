@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from math import isfinite
+from operator import is_
 from typing import Any, cast
 
 from tidegate.model.results import Column
@@ -33,9 +34,8 @@ def shorten_rows(rows: Rows, decimals: Sequence[int]) -> Rows:
     """The rows with their numbers written the short way; the texts at `decimals` are numbers."""
     if len(rows) < COLUMNWISE_ROWS:
         # Most results are a row or two: to turn them into columns would cost more than to look.
-        if not decimals and not any(map(_has_number, rows)):
-            return rows
-        return [_shorten_row(row, decimals) for row in rows]
+        shown = [_shorten_row(row, decimals) for row in rows]
+        return rows if all(map(is_, shown, rows)) else shown
     changed = False
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     for place, column in enumerate(columns):
@@ -50,20 +50,20 @@ def shorten_rows(rows: Rows, decimals: Sequence[int]) -> Rows:
     return list(zip(*columns, strict=True)) if changed else rows
 
 
-def _has_number(row: Sequence[Any]) -> bool:
-    """Whether a value may have a shorter form."""
-    for value in row:
+def _shorten_row(row: Sequence[Any], decimals: Sequence[int]) -> Sequence[Any]:
+    """The row itself, if nothing in it has a shorter form."""
+    shortened: list[Any] | None = None
+    for place, value in enumerate(row):
         kind = cast("type[object]", type(value))
-        if kind is float or kind is Decimal:
-            return True
-    return False
-
-
-def _shorten_row(row: Sequence[Any], decimals: Sequence[int]) -> list[Any]:
-    shortened = [value if type(value) is str else _shorten(value) for value in row]
-    for place in decimals:
-        shortened[place] = _shorten(row[place])
-    return shortened
+        if kind is float:
+            if not value.is_integer():
+                continue
+        elif kind is not Decimal and place not in decimals:
+            continue
+        if shortened is None:
+            shortened = list(row)
+        shortened[place] = _shorten(value)
+    return row if shortened is None else shortened
 
 
 def _shorten(value: Any) -> Any:

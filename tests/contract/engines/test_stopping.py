@@ -25,6 +25,22 @@ async def test_the_time_limit_ends_a_statement(case):
         assert await case.ask(engine, case.spelling.one)
 
 
+async def test_each_statement_has_a_time_limit_of_its_own(case):
+    cancellation = Cancellation()
+    async with case.opened() as engine:
+        long = asyncio.ensure_future(
+            case.ask(engine, case.spelling.runaway, cancellation=cancellation)
+        )
+        await case.ask(engine, case.spelling.one)
+        # On the connection that is free now: to open another one could take longer than that.
+        limits = Limits(timeout_s=0.05)
+        task = case.ask(engine, case.spelling.runaway, limits=limits)
+        assert await stopped(task) is Code.LIMIT_TIME
+        assert not long.done()
+        cancellation.cancel()
+        assert await stopped(long) is Code.CALL_CANCELLED
+
+
 async def test_cancelling_ends_a_statement(case):
     cancellation = Cancellation()
     async with case.opened() as engine:

@@ -1,5 +1,6 @@
 """The contract of `HistoryStore`."""
 
+import msgspec
 import pytest
 
 from tidegate.model.replies import HistoryEntry
@@ -65,3 +66,28 @@ def test_trimming_keeps_the_newest_and_forgets_their_words(state):
     assert entries(state) == ["word9", "word8", "word7"]
     assert entries(state, "word1") == []
     assert state.history.trim(5, 7.0) == 0
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
+def test_every_entry_of_a_large_group_is_kept_in_order_and_as_it_was(state, count):
+    group = [
+        HistoryEntry(
+            text=f'SELECT {n} AS "Größe\\"\u0000',
+            source="s",
+            at=float(n),
+            actor="a",
+            surface="core",
+            tool="query",
+            database="d",
+            dialect="sqlite",
+            elapsed_ms=n / 3,
+            row_count=n,
+            success=n % 2 == 0,
+            error="" if n % 2 == 0 else "no such table",
+        )
+        for n in range(count)
+    ]
+    state.history.add(group)
+    found = state.history.search((), sources=None, since=None, until=None, limit=1_000)
+    assert [msgspec.structs.replace(entry, id=0) for entry in found] == group[::-1]
+    assert [entry.id for entry in found] == sorted((entry.id for entry in found), reverse=True)

@@ -11,6 +11,7 @@ from support.engine_cases import CASES
 from support.eventually import HANG_S
 from tidegate.app import App
 from tidegate.config.model import Config
+from tidegate.errors import TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -54,6 +55,53 @@ def test_b14_a_turn_goes_to_who_has_the_fewest_under_way() -> None:
         return order
 
     assert asyncio.run(play())[0] == "b"
+
+
+def test_who_waits_longest_for_a_turn_has_it_unless_refused_or_cancelled_before() -> None:
+    async def play() -> list[str]:
+        limiter = ConcurrencyLimiter(1)
+        assert limiter.try_acquire("a")
+        said: list[str] = []
+
+        async def wait(name: str, timeout_s: float, cancellation: Cancellation) -> None:
+            try:
+                await limiter.acquire("a", timeout_s, cancellation)
+            except TidegateError as error:
+                said.append(f"{name} {error.code.value}")
+            else:
+                said.append(name)
+
+        gone = Cancellation()
+        tasks = [
+            asyncio.ensure_future(wait(*each))
+            for each in (
+                ("long", HANG_S, NEVER),
+                ("second", 0.03, NEVER),
+                ("first", 0.01, NEVER),
+                ("gone", HANG_S, gone),
+                ("last", HANG_S, NEVER),
+            )
+        ]
+        await asyncio.gather(*tasks[1:3])
+        gone.cancel()
+        await tasks[3]
+        limiter.release("a")
+        await tasks[0]
+        assert not tasks[4].done()
+        assert not limiter.try_acquire("a")
+        limiter.release("a")
+        await tasks[4]
+        limiter.release("a")
+        assert limiter.running == 0
+        return said
+
+    assert asyncio.run(play()) == [
+        "first source.busy",
+        "second source.busy",
+        "gone call.cancelled",
+        "long",
+        "last",
+    ]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -91,7 +91,7 @@ class MemoryEngine:
         if isinstance(permit.request, Operation):
             answer = self._perform(operation_of(permit), permit)
             return Document(encode(answer))
-        request = query_of(permit)
+        request, _ = query_of(permit)
         word, argument = read(request.statement.text)
         if isinstance(request, Explain):
             columns, rows = (Column("detail", "text"),), _several([(f"{word} {argument}",)])

@@ -70,7 +70,7 @@ class HttpApplication:
         self._readiness = readiness
         self._degraded = degraded
         self._active: set[ActiveRequest] = set()
-        self._mcp = McpHandler(authenticate, self._active, body_limit, self._proxies)
+        self._mcp = McpHandler(authenticate, self._active, body_limit)
 
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed
@@ -88,8 +88,10 @@ class HttpApplication:
                 if endpoint is None or endpoint.router is not None:
                     await self._serve_route(request, endpoint)
                     return
-                block = block_of(self._cors(request.head.headers))
-                request.head.parsed = parsed = ParsedHead(endpoint, request.head.headers, block)
+                head = request.head
+                block = block_of(self._cors(head.headers))
+                address = self._proxies.client_address(request.address, head.pairs)
+                head.parsed = parsed = ParsedHead(endpoint, head.headers, block, address)
             conventions = parsed.endpoint.conventions
             await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
-from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.reply_body import JsonBody
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
@@ -39,16 +38,29 @@ _PREFLIGHT = block_of(PREFLIGHT)
 class ParsedHead:
     """What the head of a request says by itself: the same for each request with that head."""
 
-    __slots__ = ("bearer", "block", "endpoint", "finishes", "kernel", "modern", "takes_events")
+    __slots__ = (
+        "address",
+        "bearer",
+        "block",
+        "endpoint",
+        "finishes",
+        "kernel",
+        "modern",
+        "takes_events",
+    )
 
-    def __init__(self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes) -> None:
-        """`block` are the headers of every response to such a request."""
+    def __init__(
+        self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes, address: str
+    ) -> None:
+        """`block` are the headers of every response to such a request, `address` is the client's:
+        a head is never used for another connection."""
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         self.endpoint = endpoint
         self.kernel = endpoint.kernel
         self.bearer = token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
         self.modern = headers.get(b"mcp-protocol-version") in _MODERN
         self.block = block
+        self.address = address
         self.finishes = endpoint.conventions.finishes
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
@@ -62,12 +74,10 @@ class McpHandler:
         authenticate: Authenticate,
         active: set[ActiveRequest],
         body_limit: int,
-        proxies: TrustedProxies,
     ) -> None:
         self._authenticate = authenticate
         self._active = active
         self._body_limit = body_limit
-        self._proxies = proxies
 
     async def serve(self, request: IncomingRequest, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
@@ -75,14 +85,13 @@ class McpHandler:
         if method == "OPTIONS":
             request.respond(204, parsed.block + _PREFLIGHT)
             return
-        address = self._proxies.client_address(request.address, request.head.pairs)
         try:
-            found = self._authenticate(parsed.bearer, address)
+            found = self._authenticate(parsed.bearer, parsed.address)
             actor = found if isinstance(found, Actor) else await found
         except TidegateError as error:
             raise conventions.refusal_of(error) from None
         if method == "POST" and method in conventions.methods:
-            await self._post(request, parsed, actor, address)
+            await self._post(request, parsed, actor)
         elif method not in conventions.methods or parsed.modern:
             with_sessions = not parsed.modern and "GET" in conventions.methods
             allow = b"GET, POST, DELETE, OPTIONS" if with_sessions else b"POST"
@@ -96,9 +105,7 @@ class McpHandler:
 
     # POST: one frame in, one reply out
 
-    async def _post(
-        self, request: IncomingRequest, parsed: ParsedHead, actor: Actor, address: str
-    ) -> None:
+    async def _post(self, request: IncomingRequest, parsed: ParsedHead, actor: Actor) -> None:
         if parsed.takes_events is None:
             parsed.takes_events = parsed.endpoint.conventions.takes_events(request.head.headers)
         # Before the body has come: the token may be revoked while it does.
@@ -108,17 +115,12 @@ class McpHandler:
             frame = request.body
             if frame is None or len(frame) > self._body_limit:
                 frame = await read_body(request, self._body_limit)
-            await self._serve(request, parsed, call, frame, address)
+            await self._serve(request, parsed, call, frame)
         finally:
             call.end()
 
     async def _serve(
-        self,
-        request: IncomingRequest,
-        parsed: ParsedHead,
-        call: ActiveRequest,
-        frame: bytes,
-        address: str,
+        self, request: IncomingRequest, parsed: ParsedHead, call: ActiveRequest, frame: bytes
     ) -> None:
         actor, kernel, headers, session = call.actor, parsed.kernel, request.head.headers, None
         if not parsed.modern and b"mcp-session-id" in headers:
@@ -137,7 +139,7 @@ class McpHandler:
             events,
             session=session,
             headers=headers,
-            address=address,
+            address=parsed.address,
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
             body=body,

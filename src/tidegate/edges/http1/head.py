@@ -7,7 +7,6 @@ not serve is refused here. Source: RFC 9112.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -143,49 +142,3 @@ def _path_and_query(target: bytes, pairs: Pairs) -> tuple[str, str]:
             raise Malformed(400)
         path, query = parts.path or "/", parts.query
     return path, query
-
-
-_LENGTH = re.compile(rb"\r\nContent-Length:[ ]?([0-9]{1,7})\r\n", re.IGNORECASE)
-_MOST_KEPT = 8_192
-
-
-class Pattern:
-    """A head as bytes, with room for another length: requests of one client are seldom different
-    in anything else, and then need not be parsed.
-
-    The bytes of such a request are those that the parser has accepted, except for the digits that
-    are the value of the one Content-Length.
-    """
-
-    __slots__ = ("_after", "_before", "_start", "head")
-
-    def __init__(self, before: bytes, after: bytes, head: Head) -> None:
-        self._before = before
-        self._after = after
-        self._start = len(before)
-        self.head = head
-
-    @classmethod
-    def of(cls, data: bytes, head: Head) -> Pattern | None:
-        """The pattern of the head that `data` starts with; None if it is no ordinary one."""
-        if head.method != "POST" or not head.keeps_alive or head.expects or head.chunked:
-            return None
-        end = data.find(b"\r\n\r\n", 0, _MOST_KEPT)
-        if end < 0 or not data.startswith(b"POST "):
-            return None
-        raw = data[: end + 4]
-        found = list(_LENGTH.finditer(raw))
-        if len(found) != 1 or int(found[0][1]) != head.length:
-            return None
-        return cls(raw[: found[0].start(1)], raw[found[0].end(1) :], head)
-
-    def body_of(self, data: bytes) -> bytes | None:
-        """The body, if `data` is exactly one request with this head; else None."""
-        if not data.startswith(self._before):
-            return None
-        end = data.find(b"\r", self._start, self._start + 8)
-        digits = data[self._start : end]
-        if end < 0 or not digits.isdigit() or not data.startswith(self._after, end):
-            return None
-        body = data[end + len(self._after) :]
-        return body if len(body) == int(digits) else None

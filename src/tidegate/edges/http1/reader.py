@@ -6,10 +6,11 @@ Knows nothing of answers. Requests begin when their head is complete; a body may
 from __future__ import annotations
 
 import asyncio
+import re
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from tidegate.edges.http1.head import MOST_BYTES, MOST_HEADERS, Head, Malformed, Pattern, read_head
+from tidegate.edges.http1.head import MOST_BYTES, MOST_HEADERS, Head, Malformed, read_head
 from tidegate.edges.http1.request import IncomingRequest, Line
 
 MOST_AHEAD = 65_536
@@ -222,3 +223,49 @@ def _head_for_body(head: Head) -> bytes:
     else:
         framing = b"content-length: %d" % head.length
     return b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing
+
+
+_LENGTH = re.compile(rb"\r\nContent-Length:[ ]?([0-9]{1,7})\r\n", re.IGNORECASE)
+_MOST_KEPT = 8_192
+
+
+class Pattern:
+    """A head as bytes, with room for another length: requests of one client are seldom different
+    in anything else, and then need not be parsed.
+
+    The bytes of such a request are those that the parser has accepted, except for the digits that
+    are the value of the one Content-Length.
+    """
+
+    __slots__ = ("_after", "_before", "_start", "head")
+
+    def __init__(self, before: bytes, after: bytes, head: Head) -> None:
+        self._before = before
+        self._after = after
+        self._start = len(before)
+        self.head = head
+
+    @classmethod
+    def of(cls, data: bytes, head: Head) -> Pattern | None:
+        """The pattern of the head that `data` starts with; None if it is no ordinary one."""
+        if head.method != "POST" or not head.keeps_alive or head.expects or head.chunked:
+            return None
+        end = data.find(b"\r\n\r\n", 0, _MOST_KEPT)
+        if end < 0 or not data.startswith(b"POST "):
+            return None
+        raw = data[: end + 4]
+        found = list(_LENGTH.finditer(raw))
+        if len(found) != 1 or int(found[0][1]) != head.length:
+            return None
+        return cls(raw[: found[0].start(1)], raw[found[0].end(1) :], head)
+
+    def body_of(self, data: bytes) -> bytes | None:
+        """The body, if `data` is exactly one request with this head; else None."""
+        if not data.startswith(self._before):
+            return None
+        end = data.find(b"\r", self._start, self._start + 8)
+        digits = data[self._start : end]
+        if end < 0 or not digits.isdigit() or not data.startswith(self._after, end):
+            return None
+        body = data[end + len(self._after) :]
+        return body if len(body) == int(digits) else None

@@ -14,21 +14,21 @@ from tidegate.model.statements import Judgement
 TuningCheck = Callable[[str, str], bool]
 
 
-def query_of(permit: Permit, tunes: TuningCheck | None = None) -> Query | Explain:
-    """What `run` is asked, judged by the gate. `tunes` says whether the engine has a setting and
-    may be given that value; without it there are none.
+def query_of(permit: Permit, tunes: TuningCheck | None = None) -> tuple[Query | Explain, Judgement]:
+    """What `run` is asked, and the gate's judgement of exactly this statement. `tunes` says whether
+    the engine has a setting and may be given that value; without it there are none.
 
     Raises: TidegateError UNSUPPORTED, INTERNAL.
     """
     request = permit.request
     if isinstance(request, (Query, Explain)):
-        judgement_of(permit, request)
+        judgement = _judgement_of(permit, request)
         for name, value in request.tuning:
             if tunes is None or not tunes(name, value):
                 raise TidegateError(
                     Code.UNSUPPORTED, f"A search cannot set {name[:80]!r} to {value[:80]!r} here."
                 )
-        return request
+        return request, judgement
     raise TidegateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
 
 
@@ -39,18 +39,16 @@ def operation_of(permit: Permit) -> Operation:
     raise TidegateError(Code.UNSUPPORTED, "Only an operation can be performed.")
 
 
-def judgement_of(permit: Permit, request: Query | Explain) -> Judgement:
-    """The gate's judgement of exactly this statement. Raises: TidegateError INTERNAL."""
+def _judgement_of(permit: Permit, request: Query | Explain) -> Judgement:
     if permit.judgement is None or permit.judged_text != request.statement.text:
         raise TidegateError(Code.INTERNAL, "The permit is for another statement than this one.")
     return permit.judgement
 
 
-def dry_run_query_of(permit: Permit) -> Query:
-    """What `dry_run` is asked, judged by the gate. Raises: TidegateError UNSUPPORTED, INTERNAL."""
+def dry_run_query_of(permit: Permit) -> tuple[Query, Judgement]:
+    """As `query_of`, for what `dry_run` is asked."""
     if isinstance(permit.request, Query):
-        judgement_of(permit, permit.request)
-        return permit.request
+        return permit.request, _judgement_of(permit, permit.request)
     raise TidegateError(Code.UNSUPPORTED, "Only a query can have a dry run.")
 
 

@@ -135,13 +135,9 @@ class Pool(Generic[ConnectionT]):
         Raises: TidegateError SOURCE_BUSY after `timeout_s`, SOURCE_UNREACHABLE,
         SOURCE_NOT_CONNECTED, and what opening one raises.
         """
-        if self._closed:
-            raise closed()
-        while self._idle:
-            connection, _ = self._idle.pop()
-            if connection.check():
-                return connection
-            self.drop(connection)
+        idle = self.take_now()
+        if idle is not None:
+            return idle
         if self._has_room():
             self._reserved += 1
             return await self._open_reserved(timeout_s)
@@ -153,6 +149,17 @@ class Pool(Generic[ConnectionT]):
             self.drop(found)
             raise closed()
         return found
+
+    def take_now(self) -> ConnectionT | None:
+        """As `take`, if one is idle; else None. Raises: TidegateError SOURCE_NOT_CONNECTED."""
+        if self._closed:
+            raise closed()
+        while self._idle:
+            connection, _ = self._idle.pop()
+            if connection.check():
+                return connection
+            self.drop(connection)
+        return None
 
     def give(self, connection: ConnectionT, after: asyncio.Task[None] | None = None) -> None:
         """Take a connection back: when `after`, an interrupt under way, has ended. One that is not

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from math import inf
 from time import monotonic
 from typing import Any, Generic, Literal
 
@@ -28,6 +29,9 @@ DRAIN_S = 0.002
 INTERRUPT_S = 0.1
 """Between interrupts: one that arrives just before the statement begins has no effect."""
 
+CLOCK_S = 0.002
+"""A timer may fire so much before its time."""
+
 
 class RunningStatement(Generic[ConnectionT]):
     """A connection taken from its pool for one statement, until `release` or `close`.
@@ -38,7 +42,6 @@ class RunningStatement(Generic[ConnectionT]):
     """
 
     __slots__ = (
-        "_alarm",
         "_cancellation",
         "_closing",
         "_ending",
@@ -56,6 +59,7 @@ class RunningStatement(Generic[ConnectionT]):
         "held",
         "limit_s",
         "timeout_s",
+        "until",
         "writes",
     )
 
@@ -65,7 +69,7 @@ class RunningStatement(Generic[ConnectionT]):
         connection: ConnectionT,
         timeout_s: float,
         cancellation: Cancellation,
-        running: set[RunningStatement[ConnectionT]],
+        running: RunningStatements[ConnectionT],
         *,
         writes: bool = False,
         limit_s: float | None = None,
@@ -94,8 +98,9 @@ class RunningStatement(Generic[ConnectionT]):
         self._ending: asyncio.Task[None] | None = None
         self._interrupts: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
-        self._alarm = self._loop.call_later(timeout_s + connection.late_s, self.stop, "time")
-        running.add(self)
+        self.until = self._loop.time() + timeout_s + connection.late_s
+        """When it is stopped, by the clock of the event loop."""
+        running.add(self, self._loop)
         cancellation.listen(self._cancelled)
 
     @property
@@ -114,7 +119,6 @@ class RunningStatement(Generic[ConnectionT]):
         connection, self.held = self.held, None
         if connection is None:
             return
-        self._alarm.cancel()
         if self._interrupts is not None:
             self._interrupts.cancel()
         if self._grace is not None:
@@ -248,11 +252,63 @@ class RunningStatement(Generic[ConnectionT]):
         await asyncio.shield(self._over)
 
 
+class RunningStatements(Generic[ConnectionT]):
+    """The statements under way on one source, with one timer for the time limits of all."""
+
+    __slots__ = ("_all", "_due_at", "_timer")
+
+    def __init__(self) -> None:
+        self._all: set[RunningStatement[ConnectionT]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_at = inf
+
+    def __iter__(self) -> Iterator[RunningStatement[ConnectionT]]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(
+        self, statement: RunningStatement[ConnectionT], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Stop the statement when its time is up, unless it is discarded before."""
+        self._all.add(statement)
+        if statement.until < self._due_at:
+            self._look_at(statement.until, loop)
+
+    def discard(self, statement: RunningStatement[ConnectionT]) -> None:
+        """Forget a statement that has ended."""
+        self._all.discard(statement)
+
+    def forget_limits(self) -> None:
+        """Stop the timer: what runs is being ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._due_at = None, inf
+
+    def _look_at(self, due_at: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_at = due_at
+        self._timer = loop.call_at(due_at, self._stop_late, loop)
+
+    def _stop_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer, self._due_at = None, inf
+        now, later = loop.time() + CLOCK_S, inf
+        for statement in list(self._all):
+            if statement.until > now:
+                later = min(later, statement.until)
+            elif statement.cause is None:
+                statement.stop("time")
+        if later < inf:
+            self._look_at(later, loop)
+
+
 async def start(
     pool: Pool[ConnectionT],
     timeout_s: float,
     cancellation: Cancellation,
-    running: set[RunningStatement[ConnectionT]],
+    running: RunningStatements[ConnectionT],
     *,
     writes: bool = False,
     limit_s: float | None = None,
@@ -262,10 +318,12 @@ async def start(
 
     Raises: as `Pool.take`.
     """
-    began = monotonic()
-    connection = await pool.take(timeout_s)
-    waited = monotonic() - began
-    left_s = timeout_s if waited < LEAST_S else max(LEAST_S, timeout_s - waited)
+    left_s, connection = timeout_s, pool.take_now()
+    if connection is None:
+        began = monotonic()
+        connection = await pool.take(timeout_s)
+        waited = monotonic() - began
+        left_s = timeout_s if waited < LEAST_S else max(LEAST_S, timeout_s - waited)
     return RunningStatement(
         pool,
         connection,
@@ -289,7 +347,7 @@ class BorrowedConnection(Generic[ConnectionT]):
         pool: Pool[ConnectionT],
         timeout_s: float,
         cancellation: Cancellation,
-        running: set[RunningStatement[ConnectionT]],
+        running: RunningStatements[ConnectionT],
     ) -> None:
         self._pool = pool
         self._timeout_s = timeout_s
@@ -313,10 +371,11 @@ class BorrowedConnection(Generic[ConnectionT]):
         return await statement.__aexit__(kind, error, trace)
 
 
-async def end_all(pools: Collection[Pool[Any]], running: Collection[RunningStatement[Any]]) -> None:
+async def end_all(pools: Collection[Pool[Any]], running: RunningStatements[Any]) -> None:
     """Close a source: end what runs, then every connection."""
     for pool in pools:
         pool.refuse()  # first: a statement that began now would not be ended
+    running.forget_limits()
     under_way = list(running)
     for statement in under_way:
         statement.stop("closed")

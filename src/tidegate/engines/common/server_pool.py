@@ -14,6 +14,7 @@ from tidegate.engines.common.pool import ConnectionT, Pool
 from tidegate.engines.common.running_statement import (
     BorrowedConnection,
     RunningStatement,
+    RunningStatements,
     end_all,
     start,
 )
@@ -38,10 +39,10 @@ class ServerPool(Generic[ConnectionT]):
         self._size = size
         self.home = Pool(lambda: open_connection(None), size, first)
         self._pools: dict[str | None, Pool[ConnectionT]] = {None: self.home, home: self.home}
-        self.running: set[RunningStatement[ConnectionT]] = set()
+        self.running: RunningStatements[ConnectionT] = RunningStatements()
         self._closed = False
 
-    async def start(
+    def start(
         self,
         timeout_s: float,
         cancellation: Cancellation,
@@ -49,16 +50,14 @@ class ServerPool(Generic[ConnectionT]):
         *,
         writes: bool = False,
         limit_s: float | None = None,
-    ) -> RunningStatement[ConnectionT]:
+    ) -> Awaitable[RunningStatement[ConnectionT]]:
         """A connection for one statement; the wait for it counts as the statement's time, of which
         `timeout_s` is left. Errors name `limit_s`.
 
         Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE, SOURCE_NOT_CONNECTED.
         """
         pool = self._pool(database)
-        return await start(
-            pool, timeout_s, cancellation, self.running, writes=writes, limit_s=limit_s
-        )
+        return start(pool, timeout_s, cancellation, self.running, writes=writes, limit_s=limit_s)
 
     def borrowed(
         self,

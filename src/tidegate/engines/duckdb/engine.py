@@ -23,7 +23,12 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
-from tidegate.engines.common.running_statement import RunningStatement, end_all, start
+from tidegate.engines.common.running_statement import (
+    RunningStatement,
+    RunningStatements,
+    end_all,
+    start,
+)
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import (
     Greeting,
@@ -134,7 +139,7 @@ class DuckdbEngine:
         self._url = url
         self._pool = Pool(self._start, url.workers, open_s=START_S)
         self._turns = ReaderWriterLock()
-        self._running: set[RunningStatement[WorkerProcess]] = set()
+        self._running: RunningStatements[WorkerProcess] = RunningStatements()
         self._opinions: dict[str, Judgement | None] = {}
         self._stamp: tuple[str, str] = ("", "")
         self._release_timer: asyncio.TimerHandle | None = None
@@ -175,7 +180,7 @@ class DuckdbEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = query_of(permit)
+        request, _ = query_of(permit)
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
         running = await self._begin(permit.limits.timeout_s, cancellation, writes)
@@ -185,7 +190,7 @@ class DuckdbEngine:
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         refuse_identity(permit)
-        request = dry_run_query_of(permit)
+        request, _ = dry_run_query_of(permit)
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         run = self._message(permit, request, permit.limits.max_rows)
         async with running as worker:

@@ -15,14 +15,13 @@ from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
-    judgement_of,
     query_of,
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.running_statement import (
     BorrowedConnection,
-    RunningStatement,
+    RunningStatements,
     end_all,
     start,
 )
@@ -92,7 +91,7 @@ class JdbcEngine:
             if url.product.fence == "connection"
             else self._readers
         )
-        self._running: set[RunningStatement[JdbcConnection]] = set()
+        self._running: RunningStatements[JdbcConnection] = RunningStatements()
         self._closed = False
         self._status = Status("", None, "")
 
@@ -127,11 +126,11 @@ class JdbcEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)
-        request = query_of(permit)
+        request, judgement = query_of(permit)
         self._check_open()
         check_cancelled(cancellation)
         writes = permit.effect > Effect.READ and not isinstance(request, Explain)
-        await self._check_judgement(permit, request)
+        await self._check_judgement(permit, request, judgement)
         body = self._body(permit, request, writes=writes)
         timeout_s = permit.limits.timeout_s
         pool = self._writers if writes else self._readers
@@ -142,7 +141,7 @@ class JdbcEngine:
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         refuse_identity(permit)
-        request = query_of(permit)
+        request, _ = query_of(permit)
         self._check_open()
         body = self._body(permit, request, writes=False)
         async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
@@ -192,13 +191,14 @@ class JdbcEngine:
             process.close()
             await process.closed()
 
-    async def _check_judgement(self, permit: Permit, request: Query | Explain) -> None:
+    async def _check_judgement(
+        self, permit: Permit, request: Query | Explain, judgement: Judgement
+    ) -> None:
         """Refuse what the gate's judgement puts above the permit: not every database has a fence of
         its own. What cannot be judged is shown to the database, which may say what is wrong.
 
         Raises: TidegateError POLICY_READ_ONLY, POLICY_DENIED, SQL_FAILED, ...
         """
-        judgement = judgement_of(permit, request)
         if isinstance(request, Explain) and self._changes(request):
             raise TidegateError(
                 Code.UNSUPPORTED,

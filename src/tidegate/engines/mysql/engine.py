@@ -17,7 +17,6 @@ from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
-    judgement_of,
     query_of,
 )
 from tidegate.engines.common.server_pool import ServerPool
@@ -100,7 +99,7 @@ class MysqlEngine:
         return await self._opinions.inspect(statement.text, judgement, self._server.borrowed())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = query_of(permit)
+        request, judgement = query_of(permit)
         self._server.check_open()
         check_cancelled(cancellation)
         explains = isinstance(request, Explain)
@@ -108,7 +107,6 @@ class MysqlEngine:
         if explains:
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
-        judgement = judgement_of(permit, request)
         reads = explains or permit.effect is Effect.READ
         database = request.schema or request.database
         timeout_s = permit.limits.timeout_s
@@ -137,7 +135,7 @@ class MysqlEngine:
                 self._opinions.forget()
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        request = dry_run_query_of(permit)
+        request, judgement = dry_run_query_of(permit)
         self._server.check_open()
         found = parse_dml(request.statement.text, "mysql")
         if isinstance(found, str):
@@ -146,7 +144,7 @@ class MysqlEngine:
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)
-        check_change(request.statement.text, judgement_of(permit, request), permit)
+        check_change(request.statement.text, judgement, permit)
         query = found.query.text
         if query:
             # The gate has not seen this text: it is made of the statement here.

@@ -118,6 +118,11 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 Params = Sequence[bytes | None] | None
 
+
+Command = tuple[bytes, Params, bytes | None, bool]
+"""A text, its parameters, the name by which the server keeps the text, and whether it gets the name
+now: that is answered by a result of its own."""
+
 CAN_CHUNK = pq.version() >= 170000
 """libpq passes on several rows at once from version 17 on; before, one by one."""
 
@@ -187,11 +192,18 @@ class CommandProtocol(SocketIO):
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
-    def execute(self, name: bytes, params: Params) -> None:
-        """Queue a statement that the server keeps."""
+    def send_named(self, commands: Sequence[Command]) -> None:
+        """Queue commands, those that the server keeps by their names."""
         self._check_open()
+        connection = self._connection
         try:
-            self._connection.send_query_prepared(name, params)
+            for text, params, name, is_new in commands:
+                if name is None:
+                    connection.send_query_params(text, params)
+                    continue
+                if is_new:
+                    connection.send_prepare(name, text)
+                connection.send_query_prepared(name, params)
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
@@ -259,18 +271,30 @@ class CommandProtocol(SocketIO):
         except psycopg.Error as error:
             raise self._broken() from error
 
-    async def sync(self) -> None:
-        """End the group and see that all of it is sent."""
+    def end_group(self) -> bool:
+        """End the group and send it. Returns whether all of it is sent; else await `flushed`."""
         connection = self._connection
         try:
             connection.pipeline_sync()
             if not self.unanswered:
                 self.expect_answer()
             self.unanswered += 1
-            while connection.flush():
+            return not connection.flush()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
+    async def flushed(self) -> None:
+        """Wait until all is sent."""
+        try:
+            while self._connection.flush():
                 await self.until_writable()
         except psycopg.OperationalError as error:
             raise self._broken() from error
+
+    async def sync(self) -> None:
+        """End the group and see that all of it is sent."""
+        if not self.end_group():
+            await self.flushed()
 
     async def result(self) -> PGresult | None:
         """The next result; None ends the results of one command. Raises: TidegateError."""

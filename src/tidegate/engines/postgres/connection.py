@@ -22,6 +22,7 @@ from tidegate.engines.common.server_session import ServerSession
 from tidegate.engines.postgres.command_protocol import (
     CAN_FORGET,
     FAILED,
+    Command,
     CommandProtocol,
     Params,
 )
@@ -109,16 +110,6 @@ class _Read(NamedTuple):
     def scope(self) -> Hashable:
         """What a plan depends on in addition to the text."""
         return self.schema, self.identity, self.tuning
-
-    def settings(self) -> tuple[bytes, Params]:
-        with_snapshot = self.pin is not None
-        return settings_query(
-            self.timeout_ms,
-            self.schema,
-            self.identity,
-            with_snapshot=with_snapshot,
-            tuning=self.tuning,
-        )
 
 
 class PostgresSession(ServerSession[CommandProtocol]):
@@ -226,7 +217,8 @@ class PostgresSession(ServerSession[CommandProtocol]):
             begun = await line.pass_over(_BEFORE, begins=True)
             if begun.status in FAILED:
                 raise rejected(begun, identity)
-            return await self._first_result()
+            line.stream(CHUNK_ROWS)
+            return await self._next_result()
         read = _Read(text, params, timeout_ms, schema, identity, pin, tuning)
         for _ in range(MAX_TRIES):
             result = await self._try(read)
@@ -244,7 +236,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         await self.own(_ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()])
         self.line.send((text, None))  # the only command of its group: it refuses to have others
         await self.line.sync()
-        return await self._first_result()
+        return await self._next_result()
 
     async def begin_copy(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:
         """Send a COPY ... TO STDOUT in a transaction that reads; its first result. The connection
@@ -262,7 +254,8 @@ class PostgresSession(ServerSession[CommandProtocol]):
         line, prepared, pin = self.line, self.prepared, read.pin
         asks_state = pin is not None and pin.version.moving
         before, is_new = self._send_read(read, asks_state=asks_state)
-        await line.sync()
+        if not line.end_group():
+            await line.flushed()
         result = await line.pass_over(before, begins=True)
         if result.status in FAILED:
             if not is_unknown_name(result):
@@ -274,7 +267,8 @@ class PostgresSession(ServerSession[CommandProtocol]):
         if is_new:
             result = await line.pass_over(1)
         if result.status not in FAILED:
-            result = await self._first_result()
+            line.stream(CHUNK_ROWS)
+            result = line.ready_result() or await self._next_result()
         if result.status not in FAILED:
             prepared.confirm()
             return result
@@ -297,25 +291,26 @@ class PostgresSession(ServerSession[CommandProtocol]):
             before += len(prepared.closing)
             line.forget(*prepared.closing)
             prepared.closing.clear()
-        settings, values = read.settings()
-        before += self._send_again(BEGIN_READ) + self._send_again(settings, values)
+        settings, values = settings_query(
+            read.timeout_ms,
+            read.schema,
+            read.identity,
+            with_snapshot=read.pin is not None,
+            tuning=read.tuning,
+        )
+        begin, begin_is_new = prepared.name_of(BEGIN_READ)
+        first, first_is_new = prepared.name_of(settings)
+        name, is_new = prepared.name_of(read.text, read.scope)
+        commands: list[Command] = [
+            (BEGIN_READ, None, begin, begin_is_new),
+            (settings, values, first, first_is_new),
+            (read.text, read.params, name, is_new),
+            (ROLLBACK, None, *prepared.name_of(ROLLBACK)),
+        ]
         if asks_state:
-            line.send((SCHEMA_STATE, None))
-        is_new = self._send_again(read.text, read.params, read.scope)
-        self._send_again(ROLLBACK)
-        return before, is_new
-
-    def _send_again(self, text: bytes, params: Params = None, scope: Hashable = None) -> bool:
-        """Send a command by the name that the server has for it, if it came before. Returns whether
-        it gets its name now, which is answered by a result of its own."""
-        name, is_new = self.prepared.name_of(text, scope)
-        if name is None:
-            self.line.send((text, params))
-            return False
-        if is_new:
-            self.line.prepare(text, name)
-        self.line.execute(name, params)
-        return is_new
+            commands.insert(2, (SCHEMA_STATE, None, None, False))
+        line.send_named(commands)
+        return before + begin_is_new + first_is_new, is_new
 
     async def _fits(self, pin: PinnedSchema, settings: PGresult, *, asks_state: bool) -> bool:
         """Whether the transaction sees the pinned schema; False if it has to be asked again.
@@ -335,8 +330,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
             raise SchemaChangedError
         return version is not None
 
-    async def _first_result(self) -> PGresult:
-        self.line.stream(CHUNK_ROWS)
+    async def _next_result(self) -> PGresult:
         result = await self.line.result()
         if result is None:
             raise lost()

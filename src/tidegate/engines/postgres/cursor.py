@@ -17,19 +17,20 @@ from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 
-_CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
+CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
+"""States of a result after which more of the statement's follow."""
 
 
 class PostgresCursor:
     """A statement that has begun. Its session is free again as soon as the last row is read."""
 
     __slots__ = (
-        "_changes",
         "_next",
         "_reader",
         "_ready",
         "_running",
         "_seen",
+        "_text",
         "affected",
         "columns",
     )
@@ -42,28 +43,24 @@ class PostgresCursor:
         reader: Reader,
         text: str = "",
     ) -> None:
-        self._changes = _SELECTS.match(text) is None
+        self._text = text
         self.columns = columns
         self.affected = 0
         self._running: RunningStatement[PostgresSession] | None = running
         self._reader = reader
-        self._ready: Rows = reader.read(first) if first.status in _CHUNKS else []
+        self._ready: Rows = reader.read(first) if first.status in CHUNKS else []
         self._next = 0
         self._seen = len(self._ready)
-
-    async def begin(self, first: PGresult) -> None:
-        """End what has ended with its first result already, so that the session is free again."""
-        if first.status not in _CHUNKS:
-            await self._finish(first)
-        elif not self._writes:
-            await self._look_for_end()
 
     async def fetch(self, max_rows: int) -> list[Row]:
         return list(await self._gathered(max_rows))
 
     async def fetch_into(self, sink: RowCollector) -> None:
         while wanted := sink.remaining:
-            sink.write(await self._gathered(wanted))
+            if self._running is None:
+                sink.write(self._reader.coerced(self._taken(wanted)))
+            else:
+                sink.write(await self._gathered(wanted))
 
     async def close(self) -> None:
         self._ready, self._next = [], 0
@@ -81,10 +78,6 @@ class PostgresCursor:
             rows += self._taken(max_rows - len(rows))
         return self._reader.coerced(rows)
 
-    @property
-    def _writes(self) -> bool:
-        return self._running is not None and self._running.writes
-
     def _taken(self, max_rows: int) -> Rows:
         first, self._next = self._next, self._next + max_rows
         if first == 0 and len(self._ready) <= max_rows:
@@ -101,37 +94,36 @@ class PostgresCursor:
             result = await session.line.result()
             if result is None:
                 raise lost()
-            if result.status in _CHUNKS:
+            if result.status in CHUNKS:
                 self._ready, self._next = self._reader.read(result), 0
                 self._seen += len(self._ready)
                 return True
-            await self._finish(result)
+            await self.finish(result)
         return False
 
-    async def _look_for_end(self) -> None:
-        """A short result has ended before the caller asks for more."""
+    def look_for_end(self) -> None:
+        """Give the session of a short read back before the caller asks for more."""
         running = self._running
-        if running is None:
+        if running is None or running.writes:
             return
         result = running.connection().line.ready_result()
         if result is None:
             return
-        if result.status in _CHUNKS:
+        if result.status in CHUNKS:
             rows = self._reader.read(result)
             self._ready += rows
             self._seen += len(rows)
         else:
-            await self._finish(result)
+            _check(result)
+            self._running = None
+            running.release()
 
-    async def _finish(self, last: PGresult) -> None:
+    async def finish(self, last: PGresult) -> None:
         """The statement has ended: commit a change, count it, give the session back."""
         running = self._running
         if running is None:
             return
-        if last.status in FAILED:
-            raise translate(last)
-        if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
-            raise _unfit(last)
+        _check(last)
         if running.writes:
             session = running.connection()
             running.committing = True
@@ -140,7 +132,7 @@ class PostgresCursor:
                 raise translate(committed)
             if not last.command_status:
                 # After chunks of rows the server sends no count: RETURNING gives each row once.
-                self.affected = self._seen if self._changes else 0
+                self.affected = 0 if _SELECTS.match(self._text) else self._seen
             elif not _is_read(last):
                 self.affected = last.command_tuples or 0
         self._running = None
@@ -152,6 +144,14 @@ _SELECTS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What returns rows that it has not changed."""
+
+
+def _check(last: PGresult) -> None:
+    """Raises: TidegateError if a statement has not come to a good end."""
+    if last.status in FAILED:
+        raise translate(last)
+    if last.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        raise _unfit(last)
 
 
 def _is_read(last: PGresult) -> bool:

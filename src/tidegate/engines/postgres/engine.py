@@ -21,7 +21,6 @@ from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
-    judgement_of,
     query_of,
 )
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
@@ -31,14 +30,14 @@ from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
-from tidegate.engines.postgres.cursor import PostgresCursor
+from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as, may_tune
-from tidegate.engines.postgres.types import TypeCache
+from tidegate.engines.postgres.types import TypeCache, shape_of
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
@@ -118,14 +117,23 @@ class PostgresEngine:
 
         Raises: TidegateError.
         """
+        text = statement.text
         try:
-            joined = await self._joined(statement.text, judgement)
+            joined = self._known(text, judgement) or await self._joined(text, judgement)
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:
                 raise
             return None  # the server cannot read it, and says so again in `run`
         unread = joined.effect is Effect.UNKNOWN and joined.rule != CATALOG_RULE
         return None if unread else joined
+
+    def _known(
+        self, text: str, judgement: Judgement, database: str | None = None
+    ) -> Judgement | None:
+        """As `_joined`, if nothing has to be asked for that; else None."""
+        self._server.check_open()
+        known = self._databases.get(database)
+        return None if known is None else known.watch.known(text, judgement)
 
     async def _joined(
         self,
@@ -165,7 +173,7 @@ class PostgresEngine:
         return known
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request = query_of(permit, may_tune)
+        request, judgement = query_of(permit, may_tune)
         self._server.check_open()
         check_cancelled(cancellation)
         explains = isinstance(request, Explain)
@@ -173,16 +181,15 @@ class PostgresEngine:
         if explains:
             text, params = self._explanation(text, params)
         encoded = encode_statement(text)
-        until = monotonic() + permit.limits.timeout_s
         schema = None if request.schema is None else self._path(request.schema)
-        opinion = await self._joined(
-            text,
-            judgement_of(permit, request),
-            permit.limits.timeout_s,
-            cancellation,
-            database=request.database,
-            schema=schema,
-        )
+        left_s = permit.limits.timeout_s
+        opinion = self._known(text, judgement, request.database)
+        if opinion is None:
+            until = monotonic() + left_s
+            opinion = await self._joined(
+                text, judgement, left_s, cancellation, database=request.database, schema=schema
+            )
+            left_s = max(LEAST_S, until - monotonic())
         if opinion.effect > (Effect.READ if explains else permit.effect) or (
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
@@ -190,7 +197,6 @@ class PostgresEngine:
         administration = None if explains else opinion.administration
         copies = administration is not None and administration.runs_query
         writes = not explains and permit.effect > Effect.READ and not copies
-        left_s = max(LEAST_S, until - monotonic())
         running = await self._server.start(
             left_s,
             cancellation,
@@ -208,7 +214,7 @@ class PostgresEngine:
                     first = await session.begin_outside(encoded, running.timeout_ms, schema)
                     if first.status in FAILED:
                         raise translate(first)
-                    return await self._cursor(running, first, request)
+                    return await self._cursor(running, first, request, text)
                 first = await session.begin(
                     encoded,
                     params,
@@ -221,10 +227,26 @@ class PostgresEngine:
                 )
                 if first.status in FAILED:
                     raise translate(first)
-                return await self._cursor(running, first, request)
+                return await self._cursor(running, first, request, text)
         finally:
             if writes:
                 self._database(request.database).watch.wake()
+
+    async def _cursor(
+        self,
+        running: RunningStatement[PostgresSession],
+        first: PGresult,
+        request: Query | Explain,
+        text: str,
+    ) -> Cursor:
+        types, shape = self._database(request.database).types, shape_of(first)
+        columns, reader = types.known(shape) or await types.columns(shape)
+        cursor = PostgresCursor(running, first, columns, reader, text)
+        if first.status in CHUNKS:
+            cursor.look_for_end()
+        else:
+            await cursor.finish(first)
+        return cursor
 
     async def _copy(
         self,
@@ -245,16 +267,8 @@ class PostgresEngine:
             return None
         return PinnedSchema(self._schema, permit.schema_version)
 
-    async def _cursor(
-        self, running: RunningStatement[PostgresSession], first: PGresult, request: Query | Explain
-    ) -> PostgresCursor:
-        columns, reader = await self._database(request.database).types.columns(first)
-        cursor = PostgresCursor(running, first, columns, reader, request.statement.text)
-        await cursor.begin(first)
-        return cursor
-
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        request = dry_run_query_of(permit)
+        request, judged = dry_run_query_of(permit)
         self._server.check_open()
         found = parse_dml(request.statement.text, "postgres")
         if isinstance(found, str):
@@ -275,7 +289,7 @@ class PostgresEngine:
                 schema=schema,
             )
 
-        opinion = await joined(request.statement.text, judgement_of(permit, request))
+        opinion = await joined(request.statement.text, judged)
         if opinion.effect > permit.effect:
             await self._refuse(encoded, opinion, permit, request.database)
         query = found.query.text

@@ -100,6 +100,11 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     settings: frozenset[str] = frozenset({"pg_settings"})
     unnamed: frozenset[int] = frozenset()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no text that changes nothing can name any of them."""
+        return not self.names and not self.operators
+
 
 NONE = UnsafeObjects()
 
@@ -215,7 +220,7 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool = False) 
 
     Names and operators are those that the lexer finds, as in PostgreSQL 4.1 "Lexical Structure".
     """
-    if not unsafe_objects.names and not unsafe_objects.operators and not changes:
+    if unsafe_objects.is_empty and not changes:
         return None
     try:
         names, signs = _names_and_signs(text)
@@ -382,6 +387,18 @@ class CatalogSafetyCache:
                     self._analysed.clear()
                 self._analysed[text, schema] = unsafe
         return _UNNAMED if unsafe else known
+
+    def known(self, text: str, judgement: Judgement) -> Judgement | None:
+        """`joined`, if that is known already and nothing has to be asked before; else None."""
+        unsafe_objects = self._unsafe_objects
+        if monotonic() >= self._until or unsafe_objects.unnamed:
+            return None
+        if unsafe_objects.is_empty and judgement.effect <= Effect.READ:
+            return judgement  # as `opinion` says of every text that changes nothing
+        if text not in self._opinions:
+            return None
+        against = self._opinions[text]
+        return judgement if against is None or against.effect <= judgement.effect else against
 
     async def joined(self, text: str, judgement: Judgement) -> Judgement:
         """The higher of the text's judgement and the catalog's opinion of it."""

@@ -12,7 +12,8 @@ import os
 from collections.abc import Hashable
 
 MAX_NAMES = 64
-"""Statements that are kept prepared; the one that was not used for longest goes first."""
+"""Statements that are kept prepared. Once half of them are, their last uses are noted: the one that
+was not used for longest goes first."""
 MAX_SEEN = 512
 """Statements that are remembered after one run."""
 MAX_BYTES = 8_192
@@ -44,9 +45,10 @@ class PreparedStatements:
             return None, False
         key = text, scope
         names = self._names
-        name = names.pop(key, None)
+        name = names.get(key)
         if name is not None:
-            names[key] = name  # now the one that was used last
+            if len(names) > MAX_NAMES // 2:
+                names[key] = names.pop(key)  # now the one that was used last
             return name, False
         if len(text) > MAX_BYTES:
             return None, False

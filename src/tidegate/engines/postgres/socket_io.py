@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import select
 import socket
 import sys
 import termios
@@ -91,8 +92,10 @@ class SocketIO:
         "_begun",
         "_connection",
         "_copy_meter",
+        "_grown",
         "_loop",
         "_meter",
+        "_poll",
         "_reads_large",
         "_socket",
         "_waiter",
@@ -111,7 +114,12 @@ class SocketIO:
         self._meter: ReadLimit | None = None
         self._copy_meter: ReadLimit | None = None
         self._begun = False
+        self._grown = False
+        """Whether libpq has made more room than the few portions that it begins with."""
         self._reads_large = False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        self._poll = poll.poll
         self.open = True
         self.buffer_is_large = False
         """Whether libpq may hold much memory for this line, which it never gives back."""
@@ -126,7 +134,7 @@ class SocketIO:
 
     def check(self) -> bool:
         """Whether the connection is open, as far as can be seen without asking the server."""
-        if self.open:
+        if self.open and self._poll(0):  # there are bytes, an end or a failure
             try:
                 said = waiting_bytes(self._socket) > 0
                 self._connection.consume_input()
@@ -164,10 +172,14 @@ class SocketIO:
 
     async def fill(self) -> None:
         """Wait until the next result has arrived. Raises: TidegateError LIMIT_BYTES."""
-        await self._until_readable()
+        if not self._watched:
+            self._watch()
+        await self._signal()
         # From the first part of an answer on, libpq may hold the beginning of a message, have made
         # room for all of it, and take all of it in at once.
-        if not (self._begun or self._reads_large) and waiting_bytes(self._socket) < PORTION:
+        if not (self._begun or self._reads_large) and (
+            not self._grown or waiting_bytes(self._socket) < PORTION
+        ):
             self._connection.consume_input()
         self._begun = True
         if self._connection.is_busy():
@@ -189,6 +201,7 @@ class SocketIO:
             self._loop.remove_reader(meter.source)
             meter.close(restore=self.open)
             self._meter = None
+            self._grown = True
             self.buffer_is_large |= meter.taken > LARGE_BUFFER_BYTES
             self._reads_large |= meter.taken > LARGE_READ_BYTES
 
@@ -220,11 +233,6 @@ class SocketIO:
         meter, self._copy_meter = self._copy_meter, None
         if meter is not None:
             meter.close(restore=self.open)
-
-    async def _until_readable(self) -> None:
-        if not self._watched:
-            self._watch()
-        await self._signal()
 
     async def _signal(self) -> None:
         """Wait until the socket that is watched is readable."""

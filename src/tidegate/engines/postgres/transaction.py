@@ -6,7 +6,6 @@ The settings hold for the transaction alone. All of them travel as parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from tidegate.engines.common.roles import role_of
@@ -26,11 +25,12 @@ TUNING: dict[str, tuple[int, int] | frozenset[str]] = {
 """The settings of pgvector that a search may set for its own transaction: the lowest and highest
 number, or the words. None of them changes what a statement may read."""
 
-Tuning = Sequence[tuple[str, str]]
+Tuning = tuple[tuple[str, str], ...]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
+@lru_cache(256)
 def settings_query(
     timeout_ms: int,
     schema: bytes | None = None,
@@ -53,7 +53,9 @@ def settings_query(
         role = role_of(identity)
         if role is not None:
             settings.append((b"role", role.encode()))
-    return _query(len(settings), with_snapshot), [part for setting in settings for part in setting]
+    return _query(len(settings), with_snapshot), tuple(
+        [part for setting in settings for part in setting]
+    )
 
 
 @lru_cache

@@ -397,6 +397,12 @@ Shape = tuple[tuple[bytes | None, int, int], ...]
 """Name, type and modifier of each column of a result."""
 
 
+def shape_of(result: PGresult) -> Shape:
+    """The shape of a result."""
+    name, kind, modifier = result.fname, result.ftype, result.fmod
+    return tuple([(name(at), kind(at), modifier(at)) for at in range(result.nfields)])
+
+
 class TypeCache:
     """The types of one source, by oid and modifier."""
 
@@ -405,16 +411,15 @@ class TypeCache:
         self._known: dict[tuple[int, int], Type] = {}
         self._shapes: dict[Shape, tuple[tuple[Column, ...], Reader]] = {}
 
-    async def columns(self, result: PGresult) -> tuple[tuple[Column, ...], Reader]:
+    def known(self, shape: Shape) -> tuple[tuple[Column, ...], Reader] | None:
+        """As `columns`, if results of this shape came before."""
+        return self._shapes.get(shape)
+
+    async def columns(self, shape: Shape) -> tuple[tuple[Column, ...], Reader]:
         """The columns of a result and the reader of its rows. Raises: TidegateError."""
-        shape = tuple(
-            [(result.fname(at), result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
-        )
-        found = self._shapes.get(shape)
-        if found is None:
-            if len(self._shapes) >= MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[shape] = found = await self._found(shape)
+        if len(self._shapes) >= MAX_SHAPES:
+            self._shapes.clear()
+        self._shapes[shape] = found = await self._found(shape)
         return found
 
     def forget(self) -> None:

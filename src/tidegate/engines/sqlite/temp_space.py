@@ -7,10 +7,9 @@ so the threads at work are looked at now and then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from pathlib import Path
 
-from tidegate.engines.common.running_statement import RunningStatement
+from tidegate.engines.common.running_statement import RunningStatement, RunningStatements
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 
 MOST_BYTES = 2 * 1024**3
@@ -20,7 +19,7 @@ LOOK_S = 0.5
 class TempSpaceLimit:
     """Looks at the statements in `running` for as long as there are any."""
 
-    def __init__(self, running: Collection[RunningStatement[WorkerThread]]) -> None:
+    def __init__(self, running: RunningStatements[WorkerThread]) -> None:
         self._running = running
         self._written: dict[RunningStatement[WorkerThread], int] = {}
         self._timer: asyncio.TimerHandle | None = None

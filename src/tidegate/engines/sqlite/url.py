@@ -1,8 +1,7 @@
-"""Parses a source's URL: which file, how it is opened, and the identity of the file at its path."""
+"""Parses a source's URL: which file, and how it is opened."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from itertools import count
 
@@ -38,18 +37,3 @@ def check_writable(file: FileUrl) -> None:
     """Raises: TidegateError POLICY_READ_ONLY if the source's URL says that it is never written."""
     if file.options.get("mode") == "ro" or file.options.get("immutable") == "1":
         raise TidegateError(Code.POLICY_READ_ONLY, "The source's URL opens it for reading only.")
-
-
-def identity_of(file: FileUrl) -> str:
-    """What tells the file from another at its path. Raises: TidegateError SOURCE_UNREACHABLE."""
-    if file.path is None:
-        return "memory"
-    try:
-        found = os.stat(file.path)  # noqa: PTH116 - a third of the cost of Path.stat, on each call
-    except OSError as error:
-        raise TidegateError(
-            Code.SOURCE_UNREACHABLE,
-            f"There is no database file at {file.path} any more.",
-            details={"path": file.path},
-        ) from error
-    return f"{found.st_dev:x}.{found.st_ino:x}"

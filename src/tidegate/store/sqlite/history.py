@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from tidegate.model.replies import HistoryEntry
 from tidegate.store.sqlite.connection import StateConnection
@@ -16,13 +18,14 @@ from tidegate.store.sqlite.connection import StateConnection
 _FIELDS = tuple(name for name in HistoryEntry.__struct_fields__ if name != "id")
 _COLUMNS = ", ".join(f'"{name}"' for name in _FIELDS)
 
-# One statement for a whole group: SQLite works through it without taking Python's lock back for
-# each row, which under load would make the event loop wait thousands of times.
-_ADD = (
-    f"INSERT INTO history ({_COLUMNS}) SELECT "
-    + ", ".join(f"value ->> '$.{name}'" for name in _FIELDS)
-    + " FROM json_each(?) ORDER BY key"
-)
+GROUP_ROWS = 64
+"""Rows that one statement adds. SQLite works through them without taking Python's lock back for
+each, which under load would make the event loop wait thousands of times."""
+
+
+def _add(rows: int) -> str:
+    row = f"({', '.join('?' * len(_FIELDS))})"
+    return f"INSERT INTO history ({_COLUMNS}) VALUES {', '.join([row] * rows)}"
 
 
 class SqliteHistoryStore:
@@ -34,9 +37,11 @@ class SqliteHistoryStore:
     def add(self, entries: Sequence[HistoryEntry]) -> None:
         if not entries:
             return
-        group = msgspec.json.encode(entries).decode()
+        rows = [structs.astuple(entry)[:-1] for entry in entries]  # without the id
         with self._file.changing() as connection:
-            connection.execute(_ADD, (group,))
+            for start in range(0, len(rows), GROUP_ROWS):
+                group = rows[start : start + GROUP_ROWS]
+                connection.execute(_add(len(group)), tuple(chain.from_iterable(group)))
 
     def search(
         self,
