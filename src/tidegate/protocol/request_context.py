@@ -153,15 +153,17 @@ def _open_alone(
     transport: TransportContext,
 ) -> McpRequest:
     """A request of the handshake era from a client that has not shaken hands."""
+    meta = params.meta or NOTHING
     return McpRequest(
         actor=transport.actor,
         wire=REVISIONS[revision],
         sender=transport.sender,
         id=message.id or jsonrpc.NO_ID,
         client=UNKNOWN_CLIENT,
-        meta=params.meta or NOTHING,
+        meta=meta,
         user_agent=_user_agent(transport),
         address=transport.address,
+        wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
         closer=transport.closer,
         body=transport.body,
