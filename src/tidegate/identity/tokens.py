@@ -176,7 +176,9 @@ class Tokens:
         active = [entry for entry in found if entry.revoked_at is None]
         if not found:
             near = get_close_matches(name, {entry.name for entry in self._store.list()}, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else "`tidegate token list` shows their names."
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else "`tidegate token list` shows their names."
+            )
             raise TidegateError(
                 Code.ARGUMENT_INVALID, f"There is no token `{name[:80]}`.", hint=hint
             )
