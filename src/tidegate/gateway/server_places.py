@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import NamedTuple
 
-from tidegate.engines.common.url import locate_server
+from tidegate.engines.registry import locate
 
 _LOCAL = frozenset({"127.0.0.1", "::1"})
 
@@ -30,15 +30,15 @@ class ServerPlace(NamedTuple):
 async def place_of(url: str, default_port: int) -> ServerPlace:
     """Where a server's URL leads. The database is the user's name where the URL names none, as
     for libpq."""
-    location = locate_server(url, default_port)
+    location = locate(url)
     host = location.host.lower()
     database = location.database or location.user
     if not host or host.startswith(("/", "@")):
-        return ServerPlace(host, location.port, database, _LOCAL)
+        return ServerPlace(host, location.port or default_port, database, _LOCAL)
     found: set[str] = set()
     for name in host.split(","):
         found |= await _addresses(name)
-    return ServerPlace(host, location.port, database, frozenset(found))
+    return ServerPlace(host, location.port or default_port, database, frozenset(found))
 
 
 async def _addresses(host: str) -> frozenset[str]:

@@ -21,6 +21,7 @@ from tidegate.search.ranking import Handle, Search
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.search.statements import Sql, rows_of
 from tidegate.search.target import Target, VectorColumn, find_table, target_of
+from tidegate.sql.dialects import find
 
 PROBES = 20
 NEAREST = 10
@@ -66,7 +67,7 @@ async def _check_column(
 ) -> list[Finding]:
     findings = await _check_model(handle, target, column)
     findings += await _check_rows(handle, target, column)
-    if target.dialect == "postgres":
+    if find(target.dialect).vectors == "typed":
         wanted = SimilaritySearch(target.table.name, "recall", NEAREST)
         search = Search(handle, catalog, target, wanted, NEAREST)
         findings += await _check_index(search, column)
@@ -128,9 +129,8 @@ async def _sample(
     text = sql.prefix(column.text) if column.text is not None else "''"
     others = f" AND {sql.name(column.text)} <> ''" if column.text is not None else ""
     vector = sql.name(column.name)
-    shown = f"{vector}::text" if sql.dialect == "postgres" else vector
-    if sql.dialect == "sqlite":
-        shown = f"vec_to_json({vector})"
+    kept = find(sql.dialect).vectors
+    shown = {"typed": f"{vector}::text", "bytes": f"vec_to_json({vector})"}.get(kept, vector)
     page = await handle(
         sql.query(
             f"SELECT {text}, {shown} FROM {sql.table} WHERE {vector} IS NOT NULL{others}"

@@ -26,6 +26,7 @@ from tidegate.search.ranking import Handle
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.search.statements import Sql, rows_of
 from tidegate.search.target import Target, find_table, target_of
+from tidegate.sql.dialects import find
 
 BATCH = 64
 READ = 256
@@ -64,7 +65,7 @@ class Job(msgspec.Struct, frozen=True):
     @property
     def index(self) -> str | None:
         """The statement that makes an index of the vectors, where the database has such."""
-        if self.target.dialect != "postgres":
+        if find(self.target.dialect).vectors != "typed":
             return None
         sql = Sql(self.target)
         return (
@@ -142,9 +143,10 @@ def _text_column(target: Target, name: str) -> str:
 
 
 def _type(dialect: str, dimensions: int) -> str:
-    if dialect == "postgres":
+    kept = find(dialect).vectors
+    if kept == "typed":
         return f"{'vector' if dimensions <= MOST_INDEXED else 'halfvec'}({dimensions})"
-    return f"FLOAT[{dimensions}]" if dialect == "duckdb" else "BLOB"
+    return f"FLOAT[{dimensions}]" if kept == "arrays" else "BLOB"
 
 
 def _checked_type(column: ColumnInfo, made: Embeddings) -> str:
@@ -303,15 +305,16 @@ def _typed(sql: Sql, name: str, value: Any) -> str:
 
 
 def _cast(sql: Sql, term: str, type_: str) -> str:
-    return term if sql.dialect == "sqlite" else f"CAST({term} AS {type_})"
+    return term if find(sql.dialect).vectors == "bytes" else f"CAST({term} AS {type_})"
 
 
 def _vector(sql: Sql, job: Job, vector: Sequence[float] | None) -> str:
     if vector is None:
         return _cast(sql, sql.value(None), job.type)
-    if sql.dialect == "postgres":
+    kept = find(sql.dialect).vectors
+    if kept == "typed":
         return _cast(sql, sql.value(vector_text(vector, job.type.partition("(")[0])), job.type)
-    if sql.dialect == "duckdb":
+    if kept == "arrays":
         return _cast(sql, sql.value(list(vector)), job.type)
     return sql.value(struct.pack(f"<{len(vector)}f", *vector))
 

@@ -36,6 +36,7 @@ from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.search.statements import Key, Sql, rows_of
 from tidegate.search.target import Target, VectorColumn, find_table, target_of
 from tidegate.search.word_scan import by_scan
+from tidegate.sql.dialects import find
 
 __all__ = ["Handle", "search"]
 
@@ -80,11 +81,12 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
 
 def _legs(dialect: str) -> Legs:
     """Raises: TidegateError UNSUPPORTED."""
-    if dialect == "postgres":
+    kept = find(dialect).vectors
+    if kept == "typed":
         from tidegate.search import postgres as module
-    elif dialect == "sqlite":
+    elif kept == "bytes":
         from tidegate.search import sqlite as module
-    elif dialect == "duckdb":
+    elif kept == "arrays":
         from tidegate.search import duckdb as module
     else:
         raise TidegateError(

@@ -18,12 +18,12 @@ from tidegate.model.statements import Statement
 from tidegate.search.model import Condition
 from tidegate.search.target import Target
 from tidegate.sql import quoting
+from tidegate.sql.dialects import find
 
 Key = tuple[Any, ...]
 TIMEOUT_S = 30.0
 MOST_TEXT = 50_000
 """Characters of one text that are read to be cut into chunks."""
-_ROW_IDS = {"postgres": "ctid", "sqlite": "rowid", "duckdb": "rowid"}
 
 _decode = msgspec.json.Decoder(list[list[Any]]).decode
 
@@ -35,7 +35,8 @@ class Sql:
         self.target = target
         self.dialect = target.dialect
         self.params: list[Any] = []
-        self._sign = "?" if target.dialect == "sqlite" else "$"
+        self._rules = find(target.dialect)
+        self._sign = "?" if self._rules.reused_parameters else "$"
 
     def name(self, name: str) -> str:
         return quoting.identifier(name, self.dialect)
@@ -53,8 +54,8 @@ class Sql:
         """The terms that name a row."""
         if self.target.key:
             return [self.name(name) for name in self.target.key]
-        row_id = _ROW_IDS.get(self.dialect)
-        if row_id is None:
+        row_id = self._rules.row_id
+        if not row_id:
             raise TidegateError(
                 Code.UNSUPPORTED, f"The rows of `{self.target.table.name}` have no key"
             )
@@ -105,7 +106,7 @@ class Sql:
             ]
             return f"({' OR '.join(f'({pair})' for pair in pairs)})"
         values = [key[0] for key in keys]
-        if self.dialect == "postgres":
+        if self._rules.vectors == "typed":
             # By the row id itself: a text of it is found by no index.
             column = columns[0] if self.target.key else "ctid"
             return f"{column} = ANY({self.value(values)}{'' if self.target.key else '::tid[]'})"
@@ -113,9 +114,7 @@ class Sql:
 
     def prefix(self, column: str) -> str:
         """The text of a column, shortened to what is read of it."""
-        function = "left" if self.dialect == "postgres" else "substr"
-        start = "" if self.dialect == "postgres" else "1, "
-        return f"{function}({self.name(column)}, {start}{MOST_TEXT})"
+        return self._rules.beginning(self.name(column), MOST_TEXT)
 
     def query(
         self,

@@ -11,6 +11,7 @@ from tidegate.model.results import Page
 from tidegate.search.bm25 import idf, score, terms
 from tidegate.search.ranking import Search, WordRanking
 from tidegate.search.statements import Sql, rows_of
+from tidegate.sql.dialects import find
 
 MOST_ROWS = 200_000
 """Rows of the table whose texts are looked at."""
@@ -67,15 +68,9 @@ async def _counts(
 def _inner(search: Search, sql: Sql, columns: tuple[str, ...]) -> str:
     """The rows to look at: their keys, their texts, and all of those in lower case."""
     where = sql.conditions(search.wanted.filter)
-    function = "left" if sql.dialect == "postgres" else "substr"
-    start = "" if sql.dialect == "postgres" else "1, "
-    texts = [
-        f"{function}({sql.name(column)}, {start}{_TEXT}) AS t{at}"
-        for at, column in enumerate(columns)
-    ]
-    joined = " || ' ' || ".join(
-        f"coalesce({function}({sql.name(column)}, {start}{_TEXT}), '')" for column in columns
-    )
+    beginnings = [find(sql.dialect).beginning(sql.name(column), _TEXT) for column in columns]
+    texts = [f"{beginning} AS t{at}" for at, beginning in enumerate(beginnings)]
+    joined = " || ' ' || ".join([f"coalesce({beginning}, '')" for beginning in beginnings])
     return (
         f"SELECT {sql.keys()}, {', '.join(texts)}, lower({joined}) AS t"
         f" FROM {sql.table}{where} LIMIT {MOST_ROWS}"

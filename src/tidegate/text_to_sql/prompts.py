@@ -17,27 +17,11 @@ from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.shorthand import table_name, with_keys
 from tidegate.search.suggestions import hint_on
+from tidegate.sql.dialects import find
 from tidegate.store.records import AnswerEntry
 from tidegate.text_to_sql.knowledge import Knowledge
 from tidegate.text_to_sql.linking import Family, Linker
 from tidegate.text_to_sql.model import Example
-
-_DIALECT_RULES = {
-    "postgres": (
-        "The database is PostgreSQL. A name with capital letters must stand in double quotes.",
-        "Cast to numeric before a division of integers that should have decimals.",
-    ),
-    "mysql": (
-        "The database is MySQL or MariaDB. Quote names with backticks.",
-        "There is no FULL JOIN; use date functions of MySQL, such as DATE_SUB and DATE_FORMAT.",
-    ),
-    "sqlite": (
-        "The database is SQLite. Dates are texts such as 2024-05-31; use strftime and date.",
-        "Multiply by 1.0 before a division of integers that should have decimals.",
-    ),
-    "duckdb": ("The database is DuckDB. Its functions are much like those of PostgreSQL.",),
-}
-_ALIASES = {"postgresql": "postgres", "mariadb": "mysql"}
 
 _RULES = (
     "Write one SELECT statement; WITH is allowed. Nothing else can run: the database only reads.",
@@ -67,7 +51,7 @@ _MOST_COMPARED = 500
 
 def rules_for(dialect: str) -> tuple[str, ...]:
     """The rules for statements in a dialect."""
-    return (*_DIALECT_RULES.get(_ALIASES.get(dialect, dialect), ()), *_RULES)
+    return (*find(dialect).writing_rules, *_RULES)
 
 
 def system_prompt(dialect: str, knowledge: Knowledge, share: Share) -> str:

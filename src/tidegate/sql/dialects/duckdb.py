@@ -280,6 +280,9 @@ def _ancient(value: Any) -> Any:
 
 DIALECT = _Duckdb(
     name="duckdb",
+    row_id="rowid",
+    vectors="arrays",
+    writing_rules=("The database is DuckDB. Its functions are much like those of PostgreSQL.",),
     samples_rows=True,
     knows_bounds=True,
     plain_selects=True,

@@ -232,6 +232,17 @@ class Dialect(msgspec.Struct, frozen=True):
     """A query on the database's statistics of a table, in which `{schema}` and `{table}` are
     literals. Empty unless the database shows an account only those of columns that it may read."""
 
+    # Searches, and statements that others write.
+    row_id: str = ""
+    """Names a row of a table without a key, as long as the row stays where it is."""
+    vectors: Literal["", "typed", "arrays", "bytes"] = ""
+    """How vectors are kept: in a type of their own that indexes know, as arrays of numbers, or as
+    the bytes of 32-bit numbers."""
+    reused_parameters: bool = False
+    """`?2` takes the second parameter."""
+    writing_rules: tuple[str, ...] = ()
+    """What one who writes statements of this dialect has to know."""
+
     # Filters that a surface builds.
     text_type: str = "TEXT"
     exact_collation: str = ""
@@ -249,6 +260,10 @@ class Dialect(msgspec.Struct, frozen=True):
     def marker(self, place: int) -> str:
         """The placeholder of the parameter at a place, from 1."""
         return "?"
+
+    def beginning(self, text: str, length: int) -> str:
+        """The first characters of a text; both are terms."""
+        return f"substr({text}, 1, {length})"
 
     # Values as literals.
 

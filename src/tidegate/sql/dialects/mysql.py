@@ -185,6 +185,10 @@ class _Mysql(Dialect, frozen=True):
 
 DIALECT = _Mysql(
     name="mysql",
+    writing_rules=(
+        "The database is MySQL or MariaDB. Quote names with backticks.",
+        "There is no FULL JOIN; use date functions of MySQL, such as DATE_SUB and DATE_FORMAT.",
+    ),
     plain_selects=True,
     parser="mysql",
     lexical_rules=LexicalRules(

@@ -356,6 +356,9 @@ _PARTIAL_TABLES = {
 class _Postgres(Dialect, frozen=True):
     """PostgreSQL's own spellings."""
 
+    def beginning(self, text: str, length: int) -> str:
+        return f"left({text}, {length})"
+
     def marker(self, place: int) -> str:
         return f"${place}"
 
@@ -429,6 +432,12 @@ SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])
 
 DIALECT = _Postgres(
     name="postgres",
+    row_id="ctid",
+    vectors="typed",
+    writing_rules=(
+        "The database is PostgreSQL. A name with capital letters must stand in double quotes.",
+        "Cast to numeric before a division of integers that should have decimals.",
+    ),
     samples_pages=True,
     statistics=_STATISTICS,
     plain_selects=True,

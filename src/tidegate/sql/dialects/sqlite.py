@@ -91,6 +91,13 @@ class _Sqlite(Dialect, frozen=True):
 
 DIALECT = _Sqlite(
     name="sqlite",
+    row_id="rowid",
+    vectors="bytes",
+    reused_parameters=True,
+    writing_rules=(
+        "The database is SQLite. Dates are texts such as 2024-05-31; use strftime and date.",
+        "Multiply by 1.0 before a division of integers that should have decimals.",
+    ),
     row_number="rowid",
     plain_selects=True,
     parser="sqlite",

@@ -18,6 +18,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.protocol.model import ToolResult, text
+from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.databases import Databases
@@ -62,7 +63,7 @@ class SchemaTool:
         source = self._databases.name_of(context, args.source)
         catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
         details: Details = {}
-        if catalog.dialect == "postgres":
+        if find(catalog.dialect) is find("postgres"):
             details = await read_details(context, self._databases, source) or {}
         shown = _SchemaText(catalog, details, args)
         tables = shown.tables

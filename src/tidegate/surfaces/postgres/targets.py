@@ -15,9 +15,11 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.server_places import place_of
 from tidegate.model.requests import OpenTemporary
 from tidegate.model.sources import Source
+from tidegate.sql.dialects import find
 from tidegate.surfaces.tool_context import ToolContext
 
 PORT = 5432
+_DIALECT = find("postgres")
 _HARMLESS = frozenset({"sslmode", "connect_timeout"})
 
 
@@ -37,7 +39,7 @@ async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
     wanted = await place_of(target, PORT)
     for entry in entries:
         source = entry.source
-        if source.dialect == "postgres" and wanted.is_same(await place_of(source.url, PORT)):
+        if find(source.dialect) is _DIALECT and wanted.is_same(await place_of(source.url, PORT)):
             return source.name
     return await _open(context, target)
 
