@@ -132,12 +132,9 @@ def test_the_guide_to_files_prints_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
-    script = (
-        "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(100))",
-        "INSERT INTO people VALUES (1, 'Ada'), (2, 'Grace')",
-    )
     jdbc_drivers.driver_path("h2")
-    shutil.copy(jdbc_drivers.template("h2", script) / "shop.mv.db", tmp_path / "hr.mv.db")
+    if shutil.which("java") is None:
+        pytest.skip("needs the program java on the PATH, with which the guide creates a database")
     outcomes = play(
         ROOT / "docs" / "howto" / "connect-any-jdbc-database.md",
         tmp_path,
@@ -146,6 +143,6 @@ def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         },
     )
-    assert len(outcomes) == 4
+    assert len(outcomes) == 5
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
