@@ -105,11 +105,12 @@ def test_agents_find_describe_and_read_the_tables_and_hear_of_a_broken_file(
     with serving(["serve", "--surface", "core"], state) as server:
         assert tool(server, "search", words="town").startswith("north.stores(id bigint?, town")
         described = tool(server, "describe", tables=["orders", "broken"])
-        assert "orders(id bigint?, customer varchar?) -- orders.csv" in described
+        assert "orders(id bigint?, customer varchar?" in described
+        assert ") -- orders.csv" in described
         assert "broken() -- broken.parquet cannot be read: " in described
         assert "Oslo" in tool(server, "query", sql="SELECT * FROM north.stores")
         (folder / "new.csv").write_text("word\nhello\n")
-        assert "new(word varchar?) -- new.csv" in tool(server, "search", words="new")
+        assert "new(word varchar?" in tool(server, "search", words="new")
         assert "hello" in tool(server, "query", sql="SELECT * FROM new")
         assert "cannot be read" in tool(server, "query", sql="SELECT * FROM broken")
 

@@ -6,6 +6,7 @@ cases.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -15,7 +16,9 @@ from typing import Any
 from support import jdbc_drivers, mysql_server, postgres_server
 from support.server_keeper import PASSWORD
 
-PRODUCTS = ("h2", "hsqldb", "derby", "postgresql", "mariadb", "sqlite")
+ALL = ("h2", "hsqldb", "derby", "postgresql", "mariadb", "sqlite")
+PRODUCTS = ALL if os.environ.get("TIDEGATE_TEST_DRIVERS") == "all" else ("h2", "postgresql")
+"""Each test of each driver starts a JVM: `./dev drivers` takes all of them, the usual run two."""
 
 NATIVE = {"postgresql": "postgres", "mariadb": "mysql", "sqlite": "sqlite"}
 """The case of the same database without JDBC."""

@@ -31,18 +31,22 @@ class Record(msgspec.Struct, frozen=True):
 class TailFilter(msgspec.Struct, frozen=True):
     """Selects records by actor (id or name), by source, and by time: `since` <= time < `until`.
 
-    Segment headers, checkpoints and segment ends are selected only with `control_records`.
+    What no caller asked for is selected only with `everything`: segment headers, checkpoints,
+    segment ends, and the samples that the server reads to learn what columns hold.
     """
 
     actor: str | None = None
     source: str | None = None
     since: datetime | None = None
-    control_records: bool = False
+    everything: bool = False
     until: datetime | None = None
 
     def matches(self, record: Record) -> bool:
         fields = record.fields
-        if not self.control_records and fields.get("phase") in ("open", "checkpoint", "continued"):
+        if not self.everything and (
+            fields.get("phase") in ("open", "checkpoint", "continued")
+            or fields.get("request") == "sample"
+        ):
             return False
         if self.actor is not None and self.actor not in (
             fields.get("actor"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.surfaces.engine_shops import ENGINE_SHOPS
-from support import authz_engines, masking_shop, mysql_server, postgres_server
+from support import authz_engines, jdbc_cases, masking_shop, mysql_server, postgres_server
 from support.engine_cases import CASES
 
 
@@ -13,12 +13,7 @@ def test_e_every_engine_is_in_every_list() -> None:
     assert set(CASES) == {
         "duckdb",
         "files",
-        "jdbc-derby",
-        "jdbc-h2",
-        "jdbc-hsqldb",
-        "jdbc-mariadb",
-        "jdbc-postgresql",
-        "jdbc-sqlite",
+        *(f"jdbc-{product}" for product in jdbc_cases.PRODUCTS),
         "memory",
         "mysql",
         "postgres",

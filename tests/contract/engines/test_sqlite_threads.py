@@ -9,7 +9,7 @@ from support.engine_cases import CASES
 from support.eventually import HANG_S, PATIENCE_S
 from tidegate.engines.common import pool as pools
 from tidegate.engines.common.pool import Pool
-from tidegate.engines.common.running_statement import start
+from tidegate.engines.common.running_statement import RunningStatements, start
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
@@ -40,7 +40,7 @@ def one_thread(file):
 
 
 async def under_way(pool, timeout_s, cancellation=NEVER):
-    running = await start(pool, timeout_s, cancellation, set())
+    running = await start(pool, timeout_s, cancellation, RunningStatements())
     running.connection().progress_handler = ProgressHandler(timeout_s)
     return running
 

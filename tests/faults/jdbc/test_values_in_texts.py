@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.engine_cases import CASES
+from support.engine_cases import JDBC_CASES
 from tidegate.errors import Code, TidegateError
 
 WRITTEN = "written-by-a-value"
 
 
 async def test_a_value_is_never_read_as_sql(tmp_path: Path) -> None:
-    case = CASES["jdbc-mariadb"].prepare(tmp_path)
+    case = JDBC_CASES["mariadb"].prepare(tmp_path)
     async with case.opened() as engine:
         ((directory,),) = await case.ask(engine, "SELECT @@datadir")
         path = f"{directory}{WRITTEN}".encode().hex()

@@ -195,7 +195,12 @@ def add_audit(commands: Commands) -> None:
         "(in this machine's time zone, which a note names)",
     )
     tail.add_argument("--until", type=filled, metavar="TIME", help="only records before this time")
-    tail.add_argument("--all", action="store_true", help="include segment headers and checkpoints")
+    tail.add_argument(
+        "--all",
+        action="store_true",
+        help="include segment headers, checkpoints, and the samples that the server reads to learn"
+        " what columns hold",
+    )
     checkpoint = actions.add_parser(
         "checkpoint", help="print the newest signed checkpoint, to keep it elsewhere"
     )

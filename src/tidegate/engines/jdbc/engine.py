@@ -8,6 +8,7 @@ its connections is a channel there. The gate's judgement, the driver's or databa
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
@@ -58,6 +59,10 @@ PLACES = 4
 HEAP = "256m"
 
 
+_TEMPORARY = re.compile(
+    r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/)*CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:CACHED|MEMORY|LOCAL|GLOBAL)"
+    r"\s+)*TEMP(?:ORARY)?\b"
+)
 _NEVER = frozenset({Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN})
 """What no permit runs here: such statements run Java code, write files, or outlive their caller."""
 
@@ -76,6 +81,7 @@ class JdbcEngine:
             schemas=url.product.schemas,
             explains=bool(url.product.explain),
             explains_changes=False,
+            cancels=url.product.cancels,
             explains_as_json=url.product.explains_as_json,
             row_counts=True,
             prepares=True,
@@ -204,6 +210,12 @@ class JdbcEngine:
                 Code.UNSUPPORTED,
                 "Only queries are explained through JDBC.",
                 hint="Explain the SELECT that finds the rows to be changed.",
+            )
+        if permit.effect is not Effect.READ and _TEMPORARY.match(request.statement.text):
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                "A temporary table would be left on a connection that others use next.",
+                hint="Use a common table expression (WITH), or an ordinary table.",
             )
         runs = judgement.effect not in _NEVER
         if runs and judgement.effect <= permit.effect:

@@ -42,6 +42,9 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     explains_as_json: bool = False
     system_schemas: tuple[str, ...] = ()
     loose: bool = False
+    cancels: bool = True
+    """Its driver ends a statement when it is asked to. Otherwise the Java process is ended, with
+    what else runs there."""
     schemas: bool = True
     """Tables are in schemas; else what the gate calls a schema is a catalog, or there is one."""
     default_schema: str = ""
@@ -80,7 +83,12 @@ PRODUCTS: dict[str, Product] = {
         title="MariaDB",
         fence="statement",
         begin_read="START TRANSACTION READ ONLY",
-        properties={"allowLocalInfile": "false", "allowMultiQueries": "false"},
+        # The server parses and binds: the driver's own reading of a text decides nothing.
+        properties={
+            "allowLocalInfile": "false",
+            "allowMultiQueries": "false",
+            "useServerPrepStmts": "true",
+        },
         parameters=frozenset({"useSsl", "sslMode", "connectTimeout", "socketTimeout", "user"}),
         explain="EXPLAIN",
         explains_as_json=True,
@@ -100,6 +108,7 @@ PRODUCTS: dict[str, Product] = {
             "allowLoadLocalInfile": "false",
             "allowMultiQueries": "false",
             "autoDeserialize": "false",
+            "useServerPrepStmts": "true",
         },
         parameters=frozenset({"sslMode", "connectTimeout", "socketTimeout", "user"}),
         explain="EXPLAIN",
@@ -131,6 +140,7 @@ PRODUCTS: dict[str, Product] = {
         driver="org.hsqldb.jdbc.JDBCDriver",
         coordinate="org.hsqldb:hsqldb:2.7.3",
         title="HSQLDB",
+        cancels=False,
         fence="driver",
         at_connect=("SET SESSION RESULT MEMORY ROWS 1000",),
         parameters=frozenset({"ifexists", "readonly", "sql.syntax_mys", "sql.syntax_pgs"}),
@@ -144,6 +154,7 @@ PRODUCTS: dict[str, Product] = {
         driver="org.apache.derby.jdbc.EmbeddedDriver",
         coordinate="org.apache.derby:derby:10.16.1.1",
         title="Apache Derby",
+        cancels=False,
         fence="driver",
         parameters=frozenset({"territory", "collation"}),
         system_schemas=(
