@@ -21,6 +21,8 @@ class EmbedTexts(Request, frozen=True):
     kind: ClassVar[str] = "embedding"
     judgement: ClassVar[Judgement | None] = metadata("embedding", "computes vectors of texts")
     spans_sources: ClassVar[bool] = True
+    recorded_first: ClassVar[bool] = True
+    """The texts may leave this machine."""
 
     texts: tuple[str, ...]
     purpose: Purpose = "query"

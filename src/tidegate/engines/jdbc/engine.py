@@ -335,14 +335,19 @@ class JdbcEngine:
         for name, value in self._options.items():
             if name.startswith("property."):
                 properties[name.removeprefix("property.")] = value
-        await connection.open(
-            {
-                "url": _connected_url(self._url, self._reads_only),
-                "properties": properties,
-                "loose": product.loose,
-                "statements": list(product.at_connect),
-            }
-        )
+        try:
+            await connection.open(
+                {
+                    "url": _connected_url(self._url, self._reads_only),
+                    "properties": properties,
+                    "loose": product.loose,
+                    "statements": list(product.at_connect),
+                }
+            )
+        except TidegateError as error:
+            if self._closed:  # the process was ended under it
+                raise closed() from error
+            raise
         return connection
 
     async def _running_process(self) -> JvmProcess:
