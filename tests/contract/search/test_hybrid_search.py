@@ -186,9 +186,10 @@ async def test_every_request_of_a_search_is_on_record_without_its_text(
     kinds = {line["request"] for line in found}
     assert {"browse", "query", "embedding"} <= kinds
     assert {line["actor"] for line in found} == {"tok_reader"}
-    embedding = next(line for line in found if line["request"] == "embedding")
-    assert "confidential" not in repr(embedding)
-    assert "hash-test" in repr(embedding)
+    intent, outcome = (line for line in found if line["request"] == "embedding")
+    assert (intent["phase"], outcome["phase"]) == ("intent", "outcome")  # before a text leaves
+    assert "confidential" not in repr((intent, outcome))
+    assert "hash-test" in repr(outcome)
 
 
 async def test_chunks_stay_within_the_token_budget(make: Callable[..., Library]):
