@@ -66,7 +66,8 @@ def test_a_url_without_a_scheme_is_refused(url):
 def test_an_unknown_scheme_lists_the_known_ones():
     error = refusal(lambda: engine_of("gopher://x"))
     assert error.code is Code.SOURCE_URL
-    assert all(f"{scheme}://" in error.hint for scheme in registry.ENGINES)
+    shown = [each if each.endswith(":") else f"{each}://" for each in registry.ENGINES]
+    assert all(each in error.hint for each in shown)
 
 
 def test_a_misspelt_scheme_is_corrected():

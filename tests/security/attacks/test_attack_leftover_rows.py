@@ -32,6 +32,8 @@ LOST = [
     pytest.param(structs.replace(READER, sources=frozenset({"other"})), id="no such source"),
     pytest.param(structs.replace(READER, sources=frozenset(), tags=frozenset()), id="no source"),
 ]
+PAGES_OF_NAMES = {"core": ["sources"], "workbench": ["list_connections"]}
+"""Their cursors are places among the sources' names, read again for each call, and hold no row."""
 RULES = {
     "masks": (Mask("people.email", "nothing", tokens=("intern",)),),
     "filters": (RowFilter("people", "id = 1", tokens=("intern",)),),
@@ -112,8 +114,10 @@ def test_no_tool_of_a_surface_goes_on_with_rows_of_wider_rights(
             wide = Peer(open_surface(surface, gate, config), before)
             await wide.open()
             listed = (await wide.request("tools/list"))["result"]["tools"]
-            takes = [tool["name"] for tool in listed if _takes_handle(tool)]
+            takes = [tool["name"] for tool in listed if _takes(tool, "handle", "page_token")]
             assert takes == (["more"] if surface == "core" else [])
+            pages = [tool["name"] for tool in listed if _takes(tool, "cursor")]
+            assert pages == PAGES_OF_NAMES.get(surface, [])
             for tool in takes:
                 text = await wide.text("query", sql="SELECT * FROM people", max_rows=10)
                 handle = text.partition('"more":"')[2].partition('"')[0]
@@ -127,6 +131,6 @@ def test_no_tool_of_a_surface_goes_on_with_rows_of_wider_rights(
     asyncio.run(scenario())
 
 
-def _takes_handle(tool: dict) -> bool:
+def _takes(tool: dict, *names: str) -> bool:
     properties = tool["inputSchema"].get("properties", {})
-    return any(name in properties for name in ("handle", "cursor", "page_token"))
+    return any(name in properties for name in names)

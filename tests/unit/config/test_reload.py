@@ -100,4 +100,4 @@ def test_settings_that_wait_for_a_start_are_reported_once_for_each_change() -> N
         (http, ("http",)),
     ]
     for settings, names in steps:
-        assert awaited.news(load(json.dumps(settings))) == names
+        assert awaited.unreported(load(json.dumps(settings))) == names
