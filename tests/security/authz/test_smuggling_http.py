@@ -181,7 +181,7 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
             assert answer.status == 401
         assert harness.shop.digest() == before
 
-    play(tmp_path, engine, "readWrite", scenario, **BOTH)
+    play(tmp_path, engine, "readWrite", scenario, surfaces=["workbench", "core", "postgres"])
 
 
 def test_a_token_that_was_narrowed_is_another_token(tmp_path: Path) -> None:
