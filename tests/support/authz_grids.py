@@ -119,6 +119,7 @@ STATISTICS = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed
 readOnly     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 readWrite    ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+administered ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
