@@ -50,11 +50,21 @@ declared type, and a geometry fits none of these words.
 """
 
 
+class JdbcType(msgspec.Struct, frozen=True):
+    """What a JDBC driver says of a column: its code of `java.sql.Types`, the driver's name of the
+    type, and the Java class of its values."""
+
+    code: int
+    name: str
+    java_class: str
+
+
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """A result column; `type` is the database's own name for it, empty if it has none.
 
     `precision` and `scale` are the declared digits of a decimal, or the declared length of a text
-    or of bytes as `precision`; None where the database declares none.
+    or of bytes as `precision`; None where the database declares none. `jdbc` is there for a result
+    that came through a JDBC driver; `results/jdbc_types.py` has the same for other databases.
     """
 
     name: str
@@ -62,6 +72,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: ColumnKind = "other"
     precision: int | None = None
     scale: int | None = None
+    jdbc: JdbcType | None = None
 
 
 class Truncation(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
     `masked` says what is shown of its values (`nothing`, `hash`, `partial`) to a caller from whom
-    they are hidden.
+    they are hidden. `jdbc_code` is the type's code of `java.sql.Types` where a JDBC driver says it.
 
     A schema has tens of thousands, and no field can refer back: the collector need not look.
     """
@@ -25,6 +25,7 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     comment: str | None = None
     extra: str | None = None
     masked: Literal["nothing", "hash", "partial"] | None = None
+    jdbc_code: int | None = None
 
 
 class Index(msgspec.Struct, frozen=True):

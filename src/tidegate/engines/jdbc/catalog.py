@@ -91,6 +91,7 @@ def _column(column: TableColumn, keys: dict[str, int]) -> ColumnInfo:
         column.default,
         keys.get(column.name, 0),
         column.comment or None,
+        jdbc_code=column.code,
     )
 
 

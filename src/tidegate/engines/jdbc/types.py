@@ -14,7 +14,7 @@ from tidegate.engines.api import Row
 from tidegate.engines.common.column_kinds import MAX_NAME, read_type
 from tidegate.engines.common.texts import json_raw
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
-from tidegate.model.results import Column, ColumnKind
+from tidegate.model.results import Column, ColumnKind, JdbcType
 
 _KINDS: dict[int, ColumnKind] = {
     -7: "boolean",
@@ -51,7 +51,9 @@ def column_of(column: JdbcColumn) -> Column:
     if kind in _SIZED and 0 < column.precision < _MOST_DIGITS:
         precision = column.precision
         scale = column.scale if kind == "decimal" else None
-    return Column(column.label[:MAX_NAME], column.type_name.lower(), kind, precision, scale)
+    label = column.label[:MAX_NAME]
+    driver_type = JdbcType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
+    return Column(label, column.type_name.lower(), kind, precision, scale, driver_type)
 
 
 def rows_of(portion: Portion, columns: Sequence[JdbcColumn]) -> list[Row]:

@@ -8,12 +8,13 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
 from tidegate.engines.jdbc.texts import for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of, rows_of
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column
+from tidegate.model.results import Column, JdbcType
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,9 @@ def test_no_rows_are_an_empty_list():
     ],
 )
 def test_columns_have_a_kind_that_no_database_owns(given, expected):
-    assert column_of(given) == expected
+    found = column_of(given)
+    assert structs.replace(found, jdbc=None) == expected
+    assert found.jdbc == JdbcType(given.code, given.type_name, given.class_name)
 
 
 @pytest.mark.parametrize(
