@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,7 @@ from tidegate.config.oauth import resource_url
 from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
+from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
@@ -52,6 +54,9 @@ from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tidegate.engines.jdbc.drivers import JdbcDrivers
 
 _RIGHTS = "rights.given"
 _FOREVER = 2.0**52
@@ -85,7 +90,9 @@ class App:
             tell=self.server_audit.record_anonymous,
             shared=self.state.shared,
         )
-        self.connections = SourceConnections(self.state.sources, open_engine, *load_sources(config))
+        self.connections = SourceConnections(
+            self.state.sources, self._open_engine, *load_sources(config)
+        )
         self.bridge_tokens = BridgeTokens(
             config.bridge, self.server_audit.record, sources=self.connections.sources
         )
@@ -124,6 +131,21 @@ class App:
         if config.agent_accounts:
             require_private_file(directory, config.agent_accounts)
         return cls(config, directory, default_actor)
+
+    @cached_property
+    def drivers(self) -> JdbcDrivers:
+        """The cache of JDBC drivers, imported when the first is needed."""
+        from tidegate.engines.jdbc.drivers import JdbcDrivers, known_libraries
+        from tidegate.maven.cache import DriverCache
+
+        cache = DriverCache(self.directory / "drivers", self.config.drivers, known_libraries())
+        return JdbcDrivers(cache)
+
+    async def _open_engine(self, source: Source) -> Engine:
+        """Raises: as `registry.open_engine`; for a JDBC source as `JdbcDrivers.locate`, too."""
+        if source.engine == "jdbc":
+            source = await self.drivers.locate(source)
+        return await open_engine(source)
 
     @cached_property
     def authenticator(self) -> Authenticator:

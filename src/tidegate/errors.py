@@ -57,6 +57,9 @@ class Code(Enum):
     TABLE_UNKNOWN = "source.unknown_table"
     TAB_UNKNOWN = "window.unknown_tab"
     ENGINE_MISSING = "source.engine_missing"
+    DRIVER_UNRESOLVED = "driver.unresolved"
+    DRIVER_REPOSITORY = "driver.repository"
+    DRIVER_UNTRUSTED = "driver.untrusted"
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
     LIMIT_RATE = "limit.rate"
@@ -179,6 +182,15 @@ FATES: dict[Code, Fate] = {
     Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "List the tabs and use one of them."),
     Code.ENGINE_MISSING: Fate(
         -32000, 503, "0A000", 69, "Install the extra that the message names."
+    ),
+    Code.DRIVER_UNRESOLVED: Fate(
+        -32000, 503, "0A000", 66, "Check the driver's coordinate and the repository."
+    ),
+    Code.DRIVER_REPOSITORY: Fate(
+        -32000, 503, "08001", 69, "Check the repository's address, and that it is reachable."
+    ),
+    Code.DRIVER_UNTRUSTED: Fate(
+        -32000, 502, "58000", 77, "Ask who runs the repository of the driver."
     ),
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),

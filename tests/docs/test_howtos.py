@@ -15,6 +15,7 @@ from support import jdbc_drivers
 from support.command_line import environment
 from support.documents import ROOT, is_as_shown, play, report
 from support.free_ports import claim_port
+from support.maven_repository import DEBIAN, serve_repository
 
 
 @pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
@@ -133,16 +134,22 @@ def test_the_guide_to_files_prints_what_it_shows(tmp_path: Path) -> None:
 
 def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
     jdbc_drivers.driver_path("h2")
-    if shutil.which("java") is None:
-        pytest.skip("needs the program java on the PATH, with which the guide creates a database")
-    outcomes = play(
-        ROOT / "docs" / "howto" / "connect-any-jdbc-database.md",
-        tmp_path,
-        {
-            **environment(tmp_path / "state"),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        },
-    )
-    assert len(outcomes) == 5
+    versions = [each.name for each in (DEBIAN / "com/h2database/h2").glob("[0-9]*")]
+    if shutil.which("java") is None or not versions:
+        pytest.skip("needs java on the PATH, and Debian's H2 (the package libh2-java)")
+    guide = (ROOT / "docs" / "howto" / "connect-any-jdbc-database.md").read_text("utf-8")
+    copy = tmp_path / "guide.md"
+    with serve_repository(DEBIAN) as repository:
+        guide = guide.replace("https://maven.example.com/repository", repository.url)
+        copy.write_text(guide.replace("2.2.224", versions[0]), "utf-8")
+        outcomes = play(
+            copy,
+            tmp_path,
+            {
+                **environment(tmp_path / "state"),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            },
+        )
+    assert len(outcomes) == 10
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)

@@ -117,8 +117,8 @@ ENGINES: dict[str, Entry] = {
         "JdbcEngine",
         "jdbc",
         options=(
-            *("connections", "driver", "driver_path", "heap", "java", "jvm_options", "password"),
-            *("property.*", "time_zone", "user"),
+            *("connections", "driver", "driver_coordinate", "driver_path", "driver_repository"),
+            *("heap", "java", "jvm_options", "password", "property.*", "time_zone", "user"),
         ),
         locate=_locate_jdbc,
     ),

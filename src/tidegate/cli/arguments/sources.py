@@ -72,6 +72,7 @@ class _OldPolicyName(argparse.Action):
 _NO_CHANGES: dict[str, Any] = {
     **dict.fromkeys(("url", "run_as_role", *SOURCE_RULES)),
     **dict.fromkeys(("tag", "mask", "filter", "run_as", "run_as_variable", "option", "clear"), ()),
+    "driver_coordinate": (),
     "ask_password": False,
     "password_stdin": False,
 }
@@ -123,6 +124,14 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         default=[],
         help="an option that the source's engine has beside its URL; a secret is a reference, "
         "${ENV:NAME} or ${FILE:/path}; may be repeated",
+    )
+    action.add_argument(
+        "--driver-coordinate",
+        metavar="COORDINATE",
+        action="append",
+        default=[],
+        help="the JDBC driver of the source as groupId:artifactId:version, which is downloaded if "
+        "`tidegate driver list` does not have it; may be repeated",
     )
     action.add_argument(
         "--mask",

@@ -32,7 +32,7 @@ from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.engines.common.url import FOLDER_SCHEME
-from tidegate.engines.registry import engine_of
+from tidegate.engines.registry import check_options, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
@@ -47,6 +47,8 @@ from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords
 
+COORDINATE = "driver_coordinate"
+"""The option that names the JDBC driver of a source."""
 _SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
 """What a setting is after `--clear`, where that is not the empty tuple."""
@@ -88,6 +90,9 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
     if arguments.option:
         had = () if before is None or "options" in rules else before.options
         rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
+    if arguments.driver_coordinate:
+        kept = rules.get("options", {} if before is None else dict(before.options))
+        rules["options"] = {**kept, COORDINATE: ",".join(arguments.driver_coordinate)}
     run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
     return rules if run_as is None else {**rules, "run_as": run_as}
 
@@ -140,10 +145,27 @@ def _add(arguments: argparse.Namespace) -> None:
             f"There is already a source `{settings.name}`.",
             hint="Use another name, or change it with `tidegate source update`.",
         )
+    _fetch_driver(config, settings, arguments)
     tried = _tried(config, settings, arguments, "source add", "The source was not added.")
     with kept_password(config, tried) as settings:
         app = App.open(msgspec.structs.replace(config, sources=(settings,)))
         with_app(app, partial(_save_added, arguments=arguments))
+
+
+def _fetch_driver(config: Config, settings: SourceSettings, arguments: argparse.Namespace) -> None:
+    """Download the driver that a source names, once a person agrees or the settings do. Raises:
+    TidegateError."""
+    asked = settings.options.get(COORDINATE)
+    if asked is None or arguments.anyway:
+        return
+    check_options(settings.url, settings.options)
+    from tidegate.cli.driver_download import fetch_driver
+    from tidegate.maven.coordinates import parse_coordinates
+
+    async def fetch(app: App) -> None:
+        fetch_driver(app, parse_coordinates(asked), arguments)
+
+    with_app(App.open(config), fetch)
 
 
 def save_new(
@@ -218,6 +240,7 @@ def _update(arguments: argparse.Namespace) -> None:
     settings = SourceSettings(source.name, **(kept | rules))
     tried = Tried(settings)
     if "url" in rules or "options" in rules:
+        _fetch_driver(config, settings, arguments)
         tried = _tried(config, settings, arguments, "source update", "Nothing was changed.")
     with kept_password(config, tried) as settings:
         changed = msgspec.structs.replace(

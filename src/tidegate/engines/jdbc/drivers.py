@@ -1,13 +1,104 @@
-"""The jars of a source's driver: those that its options name."""
+"""The jars of a source's driver: files that its options name, or libraries of the cache.
+
+`JdbcDrivers.locate` runs before a source is opened, where the cache of this process is known.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidegate.engines.jdbc.products import Product
+from msgspec import structs
+
+from tidegate.engines.jdbc.products import OTHER, PRODUCTS, Product, product_of
 from tidegate.errors import Code, TidegateError
+from tidegate.maven.cache import DriverCache
+from tidegate.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
+from tidegate.model.sources import Source
+
+COORDINATE = "driver_coordinate"
+REPOSITORY = "driver_repository"
+PATH = "driver_path"
+
+
+def known_libraries() -> frozenset[tuple[str, str]]:
+    """(group, artifact) of the drivers of `products.py`, which need no consent."""
+    return frozenset(
+        [
+            parse_coordinate(product.coordinate)[:2]
+            for product in PRODUCTS.values()
+            if product.coordinate
+        ]
+    )
+
+
+def named_coordinates(text: str) -> tuple[Coordinate, ...]:
+    """The coordinates in a text: `g:a:v`, several with commas between them, or the name of a
+    database such as `h2`, which stands for the coordinate that is known of its driver.
+
+    Raises: TidegateError ARGUMENT_INVALID.
+    """
+    for product in PRODUCTS.values():
+        if text.lower() == product.name and product.coordinate:
+            return (parse_coordinate(product.coordinate),)
+    return parse_coordinates(text)
+
+
+class JdbcDrivers:
+    """Finds the drivers of sources in the cache, and downloads those that the settings allow."""
+
+    def __init__(self, cache: DriverCache) -> None:
+        self.cache = cache
+
+    async def locate(self, source: Source) -> Source:
+        """The source with the jars of its driver as its option `driver_path`. Another than a JDBC
+        source stays as it is.
+
+        The option `driver_coordinate` names them; a source that names nothing gets the driver of
+        its database that was fetched last.
+        Raises: TidegateError ARGUMENT_INVALID, and as `DriverCache.jars`.
+        """
+        if source.engine != "jdbc":
+            return source
+        options = dict(source.options)
+        asked = options.pop(COORDINATE, "")
+        repository = options.pop(REPOSITORY, None)
+        path = options.get(PATH, "")
+        if asked:
+            jars = await self._jars(parse_coordinates(asked), repository)
+        elif not path:
+            jars = await self._fetched(product_of(source.url))
+        else:
+            return source
+        if not jars:
+            return source
+        parts = [*map(str, jars), *([path] if path else [])]
+        options[PATH] = os.pathsep.join(parts)
+        return structs.replace(source, options=tuple(options.items()))
+
+    async def _fetched(self, product: Product) -> list[Path]:
+        """The driver that is known of a database, if it was fetched. Raises: TidegateError."""
+        if not product.coordinate:
+            return []
+        group, artifact, _ = parse_coordinate(product.coordinate)
+        found = await asyncio.to_thread(self.cache.find_version, group, artifact)
+        return found or []
+
+    async def _jars(
+        self, coordinates: tuple[Coordinate, ...], repository: str | None
+    ) -> list[Path]:
+        """Raises: TidegateError."""
+        stopped = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                self.cache.jars, coordinates, repository, stop=stopped.is_set
+            )
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
 
 
 def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
@@ -15,12 +106,12 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
 
     Raises: TidegateError ENGINE_MISSING if none is named, or one is not there.
     """
-    named = options.get("driver_path")
+    named = options.get(PATH)
     if not named:
         raise TidegateError(
             Code.ENGINE_MISSING,
             f"Driver not found: no jar of a JDBC driver for {product.title} is named.",
-            hint="Name its jar, or a folder of jars, with the source's option `driver_path`.",
+            hint=_how_to_get(product),
         )
     jars: list[str] = []
     for part in named.split(os.pathsep):
@@ -35,6 +126,15 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
             )
         jars += [str(each) for each in found]
     return jars
+
+
+def _how_to_get(product: Product) -> str:
+    """How to get a driver of the database."""
+    if product is OTHER or not product.coordinate:
+        fetch = "give the source the coordinate of its driver with `--driver-coordinate`"
+    else:
+        fetch = f"run `tidegate driver fetch {product.name}`"
+    return f"Either {fetch}, or name its jar with the source's option `driver_path`."
 
 
 def _is_file(path: Path) -> bool:
