@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,29 @@ def test_vectors_of_another_model_are_replaced_only_when_asked(state: Path) -> N
     assert ended.status == 0, ended.err
     status = embed(state, "docs", "content", "--status", "--json").json
     assert (status["current"], status["other_model"]) == (10, 0)
+
+
+def test_texts_that_are_masked_for_others_are_not_made_into_what_they_can_read(
+    state: Path,
+) -> None:
+    mask = {"column": "docs.content", "show": "nothing", "except_tokens": ["cli"]}
+    config = state.parent / "config.json"
+    config.write_text(json.dumps(CONFIG | {"masks": [mask]}))
+    ended = embed(state, "docs", "content")
+    assert ended.status != 0
+    assert "content_embedding_digest" in ended.err and "masked" in ended.err
+    config.write_text(json.dumps(CONFIG))
+    status = embed(state, "docs", "content", "--status", "--json").json
+    assert (status["current"], status["missing"]) == (0, 10)
+
+
+def test_masks_on_the_vectors_and_digests_let_masked_texts_be_embedded(state: Path) -> None:
+    with closing(sqlite3.connect(state.parent / "docs.db")) as connection, connection:
+        connection.execute("ALTER TABLE docs ADD COLUMN content_embedding BLOB")
+        connection.execute("ALTER TABLE docs ADD COLUMN content_embedding_digest text")
+    columns = ("content", "content_embedding", "content_embedding_digest")
+    masks = [{"column": f"docs.{name}", "except_tokens": ["cli"]} for name in columns]
+    (state.parent / "config.json").write_text(json.dumps(CONFIG | {"masks": masks}))
+    ended = embed(state, "docs", "content")
+    assert ended.status == 0, ended.err
+    assert "10 texts embedded" in ended.err

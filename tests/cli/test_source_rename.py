@@ -69,3 +69,24 @@ def test_a_source_of_the_settings_is_renamed_there(run: Run, towns: Path, tmp_pa
     ended = run("source", "rename", "towns", "cities", "--config", str(settings))
     assert ended.status == 2 and str(settings) in ended.err
     assert names(run) == ["towns"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        '[language.sources.towns]\nshare = "names"\n',
+        '[bridge]\nsources = ["towns"]\n',
+        '[bridge]\ntables = ["cities:towns"]\n',
+        '[[embeddings.columns]]\nsource = "cities"\ncolumn = "towns.name"\n',
+        '[surface.postgres]\nsource = "towns"\n',
+    ],
+)
+def test_a_source_that_the_settings_name_keeps_its_name(
+    run: Run, towns: Path, tmp_path: Path, setting: str
+) -> None:
+    settings = tmp_path / "tidegate.toml"
+    settings.write_text(setting)
+    settings.chmod(0o600)
+    ended = run("source", "rename", "towns", "cities", "--config", str(settings))
+    assert ended.status == 2 and str(settings) in ended.err, ended.err
+    assert names(run) == ["towns"]

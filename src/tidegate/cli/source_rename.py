@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -12,6 +12,7 @@ from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.terminal import print_status
+from tidegate.config.model import Config
 from tidegate.config.sources import check_source_name
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_id
@@ -53,12 +54,22 @@ def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Na
         raise TidegateError(
             Code.ARGUMENT_INVALID, f"There is already a source `{new}`.", hint="Use another name."
         )
-    for source in load_for_query(arguments).sources:
+    config = load_for_query(arguments)
+    for source in config.sources:
         if source.name in (old, new):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"The source {source.name!r} is in the settings, too.",
                 hint=f"Rename or remove it in {config_path(arguments)} first.",
+            )
+    for setting, name in _named_by_settings(config):
+        if name in (old, new):
+            # Under another name it would be shared, listed or embedded by other rules.
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"`{setting}` of the settings names the source {name!r}.",
+                hint=f"Take it out of {config_path(arguments)}, rename the source, and then put"
+                " the new name there.",
             )
     for token in app.tokens.list():
         if token.revoked_at is None and new in _sources_in(token.sources, token.tables):
@@ -78,6 +89,19 @@ def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Na
                 hint="Answer it with `tidegate pair`, and rename the source when the client has"
                 " its token.",
             )
+
+
+def _named_by_settings(config: Config) -> Iterator[tuple[str, str]]:
+    """Every setting that is about a source by its name, with that name."""
+    for name in _sources_in(config.bridge.sources, config.bridge.tables):
+        yield "bridge", name
+    for name in config.language.sources:
+        yield "language.sources", name
+    for column in config.embeddings.columns:
+        yield "embeddings.columns", column.source
+    for surface, settings in config.surface.items():
+        if isinstance(settings.get("source"), str):
+            yield f"surface.{surface}.source", settings["source"]
 
 
 def _sources_in(sources: Collection[str] | None, tables: Collection[str] | None) -> set[str]:

@@ -38,7 +38,7 @@ def visible_metadata(
 
 def _without_defaults(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> Catalog:
     """The catalog without the defaults of masked columns: rows of which nothing else is said have
-    them. Copies of a masked table have its columns."""
+    them. Copies of a masked table have its columns, and a view may have them under other names."""
     masked = {(table, column) for table, column in map(_table_and_column, data_rules.masks)}
     parents = {(table.schema, table.name): table.reads for table in whole.tables}
 
@@ -56,7 +56,8 @@ def _without_defaults(catalog: Catalog, data_rules: DataRules, whole: Catalog) -
     def shown(table: Table) -> Table:
         columns = [
             structs.replace(column, default=None)
-            if column.default is not None and hidden((table.schema, table.name), column)
+            if column.default is not None
+            and ("view" in table.kind or hidden((table.schema, table.name), column))
             else column
             for column in table.columns
         ]

@@ -8,13 +8,14 @@ some hundred rows at most are read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
+from tidegate.judging_thread import compute_on_thread
 from tidegate.model.requests import Browse
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
@@ -45,6 +46,12 @@ LEAST_CANDIDATES, MOST_CANDIDATES = 100, 1_000
 WORDS_WEIGHT = 1.0
 """The weight of the words' ranking in the fusion; those of the vector columns add up to 1."""
 MOST_TEXT_COLUMNS = 8
+MOST_CUT = 1_000_000
+"""Characters of the rows' texts that are cut into chunks."""
+MOST_COMPARED, MOST_CHOSEN = 500, 250
+"""Chunks that are compared with each other, the most relevant ones, and those that are chosen."""
+_SHORT = 10_000
+"""Characters of all texts that are cut and compared on the event loop."""
 _NO_VECTORS = (Code.EMBEDDING_MISSING,)
 _HIDDEN = (Code.POLICY_MASKED, Code.POLICY_TABLE)
 
@@ -264,20 +271,37 @@ async def _chunk_hits(
     mode: Mode,
 ) -> tuple[list[ChunkHit], int, bool]:
     """The chunks of the rows' texts that are chosen within the token budget."""
-    wanted, target = search.wanted, search.target
-    columns = searched_texts(target)
-    if wanted.output_format == "ids_only" or not best or not columns:
+    columns = searched_texts(search.target)
+    if search.wanted.output_format == "ids_only" or not best or not columns:
         return [], 0, False
     texts = await _texts(search, best, columns)
-    parts = [
-        _Part(row, column, chunk)
-        for row, key in enumerate(best)
-        for column, text in zip(columns, texts.get(key, ()), strict=False)
-        for chunk in cut(text or "", wanted.chunk_size_tokens)
-    ]
+    given = (search, rows, best, columns, texts, vectors, words, mode)
+    length = sum(len(text or "") for row in texts.values() for text in row)
+    if length <= _SHORT:
+        return _choose_chunks(*given)
+    return await compute_on_thread(_choose_chunks, *given)
+
+
+def _choose_chunks(
+    search: Search,
+    rows: list[RowHit],
+    best: list[Key],
+    columns: tuple[str, ...],
+    texts: Mapping[Key, Sequence[Any]],
+    vectors: list[VectorRanking],
+    words: WordRanking | None,
+    mode: Mode,
+) -> tuple[list[ChunkHit], int, bool]:
+    """As `_chunk_hits`, of the texts that were read. Its work is bounded, whatever is asked for."""
+    wanted, target = search.wanted, search.target
+    parts, whole = _cut_texts(search, best, columns, texts)
     relevance = _relevance(search, parts, rows, words)
+    if len(parts) > MOST_COMPARED:
+        kept = sorted(range(len(parts)), key=lambda at: (-relevance[at], at))[:MOST_COMPARED]
+        parts, relevance = [parts[at] for at in kept], [relevance[at] for at in kept]
+        whole = False
     most = max(10, 2 * -(-wanted.max_output_tokens // wanted.chunk_size_tokens))
-    chosen = choose(relevance, _Similarity(parts), wanted.lambda_, most)
+    chosen = choose(relevance, _Similarity(parts), wanted.lambda_, min(most, MOST_CHOSEN))
     index = next((each.index for each in vectors if each.index is not None), None)
     hits: list[ChunkHit] = []
     used = 0
@@ -298,7 +322,25 @@ async def _chunk_hits(
             )
         )
         used += tokens
-    return hits, used, len(hits) < len(parts)
+    return hits, used, not whole or len(hits) < len(parts)
+
+
+def _cut_texts(
+    search: Search, best: list[Key], columns: tuple[str, ...], texts: Mapping[Key, Sequence[Any]]
+) -> tuple[list[_Part], bool]:
+    """The chunks of the texts, best rows first, and whether these are all."""
+    parts: list[_Part] = []
+    left = MOST_CUT
+    for row, key in enumerate(best):
+        for column, text in zip(columns, texts.get(key, ()), strict=False):
+            if not text:
+                continue
+            if left <= 0:
+                return parts, False
+            for chunk in cut(text[:left], search.wanted.chunk_size_tokens):
+                parts.append(_Part(row, column, chunk))
+            left -= len(text)
+    return parts, left >= 0
 
 
 _SUMMARY_CHARACTERS = 160

@@ -33,10 +33,25 @@ _NOT_IN_CODE = words("""
     ALTER ATTACH BACKUP BINLOG CACHE CALL CHANGE CLONE COPY CREATE DETACH DROP DUMPFILE EXECUTE
     FLUSH GLOBAL GRANT IMPORT INFILE INSTALL KILL LANGUAGE LISTEN LOAD NOTIFY OUTFILE PERSIST
     PERSIST_ONLY PREPARE PROGRAM PURGE REASSIGN REPLICA RESET REVOKE SHUTDOWN SLAVE SONAME TRUNCATE
-    UNINSTALL VACUUM
+    UNINSTALL VACUUM XA
     """)
-"""Words that may not stand in code: dynamic SQL, further definitions, files, programs, the server's
-settings."""
+"""Words that may not stand in code in any dialect: dynamic SQL, further definitions, files,
+programs, the server's settings."""
+
+_KINDS_IN_CODE = frozenset({"query", "change", "describe", "explain", "show", "session"})
+"""Kinds of statements that code may hold (`Dialect.roots`)."""
+
+_ALSO_IN_CODE = words("CHECK COMMENT SECURITY")
+"""Words that begin statements of other kinds, and stand in ordinary code as well: attributes of
+routines, and WITH CHECK OPTION."""
+
+
+def not_in_code(dialect: Dialect) -> frozenset[str]:
+    """The words that may not stand in code: those listed, and whatever begins a statement of this
+    dialect that is neither a query, nor a change of rows, nor about the session."""
+    others = {word for word, kind in dialect.roots.items() if kind not in _KINDS_IN_CODE}
+    return _NOT_IN_CODE | (others - _ALSO_IN_CODE)
+
 
 _BODY_WORDS = words("ELSEIF ELSIF EXIT IF PERFORM RAISE RETURN RETURNS UNTIL WHEN WHILE")
 """Words of procedural code that may stand before a bracket and call nothing."""
@@ -264,6 +279,10 @@ def _routine(tokens: list[Token], dialect: Dialect) -> Reading:
     at = next(n for n, token in enumerate(tokens) if token.key in _ROUTINES)
     name = _end_of_name(tokens, at + 1)
     keys = [token.key for token in tokens]
+    # What is listed by name and read as the database's own must stay the database's own.
+    _check_names(tokens[at + 1 : name], dialect)
+    if len(tokens[at + 1 : name]) > 2 and tokens[name - 3].text.lower() in dialect.function_schemas:
+        raise _Outside(f"{tokens[name - 3].text[:40]} holds the database's own functions")
     _check_attributes(tokens, dialect)
     permitted = {name}
     for place in range(1, len(tokens)):
@@ -271,6 +290,8 @@ def _routine(tokens: list[Token], dialect: Dialect) -> Reading:
             permitted.add(place + 1)
     _check_code(tokens[at:], dialect, {place - at for place in permitted}, attributes=True)
     for before, token in pairwise(tokens):
+        if token.kind == STRING and before.kind == STRING:
+            raise _Outside("A string that is continued by another is not read as code")
         if token.kind == STRING and before.key == "AS":
             _check_body(token.text, dialect)
     what = "Creates or replaces" if "REPLACE" in keys[:at] else "Creates"
@@ -292,11 +313,16 @@ def _check_attributes(tokens: list[Token], dialect: Dialect) -> None:
             raise _Outside("DEFINER gives the code another account's rights")
         if token.key == "TEMP" or token.key == "TEMPORARY":
             raise _Outside("Every statement has a session of its own, so what is temporary is lost")
-        if token.key == "SET" and after.key in _NOT_SET:
-            raise _Outside(f"SET {after.key} changes whose rights the code has, or the server")
+        if token.key == "SET" and after.text.upper() in _NOT_SET:
+            raise _Outside(
+                f"SET {after.text.upper()} changes whose rights the code has, or the server"
+            )
 
 
-_NOT_SET = words("GLOBAL LOCAL PASSWORD PERSIST ROLE SESSION SESSION_AUTHORIZATION")
+_NOT_SET = words(
+    "DEFAULT GLOBAL LOCAL PASSWORD PERSIST PERSIST_ONLY RESOURCE ROLE SESSION SESSION_AUTHORIZATION"
+)
+"""Quoted as well: to PostgreSQL the name of a setting is an ordinary name."""
 
 
 def _listing(dialect: Dialect) -> str:
@@ -345,6 +371,7 @@ def _trigger(tokens: list[Token], dialect: Dialect) -> Reading:
 def _drop(tokens: list[Token], dialect: Dialect) -> Reading:
     """DROP FUNCTION, PROCEDURE and TRIGGER."""
     _check_kinds(tokens, (WORD, NAME, NUMBER), ".,()[]")
+    _check_names(tokens[1:], dialect)
     kind = next(t.key for t in tokens[1:] if t.key not in _MODIFIERS)
     return _reading(
         "trigger" if kind == "TRIGGER" else "routine",
@@ -370,9 +397,10 @@ def _check_code(
     name that is one of the words is refused, too. `permitted` are the brackets before which a name
     is no call. With `attributes` the code is a whole definition, whose language was checked."""
     previous = Token("", "", "", 0)
+    refused = not_in_code(dialect)
     for token in tokens:
         named = previous.key == "." or (attributes and token.key == "LANGUAGE")
-        if token.kind == WORD and token.key in _NOT_IN_CODE and not named:
+        if token.kind == WORD and token.key in refused and not named:
             raise _Outside(f"The code holds {token.key}")
         if token.text.lower().startswith(("@@global", "@@persist")):
             raise _Outside("The code changes the server's settings")
@@ -380,6 +408,8 @@ def _check_code(
             raise _Outside("The code holds a DO block")
         previous = token
     for parts in _chains(tokens):
+        if dialect.system_prefix == "pg_" and parts[-1].lower() == "pg_settings":
+            raise _Outside("The code may change settings by pg_settings")
         if is_restricted(parts, dialect):
             raise _Outside(f"{'.'.join(parts)[:80]} holds secrets, internal state, or is a file")
     checked = check_tokens(tokens, dialect, reading=False)
@@ -477,9 +507,7 @@ def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
     if to < 0 or keys[to : to + 2] != ["TO", "STDOUT"]:
         raise _Outside("COPY reaches a file, a program or the client's input")
     _check_kinds(tokens[to + 2 :], (WORD, NAME, STRING, NUMBER), ",()*")
-    if {"PROGRAM", "BINARY"} & set(keys[to:]) or any(
-        token.kind == STRING and token.text.upper() == "BINARY" for token in tokens[to:]
-    ):
+    if {"PROGRAM", "BINARY"} & {token.text.upper() for token in tokens[to:]}:
         raise _Outside("COPY as binary, or by a program")
     source = tokens[1:to]
     if source and source[0].key == "(" and source[-1].key == ")":
@@ -488,6 +516,8 @@ def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
         end = _end_of_name(tokens, 1)
         columns = tokens[end:to]
         _check_kinds(columns, _NAMES, ",()")
+        if columns and (columns[0].key, columns[-1].key) != ("(", ")"):
+            raise _Outside("COPY names more than a table and its columns")
         what = columns[1:-1] if columns else [Token(OP, "*", "*", 0)]
         reading = _query([_SELECT, *what, Token(WORD, "FROM", "FROM", 0), *tokens[1:end]], dialect)
     return _reading(

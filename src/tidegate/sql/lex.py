@@ -164,6 +164,9 @@ def _string(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
         # UESCAPE may make an escape of any character, so whatever it says is no plain text.
         return Token(STRING, "", f"\\{content}", at)
     if "\\" in content:
+        if kind == "escape":
+            # Nor is this: what is read again, such as the code of a routine, would be other text.
+            return Token(STRING, "", f"\\{content}", at)
         if lexical_rules.backslashes == "ambiguous" and (content[-1] == "\\" or "\\'" in content):
             raise Refusal(
                 Code.SQL_UNREADABLE,
@@ -171,7 +174,7 @@ def _string(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
                 "A backslash before a quote is read differently by databases",
                 "Double the quote, and put no backslash before it.",
             )
-        if lexical_rules.backslashes == "escape" or kind == "escape":
+        if lexical_rules.backslashes == "escape":
             # What the escapes mean does not matter, only that it is no plain text.
             return Token(STRING, "", content.replace("\\", "\\\\"), at)
     return Token(STRING, "", content.replace("''", "'"), at)

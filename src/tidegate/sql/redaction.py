@@ -64,6 +64,29 @@ def _redact(text: str, dialect: str) -> str:
 _cached = lru_cache(maxsize=1_024)(_redact)
 
 
+def without_values(text: str, dialect: str, mark: str, *, numbers: bool) -> str:
+    """The statement with `mark` for each string literal, and for each number if `numbers`, and
+    without comments. What cannot be read as tokens becomes ` ...`: any part of it may be a value.
+    """
+    rules = find(dialect).lexical_rules
+    values = {*_QUOTED, "dollar", *(["number"] if numbers else [])}
+    if rules.double_quoted == "string":
+        values.add("quotes")
+    parts: list[str] = []
+    at = 0
+    for kind, start, stop in _tokens(text, rules):
+        if kind == "unread":
+            return f"{''.join(parts)}{text[at:start].rstrip()} ...".lstrip()
+        shown = text[start:stop]
+        if kind in ("comment", "block"):
+            shown = " "
+        elif kind in values:
+            shown = mark
+        parts += [text[at:start], shown]
+        at = stop
+    return "".join([*parts, text[at:]])
+
+
 def literal_spans(text: str, dialect: Dialect) -> tuple[list[Span], int]:
     """The insides of the text's string literals, and where the part that can be read ends."""
     spans: list[Span] = []

@@ -6,6 +6,7 @@ who may see all its tables, as long as these are what they were; values in it ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Literal
@@ -16,11 +17,11 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.caller import Caller
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
-from tidegate.model.schema import Catalog
+from tidegate.model.schema import Catalog, Table
 from tidegate.model.statements import Statement
 from tidegate.search.words import split
 from tidegate.sql.quoting import identifier, literal, qualified
-from tidegate.sql.redaction import redact_statement
+from tidegate.sql.redaction import redact_statement, without_values
 from tidegate.store.records import AnswerEntry, PairEntry
 from tidegate.text_to_sql.binding import bind
 from tidegate.text_to_sql.model import Answer, Example, Question
@@ -43,6 +44,7 @@ from tidegate.text_to_sql.slots import (
 
 MOST_EXAMPLES = 3
 _LOOKUP = Limits(max_rows=2, max_bytes=4_096, timeout_s=2.0)
+_SLOT = re.compile(r"\{\d+:\w+\}")
 _SAMPLES = {"text": "x", "number": "1", "date": "2024-01-01"}
 
 PairState = Literal["same", "differs", "runs", "lapsed", "failed"]
@@ -59,13 +61,25 @@ class PairCheck(msgspec.Struct, frozen=True):
 
 
 def usable(pairs: Sequence[PairEntry], catalog: Catalog) -> list[PairEntry]:
-    """The pairs whose tables the caller sees, unchanged."""
+    """The pairs whose tables the caller sees, unchanged, and that compare no column which is
+    masked for the caller: a value that stands in such a statement is one of the hidden ones."""
     found: list[PairEntry] = []
     for pair in pairs:
         tables = tables_named(pair.tables, catalog)
-        if tables is not None and schema_digest(tables) == pair.schema_digest:
+        if tables is None or schema_digest(tables) != pair.schema_digest:
+            continue
+        if not _may_tell_masked(pair, tables, catalog.dialect):
             found.append(pair)
     return found
+
+
+def _may_tell_masked(pair: PairEntry, tables: Sequence[Table], dialect: str) -> bool:
+    """Whether a statement with literals names a masked column of its tables, in any way."""
+    masked = [column.name for table in tables for column in table.columns if column.masked]
+    plain = _SLOT.sub("", pair.sql)
+    if not masked or without_values(plain, dialect, "", numbers=True) == plain:
+        return False
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", pair.sql, re.I) for name in masked)
 
 
 def examples(pairs: Sequence[PairEntry], question: str) -> tuple[Example, ...]:

@@ -17,6 +17,7 @@ from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.shorthand import table_name, with_keys
 from tidegate.search.suggestions import hint_on
+from tidegate.sql import redaction
 from tidegate.sql.dialects import find
 from tidegate.store.records import AnswerEntry
 from tidegate.text_to_sql.knowledge import Knowledge
@@ -37,8 +38,8 @@ Answer with one JSON object and nothing else, in one of these forms:
 {"unanswerable": "what the question needs that the schema does not have"}
 {"readings": ["one reading", "another"]} if the question has readings that lead to different \
 statements, and it is not clear which is meant"""
-_QUOTED = re.compile(r"'[^'\n]{1,500}'|\"[^\"\n]{1,500}\"|`[^`\n]{1,500}`")
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_QUOTED = re.compile(r"'[^'\n]+'|\"[^\"\n]+\"|`[^`\n]+`|['\"`].*")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
 _NO_TABLE = re.compile(
     r"no such table: ([\w.]+)|(?:relation|table) (?:with name )?[\"'`]?([\w.]+)[\"'`]? "
     r"(?:does not|doesn't) exist",
@@ -67,6 +68,7 @@ def question_prompt(
     knowledge: Knowledge,
     share: Share,
     *,
+    dialect: str,
     whole: bool,
     examples: Sequence[Example] = (),
     previous: AnswerEntry | None = None,
@@ -78,7 +80,12 @@ def question_prompt(
     if known:
         parts.append("Known of this database:\n" + "\n".join(known))
     for example in examples:
-        sql = example.sql if share == "values" else without_literals(example.sql)
+        # Its texts may be values of rows.
+        sql = (
+            example.sql
+            if share == "values"
+            else redaction.without_values(example.sql, dialect, "'…'", numbers=False)
+        )
         parts.append(f"Confirmed before: {example.question}\n{sql}")
     if previous is not None:
         parts.append(f"The question before was: {previous.question}\nanswered by: {previous.sql}")
@@ -94,11 +101,6 @@ def _known(knowledge: Knowledge, share: Share) -> list[str]:
             for each in knowledge.definitions[:_MOST_DEFINITIONS]
         ]
     return lines
-
-
-def without_literals(sql: str) -> str:
-    """A statement for an example, whose texts may be values of rows."""
-    return _LITERAL.sub("'…'", sql)
 
 
 def repair_prompt(sql: str, error: TidegateError, catalog: Catalog, tables: Sequence[Table]) -> str:
@@ -130,18 +132,21 @@ def _alike(name: str, catalog: Catalog) -> list[Table]:
 
 
 def without_values(message: str, sql: str, catalog: Catalog) -> str:
-    """A database's message without quoted texts that are neither in the statement nor names: they
-    may be values of rows, which a model must not see."""
+    """A database's message without quoted texts and numbers that are neither in the statement nor
+    names: they may be values of rows, which a model must not see. A value may hold quotes itself,
+    so all is left out up to the last quote."""
     names = {table.name for table in catalog.tables} | {
         column.name for table in catalog.tables for column in table.columns
     }
-
-    def shown(found: re.Match[str]) -> str:
+    line = message.partition("\n")[0]
+    for found in _QUOTED.finditer(line):
         inner = found[0][1:-1]
-        known = inner in sql or all(part in names for part in inner.split("."))
-        return found[0] if known else found[0][0] + "…" + found[0][-1]
-
-    return _QUOTED.sub(shown, message.partition("\n")[0])[:500].rstrip(". ")
+        if inner not in sql and not all(part in names for part in inner.split(".")):
+            last = max(line.rfind(quote) for quote in "'\"`")
+            line = f"{line[: found.start()]}{found[0][0]}…{line[max(last, found.end() - 1) :]}"
+            break
+    line = _NUMBER.sub(lambda each: each[0] if each[0] in sql else "…", line)
+    return line[:500].rstrip(". ")
 
 
 def write_schema(

@@ -16,13 +16,15 @@ import msgspec
 
 _DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
 _FENCE = re.compile(
-    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w+#.-]*)[^\n]*\n(?P<body>.*?)"
-    r"(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)",
+    r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)[ \t]*+(?P<word>[\w+#.-]*+)[^\n]*+\n(?P<body>.*?)"
+    r"(?:^[ \t]*+(?P=mark)[`~]*+[ \t]*+$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _SQL_WORDS = frozenset({"sql", "postgresql", "postgres", "mysql", "mariadb", "sqlite", "duckdb"})
 _START = re.compile(r"(?im)^[ \t(]*(?:select|with|values|table)\b")
+MOST_CHARS = 100_000
+"""Characters of a reply that is read; the client's model may send any text."""
 _MOST_OBJECTS = 50
 _MOST_ASSUMPTIONS, _LONGEST = 8, 300
 
@@ -57,6 +59,8 @@ Reply = Written | Unanswerable | Readings | NoStatement
 
 def read_reply(text: str, is_readable: Callable[[str], bool]) -> Reply:
     """What a model has answered. `is_readable` says whether a text can be read as a statement."""
+    if len(text) > MOST_CHARS:
+        return NoStatement(f"The reply has more than {MOST_CHARS:,} characters.")
     text = _THOUGHT.sub("", text).strip()
     if not text:
         return NoStatement("The reply is empty.")

@@ -171,6 +171,7 @@ def first_message(
         linked.text,
         guidance.knowledge,
         guidance.share,
+        dialect=guidance.dialect,
         whole=linked.whole,
         examples=examples,
         previous=guidance.previous,

@@ -21,6 +21,7 @@ from support.search_library import (
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Mask, RowFilter
+from tidegate.search.hybrid import MOST_CHOSEN
 
 MAKERS: dict[str, Callable[..., str]] = {
     "postgres": lambda directory, **made: make_postgres(**made),
@@ -207,3 +208,13 @@ async def test_ids_only_gives_keys_and_no_texts(make: Callable[..., Library]):
 
 async def test_an_empty_question_is_refused(make: Callable[..., Library]):
     assert (await refused(make(), " \n ")).code is Code.ARGUMENT_INVALID
+
+
+async def test_the_work_on_long_texts_is_bounded_whatever_is_asked_for(tmp_path: Path):
+    long = "UPDATE docs SET content = replace(hex(zeroblob(25000)), '0', 'snow and boots, ')"
+    url = make_sqlite(tmp_path / "docs.db", long, rows=30, fts=False)
+    asked = {"top_n": 1_000, "chunk_size_tokens": 10, "max_output_tokens": 100_000}
+    result = await Library(tmp_path, url).search("boots", **asked)
+    assert result.cut
+    assert len(result.rows) == 30
+    assert 10 < len(result.chunks) <= MOST_CHOSEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import pytest
 from support.postgres_server import PASSWORD
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from support.surface_client import READER, Peer
+from tidegate.gateway.server_places import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces.postgres.connection_phrases import Phrase, read_phrase
 
@@ -67,6 +69,10 @@ def tcp(shop: PostgresShop, login: str = "", host: str = "127.0.0.1") -> str:
         ("SELECT 1 from postgres://u:p@h/d;", Phrase("postgres://u:p@h/d", "SELECT 1")),
         ("database postgres://h/d select 1", Phrase("postgres://h/d", "select 1")),
         ("use database shop2", Phrase("shop2", None)),
+        ("use database shop2. ", Phrase("shop2", None)),
+        ("database postgres://h/d, select 1", Phrase("postgres://h/d", "select 1")),
+        ("Show users at postgres://h/d).\n", Phrase("postgres://h/d", "Show users")),
+        ("Show users at postgres://" + "." * 8_000 + " x", None),
         ("Switch to postgres://h/d.", Phrase("postgres://h/d", None)),
         ("SELECT 'users at postgres://h/d'", None),
         ("SELECT 'it''s at postgres://h/d'", None),
@@ -135,6 +141,31 @@ def test_a_default_belongs_to_its_session_alone(tmp_path: Path, shops: Shops) ->
     assert 'relation "far" does not exist' in elsewhere
     assert back.startswith("Successfully set default database connection to:\nshop (")
     assert 'relation "far" does not exist' in gone
+
+
+def test_no_number_of_other_sessions_makes_a_default_forgotten(
+    tmp_path: Path, shops: Shops
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> str:
+        first = await surface.peer()
+        await first.text("query_database", query="use database shop2")
+        for _ in range(1_100):
+            other = await surface.peer()
+            await other.text("query_database", query="use database shop")
+        return await first.text("query_database", query="SELECT n FROM far")
+
+    assert '{"n": 42}' in play(tmp_path, shops, scene)
+
+
+def test_a_name_in_a_phrase_is_looked_up_only_if_a_source_has_it() -> None:
+    async def addresses(host: str, may_look_up: frozenset[str] | None) -> frozenset[str]:
+        return (await place_of(f"postgres://{host}/d", 5432, may_look_up)).addresses
+
+    own = socket.gethostname().lower()  # a name that needs to be looked up
+    assert asyncio.run(addresses(own, None)) == asyncio.run(addresses(own, frozenset({own})))
+    assert not asyncio.run(addresses(own, frozenset()))
+    assert asyncio.run(addresses("localhost", frozenset()))
+    assert asyncio.run(addresses("127.0.0.1", frozenset()))
 
 
 def test_without_a_session_a_default_belongs_to_the_token_or_is_refused(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
+from tidegate.sql.redaction import without_values
 
 ResultT = TypeVar("ResultT")
 Scene = Callable[[SurfaceUnderTest], Awaitable[ResultT]]
@@ -365,14 +366,33 @@ def test_the_activity_shows_other_sessions_without_their_values(tmp_path: Path) 
 
     shop = PostgresShop.new()
     with psycopg.connect(shop.server.conninfo(shop.database), autocommit=True) as other:
-        other.execute("SELECT 'hush-hush', 4111111111111111 AS card")
+        other.execute("SELECT 'hush-hush', 4111111111111111 AS card /* hush 1 */")
         pid = other.info.backend_pid
         found = resource(tmp_path, shop, "pg://stat/activity")
     (row,) = [each for each in found["activities"] if each["pid"] == pid]
-    assert row["query"] == "SELECT ?, ? AS card"
+    assert row["query"].rstrip() == "SELECT ?, ? AS card"
     assert row["datname"] == shop.database
     assert found["activity_count"] == len(found["activities"])
     assert "hush" not in msgspec.json.encode(found).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """SELECT "it's", 'hush', "isn't" """,
+        "SELECT E'a\\'', 'hush' , 'b'",
+        "SELECT $a$hush$a$, $$hush$$",
+        "SELECT 1 -- hush",
+        "SELECT /* hush */ 1",
+        "SELECT 1 AS a, 'hush",
+        "SELECT U&'hush', B'1', x'hush'",
+        "SELECT 0x4111, 41_11, .4111e7, 4111.",
+    ],
+)
+def test_no_value_of_another_sessions_statement_is_left_however_it_is_written(text: str) -> None:
+    shown = without_values(text, "postgres", "?", numbers=True)
+    assert "hush" not in shown and "11" not in shown
+    assert shown.startswith("SELECT")
 
 
 def test_without_replicas_the_status_says_so(tmp_path: Path, shop: PostgresShop) -> None:

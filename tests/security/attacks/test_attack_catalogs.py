@@ -48,6 +48,13 @@ _ADDED = (
     f"UPDATE people SET email = '{HIDDEN}' WHERE id < 9",
     "CREATE INDEX people_email ON people (email)",
 )
+_VIEWS = (
+    "CREATE VIEW contacts AS SELECT id, email AS mail, country AS land FROM people",
+    "CREATE VIEW addresses AS SELECT mail AS address FROM contacts",
+)
+VIEWS = ("contacts", "addresses")
+"""Views that have the masked columns under other names."""
+_ADDED = (*_ADDED, *_VIEWS)
 SCRIPTS = {
     "postgres": (*_PEOPLE, *_LETTERS, *_ADDED, "ANALYZE"),
     "mysql": (*_PEOPLE, *_LETTERS, *_ADDED, "ANALYZE TABLE people", "ANALYZE TABLE letters",
@@ -282,6 +289,7 @@ def outcomes(
 def test_a8_no_catalog_or_statistic_tells_values_or_counts_that_are_hidden(engine, tmp_path):
     need(engine)
     texts = ATTACKS[engine].strip().splitlines()
+    texts += [text.replace("people", view) for text in texts for view in VIEWS if "people" in text]
     found_all = outcomes(engine, tmp_path, texts, mark="hush-both")
     for text, found in zip(texts, found_all, strict=True):
         if isinstance(found, TidegateError):
@@ -470,12 +478,13 @@ def test_a8_runs_on_the_servers_that_are_installed(server):
 def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
     shop = ENGINE_SHOPS[engine](tmp_path)
     shop.script("ALTER TABLE orders ADD COLUMN card VARCHAR(40) DEFAULT 'hush-card'")
+    shop.script("CREATE VIEW paid AS SELECT id, card AS number FROM orders")
     source = shop.source(access="read", masks=(Mask("orders.card", "hash"),))
     gate = SqliteGate(tmp_path, source)
     config = Config(surface={"workbench": {"extended": True}})
-    arguments = {"connection_id": SHOP_ID, "table": "orders", "include_row_counts": True}
 
-    async def scenario() -> dict[str, str]:
+    async def scenario(table: str) -> dict[str, str]:
+        arguments = {"connection_id": SHOP_ID, "table": table, "include_row_counts": True}
         seen: dict[str, str] = {}
         async with gate.opened():
             for surface in SURFACES:
@@ -494,7 +503,8 @@ def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
             seen[uri] = json.dumps(await peer.request("resources/read", uri=uri))
         return seen
 
-    seen = asyncio.run(scenario())
-    assert any("customer_id" in text for text in seen.values())
-    assert "card" in seen["workbench get_table_ddl {}"]
-    assert [where for where, text in seen.items() if "hush-card" in text] == []
+    for table in ("orders", "paid"):
+        seen = asyncio.run(scenario(table))
+        assert any("customer_id" in text for text in seen.values())
+        assert "card" in seen["workbench get_table_ddl {}"]
+        assert [where for where, text in seen.items() if "hush-card" in text] == []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tidegate.model.statements import Effect
 from tidegate.sql.judge import judge
 from tidegate.text_to_sql.replies import (
+    MOST_CHARS,
     NoStatement,
     Readings,
     Reply,
@@ -91,3 +92,15 @@ def test_other_replies_are_read(text: str, expected: Reply) -> None:
 )
 def test_what_has_no_statement_is_no_statement(text: str) -> None:
     assert isinstance(read(text), NoStatement)
+
+
+@pytest.mark.parametrize(
+    "text", ["`" * 90_000, "~~~" + " " * 90_000, "```" * 30_000 + "x", "{" * 900]
+)
+def test_a_hostile_reply_costs_no_more_than_its_length(text: str) -> None:
+    assert isinstance(read_reply(text, lambda _: False), NoStatement)
+
+
+def test_a_reply_that_is_too_long_is_not_read() -> None:
+    reply = json.dumps({"sql": "SELECT 1"}) + " " * MOST_CHARS
+    assert isinstance(read_reply(reply, lambda _: True), NoStatement)

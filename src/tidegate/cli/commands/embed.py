@@ -15,7 +15,7 @@ from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show_json
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Scope
 from tidegate.model.requests import Call, Request
@@ -47,6 +47,7 @@ async def _work(app: App, arguments: argparse.Namespace) -> None:
             hint="Use --replace, which fills a second column and then takes it; or configure the"
             " model that made them.",
         )
+    _refuse_masked(app, job, arguments.source)
     if job.missing:
         _agree(app, job, arguments)
         await embedding_job.make_columns(handle, job)
@@ -63,6 +64,34 @@ async def _work(app: App, arguments: argparse.Namespace) -> None:
         print_status(f"{job.vector} has taken the place of the old column, which is kept")
     elif job.missing and job.index is not None:
         print_status(f"an index makes searches quick: {job.index};")
+
+
+def _refuse_masked(app: App, job: Job, name: str) -> None:
+    """Raises: TidegateError POLICY_MASKED if the texts are masked for some callers from whom the
+    vectors and digests are not hidden: both tell of the texts that they are of."""
+    source = next(
+        (each for each in app.connections.sources() if name in (each.name, each.id)), None
+    )
+    masks = source.masks if source is not None else ()
+    table = job.target.table.name.lower()
+
+    def bound(column: str) -> set[tuple[object, ...]]:
+        """Whom the masks of a column bind."""
+        return {
+            (mask.tokens, mask.except_tokens, mask.tag)
+            for mask in masks
+            if mask.column.lower().split(".")[-2:] == [table, column.lower()]
+        }
+
+    hidden = bound(job.text)
+    if hidden <= bound(job.vector) and hidden <= bound(job.digest):
+        return
+    raise masking_refused(
+        f"The column `{job.text}` is masked for some callers, who could read what is made of it in"
+        f" `{job.vector}` and `{job.digest}`",
+        "source.masking",
+        hint="Add these columns to the table, mask them for the same callers, and run this again.",
+    )
 
 
 async def _fill(handle: Handle, job: Job, counts: Counts) -> None:

@@ -180,12 +180,15 @@ class DerivedTables:
         )
 
     def _masked_columns(self) -> Iterator[tuple[str, str, str]]:
-        """Masked columns, as (schema, table, column), with all those of copies."""
+        """Masked columns, as (schema, table, column), with all those of copies and, where there are
+        masks, of views: they may have the same columns under other names."""
         for group in self._names.tables.values():
             for table in group:
                 place = (table.schema, table.name)
+                masked = self._rules.masks.get(place, ())
+                whole = place in self._copies or (self._rules.masks and "view" in table.kind)
                 for column in table.columns:
-                    if column.name in self._rules.masks.get(place, ()) or place in self._copies:
+                    if whole or column.name in masked:
                         yield (*place, column.name)
 
     def _revealing(self) -> Iterator[Place]:

@@ -13,19 +13,20 @@ from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import WORD, lex
 
-_URL = r"postgres(?:ql)?://[^\s'\"<>]+?"
-_AT_END = re.compile(
-    rf"^(?P<rest>.*\S)\s+(?:at|from|on|for|in)\s+(?P<target>{_URL})\s*[.,;!?)]*\s*$", re.I | re.S
-)
+_URL = r"postgres(?:ql)?://[^\s'\"<>]++"
+# A word and what is behind it are read once, so that a hostile text costs no more than its length.
+_AT_END = re.compile(rf"(?P<rest>.*\S)\s+(?:at|from|on|for|in)\s+(?P<target>{_URL})", re.I | re.S)
 _AT_START = re.compile(
-    rf"^\s*(?:database|db)\s+(?P<target>{_URL})[,;:]?\s+(?P<rest>\S.*)$", re.I | re.S
+    rf"\s*+(?:database|db)\s++(?P<target>{_URL})\s++(?P<rest>\S.*+)", re.I | re.S
 )
 _DEFAULT = re.compile(
-    r"^\s*(?:please\s+)?(?:set\s+(?:the\s+)?default\s+(?:database|connection)(?:\s+to)?"
-    r"|use\s+(?:the\s+)?database|switch\s+to(?:\s+(?:the\s+)?database)?)"
-    rf"\s+(?P<target>{_URL}|[\w][\w.-]{{0,63}})\s*[.,;!]*\s*$",
+    r"\s*+(?:please\s++)?(?:set\s++(?:the\s++)?default\s++(?:database|connection)(?:\s++to)?"
+    r"|use\s++(?:the\s++)?database|switch\s++to(?:\s++(?:the\s++)?database)?)"
+    rf"\s++(?P<target>{_URL}|[\w][\w.-]{{0,63}})",
     re.I,
 )
+_ENDS = " \t\r\n\f\v.,;!"
+"""What may follow a phrase; after one that is not the whole text also ? and )."""
 _LEXICAL_RULES = find("postgres").lexical_rules
 _MAX_CHARS = 8_192
 """Characters of the longest text that is searched for a phrase."""
@@ -48,13 +49,13 @@ def read_phrase(text: str) -> Phrase | None:
     """The connection phrase of a text; None if it has none."""
     if len(text) > _MAX_CHARS:
         return None
-    found = _DEFAULT.match(text)
+    found = _DEFAULT.fullmatch(text.rstrip(_ENDS))
     if found is not None:
         return Phrase(found["target"], None)
-    found = _AT_END.match(text) or _AT_START.match(text)
+    found = _AT_END.fullmatch(text.rstrip(f"{_ENDS}?)")) or _AT_START.fullmatch(text)
     if found is None or not _stands_free(text, found.start("target")):
         return None
-    return Phrase(found["target"], found["rest"])
+    return Phrase(found["target"].rstrip(",;:"), found["rest"])
 
 
 def _stands_free(text: str, at: int) -> bool:

@@ -17,6 +17,8 @@ PayloadT = TypeVar("PayloadT")
 
 _FIRST_WAIT_S = 0.1
 _MOST_KNOWN = 1_024
+_DEFAULT = "postgres.default_source"
+"""The name of a session's default source in its state."""
 
 
 class Databases:
@@ -27,22 +29,31 @@ class Databases:
         self._reached: set[str | None] = set()
         """Sources that could be reached when they were last asked for something."""
         self._defaults: dict[str, str] = {}
-        """The default source of a session, by the id of its state, or of an actor."""
+        """The default sources of callers without a session, by the id of the actor."""
 
     def name_of(self, context: ToolContext, given: str | None) -> str | None:
         """The source that a call is about: the one it names, else the default of its session or
         token, else that of the settings. None means the only one that its caller may see."""
-        return given or self._defaults.get(_owner(context) or "") or self._settings.source
+        if given:
+            return given
+        if context.context.state_id:
+            return context.new_state().get(_DEFAULT) or self._settings.source
+        return self._defaults.get(context.actor.id) or self._settings.source
 
     def set_default(self, context: ToolContext, source: str) -> None:
         """Make it the source of later calls that name none: of the session, or where there is none
         of the token. Raises: TidegateError ARGUMENT_INVALID where there is neither."""
-        owner = _owner(context)
-        if owner is None:
+        if context.context.state_id:
+            # With the session itself, so that others cannot make it forgotten.
+            context.new_state()[_DEFAULT] = source
+            return
+        actor = context.actor.id
+        if actor.partition("-")[0] == ANONYMOUS.id:
             raise no_owner()
+        self._defaults.pop(actor, None)
         if len(self._defaults) >= _MOST_KNOWN:
             del self._defaults[next(iter(self._defaults))]
-        self._defaults[owner] = source
+        self._defaults[actor] = source
 
     async def handle(
         self,
@@ -109,11 +120,3 @@ def no_owner() -> TidegateError:
         "There is no session that this default could belong to",
         hint="Send the Mcp-Session-Id of `initialize`, or name the database in each call.",
     )
-
-
-def _owner(context: ToolContext) -> str | None:
-    """What a default belongs to: the session, or the token of a caller without one."""
-    if context.context.state_id:
-        return f"session {context.context.state_id}"
-    actor = context.actor.id
-    return None if actor.partition("-")[0] == ANONYMOUS.id else f"actor {actor}"

@@ -20,6 +20,7 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.secrets import MASK
+from tidegate.sql.redaction import without_values
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.databases import Databases
@@ -170,7 +171,7 @@ class Resources:
         rows = await self._rows(context, source, _ACTIVITY)
         for row in rows:
             if row["query"]:
-                row["query"] = without_literals(str(row["query"]))
+                row["query"] = without_values(str(row["query"]), "postgres", "?", numbers=True)
         return {
             "activity_count": len(rows),
             "activities": rows,
@@ -241,18 +242,6 @@ def _listing() -> str:
         for uri, name, description in RESOURCES
     ]
     return "\n\n".join(["Available Resources:", *parts])
-
-
-def without_literals(statement: str) -> str:
-    """Another session's statement with `?` for its values; of one whose values cannot be made out,
-    the first word."""
-    if _UNCERTAIN.search(statement):
-        return statement.split(None, 1)[0][:40] + " ..." if statement.strip() else ""
-    return _VALUE.sub("?", statement)
-
-
-_UNCERTAIN = re.compile(r"--|/\*|\\|\$\D")
-_VALUE = re.compile(r"[eEbBxXnN]?'(?:[^']|'')*(?:'|$)|(?<![\w$\"])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
 
 
 def _without_secrets(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from tidegate.engines.common.url import parse_server_url
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.server_places import place_of
+from tidegate.gateway.server_places import host_of, place_of
 from tidegate.model.requests import OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.sql.dialects import find
@@ -36,10 +36,11 @@ async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
             hint=f"Sources: {', '.join(names[:10])}." if names else "Ask the operator to add one.",
         )
     _check(target)
-    wanted = await place_of(target, PORT)
-    for entry in entries:
-        source = entry.source
-        if find(source.dialect) is _DIALECT and wanted.is_same(await place_of(source.url, PORT)):
+    sources = [entry.source for entry in entries if find(entry.source.dialect) is _DIALECT]
+    known = frozenset(host_of(source.url) for source in sources)
+    wanted = await place_of(target, PORT, may_look_up=known)
+    for source in sources:
+        if wanted.is_same(await place_of(source.url, PORT)):
             return source.name
     return await _open(context, target)
 

@@ -1,0 +1,110 @@
+"""What a person may approve is a closed list: code is read as its database will read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.sql.administration import not_in_code
+from tidegate.sql.dialects import find
+from tidegate.sql.judge import judge
+
+HIDDEN = "EXECUTE ''DROP TABLE t''"
+ROUTINE = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS "
+BODIES = {
+    "postgres": "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$BEGIN {} t; END$$",
+    "mysql": "CREATE PROCEDURE f() BEGIN {} t; END",
+    "sqlite": "CREATE TRIGGER g AFTER INSERT ON t BEGIN {} t; END",
+}
+RUNS_ROWS = frozenset({"query", "change", "describe", "explain", "show", "session"})
+
+
+def is_offered(text: str, dialect: str = "postgres") -> bool:
+    return judge(text, dialect).administration is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"E'-- x\\nBEGIN {HIDDEN}; END'",
+        f"E'BEGIN NULL; /* \\x2a/ {HIDDEN}; /\\x2a */ END'",
+        f"E'BEGIN PERFORM 1 AS \"a\\x22; {HIDDEN}; PERFORM 1 AS \\x22b\"; END'",
+        f"E'BEGIN PERFORM \\044\\044; {HIDDEN}; PERFORM \\044\\044; END'",
+        f"'BEGIN '\n'{HIDDEN}; END'",
+        f"'BEGIN ' '{HIDDEN}; END'",
+        f"E'BEGIN '\n'{HIDDEN}; END'",
+        "U&'BEGIN \\0045XECUTE ''x''; END'",
+    ],
+)
+def test_code_that_is_spelled_so_that_it_reads_otherwise_is_refused(body: str) -> None:
+    assert not is_offered(ROUTINE + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "$$BEGIN UPDATE t SET a = '\\d' WHERE b ~ '\\w+'; END$$",
+        "'BEGIN UPDATE t SET a = ''x''; END'",
+        "E'BEGIN UPDATE t SET a = ''x''; END'",
+        "$f$DECLARE n int := 0; BEGIN FOR i IN 1..3 LOOP n := n + i; END LOOP;"
+        " IF n > 3 THEN RAISE NOTICE 'x %', n; END IF;"
+        " EXCEPTION WHEN OTHERS THEN NULL; END$f$",
+    ],
+)
+def test_plain_code_is_offered(body: str) -> None:
+    assert is_offered(ROUTINE + body)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "word"),
+    [
+        (dialect, word)
+        for dialect in BODIES
+        for word, kind in sorted(find(dialect).roots.items())
+        if kind not in RUNS_ROWS and word not in ("CHECK", "COMMENT", "SECURITY")
+    ],
+)
+def test_code_holds_no_statement_but_queries_changes_and_those_of_the_session(
+    dialect: str, word: str
+) -> None:
+    assert word in not_in_code(find(dialect))
+    assert not is_offered(BODIES[dialect].format(word), dialect)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE PROCEDURE f() BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET @x = 1;"
+        " START TRANSACTION; UPDATE t USE INDEX (i) SET a = 1 WHERE b = 2; COMMIT; END",
+        "CREATE PROCEDURE f() COMMENT 'x' SQL SECURITY INVOKER SELECT a FROM t ORDER BY a DESC",
+    ],
+)
+def test_words_that_ordinary_code_has_as_well_are_no_statements(text: str) -> None:
+    assert is_offered(text, "mysql")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COPY BINARY pg_authid TO STDOUT",
+        "COPY BINARY t TO STDOUT",
+        'COPY t TO STDOUT (FORMAT "binary")',
+        "CREATE OR REPLACE FUNCTION pg_catalog.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
+        'CREATE FUNCTION "pg_catalog".f() RETURNS int LANGUAGE sql AS $$SELECT 1$$',
+        "CREATE FUNCTION information_schema.f() RETURNS int LANGUAGE sql AS $$SELECT 1$$",
+        "DROP FUNCTION pg_catalog.lower(text)",
+        'CREATE FUNCTION f() RETURNS int LANGUAGE sql SET "role" = x AS $$SELECT 1$$',
+        'CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$BEGIN SET "role" TO x; END$$',
+        "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS"
+        " $$BEGIN UPDATE pg_settings SET setting = 'x' WHERE name = 'role'; END$$",
+    ],
+)
+def test_what_is_named_otherwise_than_it_is_meant_is_refused(text: str) -> None:
+    assert not is_offered(text)
+
+
+def test_a_copy_is_about_the_table_that_the_database_reads() -> None:
+    assert judge("COPY s.t (a, b) TO STDOUT", "postgres").tables == ("s.t",)
+
+
+def test_a_procedure_does_not_change_default_roles() -> None:
+    assert not is_offered("CREATE PROCEDURE p() BEGIN SET DEFAULT ROLE x TO y; END", "mysql")
