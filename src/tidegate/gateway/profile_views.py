@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
 from tidegate.model.data_rules import DataRules
@@ -35,12 +35,31 @@ _REFUSALS = ("policy.", "approval.", "operator.", "auth.")
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
 
 
+class _Wanted(NamedTuple):
+    """A table that waits to be sampled, and who waits for it. `joined`: `sample` compares values
+    for joins."""
+
+    table: Table
+    done: asyncio.Future[None]
+    sample: SampleTable
+    joined: bool
+
+
+class _Known(NamedTuple):
+    """What was learned of a table."""
+
+    columns: Columns
+    learned_at: float
+    profile: TableProfile
+    joined: bool
+
+
 class ProfileView:
     """What callers know who see the same: one queue of tables, sampled one after another."""
 
     def __init__(self) -> None:
-        self._known: dict[Place, tuple[Columns, float, TableProfile]] = {}
-        self._waiting: OrderedDict[Place, tuple[Table, asyncio.Future[None]]] = OrderedDict()
+        self._known: dict[Place, _Known] = {}
+        self._waiting: OrderedDict[Place, _Wanted] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._refused_until = 0.0
         self._pause_s = RETRY_S
@@ -51,8 +70,8 @@ class ProfileView:
         for table in tables:
             place = table.schema, table.name
             entry = self._known.get(place)
-            if entry is not None and entry[0] == table.columns:
-                found[place] = entry[2]
+            if entry is not None and entry.columns == table.columns:
+                found[place] = entry.profile
         return found
 
     def want(
@@ -60,8 +79,12 @@ class ProfileView:
         tables: Iterable[Table],
         awaited: int,
         sample: SampleTable,
+        *,
+        joined: bool = False,
     ) -> list[asyncio.Future[None]]:
         """Queue the tables that are not known or no longer fresh, the first `awaited` in front.
+        `joined`: `sample` compares values for likely joins, so that what was learned without is not
+        enough.
 
         Returns what to wait for: one future for each of these.
         """
@@ -72,28 +95,37 @@ class ProfileView:
         for number, table in enumerate(tables):
             place = table.schema, table.name
             entry = self._known.get(place)
-            fresh = entry is not None and now - entry[1] < FRESH_S and entry[0] == table.columns
+            fresh = (
+                entry is not None
+                and now - entry.learned_at < FRESH_S
+                and entry.columns == table.columns
+                and (entry.joined or not joined)
+            )
             if fresh or table.kind not in ("table", "materialized view"):
                 continue
-            if place not in self._waiting:
+            waiting = self._waiting.get(place)
+            if waiting is None:
                 if len(self._waiting) >= MOST_TABLES:
                     break
                 future = asyncio.get_running_loop().create_future()
-                self._waiting[place] = table, future
+                self._waiting[place] = _Wanted(table, future, sample, joined)
+            elif joined and not waiting.joined:
+                self._waiting[place] = waiting._replace(sample=sample, joined=True)
             if number < awaited:
                 front.append(place)
         for place in reversed(front):
             self._waiting.move_to_end(place, last=False)
         if self._waiting and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._fill(sample))
-        return [self._waiting[place][1] for place in front]
+            self._task = asyncio.create_task(self._fill())
+        return [self._waiting[place].done for place in front]
 
-    async def _fill(self, sample: SampleTable) -> None:
+    async def _fill(self) -> None:
         try:
             while self._waiting:
-                place, (table, future) = next(iter(self._waiting.items()))
+                place, wanted = next(iter(self._waiting.items()))
+                table = wanted.table
                 try:
-                    profile = await sample(table)
+                    profile = await wanted.sample(table)
                 except TidegateError as error:
                     if error.code.value.partition(".")[0] not in ("sql", "limit"):
                         # The caller may not, or the source is gone: it is the same for the others.
@@ -104,13 +136,14 @@ class ProfileView:
                 if len(self._known) >= MOST_TABLES:
                     del self._known[next(iter(self._known))]
                 self._known.pop(place, None)
-                self._known[place] = table.columns, time.monotonic(), profile
-                self._waiting.pop(place, None)
-                if not future.done():
-                    future.set_result(None)
+                self._known[place] = _Known(table.columns, time.monotonic(), profile, wanted.joined)
+                if self._waiting.get(place) == wanted:
+                    del self._waiting[place]
+                if not wanted.done.done():
+                    wanted.done.set_result(None)
         finally:
-            for _, future in self._waiting.values():
-                future.cancel()
+            for wanted in self._waiting.values():
+                wanted.done.cancel()
             self._waiting.clear()
 
     def pause_after(self, error: TidegateError) -> float:

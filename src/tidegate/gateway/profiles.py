@@ -8,7 +8,7 @@ filters hold for it, it is limited, and it is recorded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +32,7 @@ from tidegate.policy.run_as import resolve_run_as
 
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
+    from tidegate.search.joins import Guess, Joins
 
 SAMPLE = Limits(max_rows=1_000, max_bytes=262_144, timeout_s=2.0)
 """What one sample may take."""
@@ -66,29 +67,53 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
     target = connection.target_of(call.actor)
     view = connection.profiles.of((call.actor.kind, identity, rules, target))
 
+    guesses = _Guesses(request, rules)
+
     async def sample(table: Table) -> TableProfile:
-        profile = await _sample(table, call, ctx.source, rules, handle)
+        profile = await _sample(table, call, ctx.source, rules, handle, guesses)
         if connection.target_of(call.actor) is not target:
             # What was read meanwhile may be of another database's table of the same name.
             raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
         return profile
 
-    futures = view.want(request.tables, request.awaited, sample)
+    futures = view.want(request.tables, request.awaited, sample, joined=request.joined)
     if futures:
         await asyncio.wait(futures, timeout=WAIT_S)
     return Profiles(view.known(request.tables))
 
 
+class _Guesses:
+    """The joins that values are to confirm, among the tables of one request."""
+
+    def __init__(self, request: ReadProfiles, rules: DataRules | None) -> None:
+        self._request = request
+        self._masked = _masked(rules)
+        self._joins: Joins | None = None
+
+    def of(self, table: Table) -> Sequence[Guess]:
+        """Those of the table. Built at the first need, which is in the background."""
+        if not self._request.joined:
+            return ()
+        if self._joins is None:
+            from tidegate.search.joins import Joins
+
+            self._joins = Joins(self._request.tables)
+        return self._joins.to_compare(table, self._masked)
+
+
 async def _sample(
-    table: Table, call: Call, source: Source, rules: DataRules | None, handle: Handle
+    table: Table,
+    call: Call,
+    source: Source,
+    rules: DataRules | None,
+    handle: Handle,
+    guesses: _Guesses,
 ) -> TableProfile:
-    """What is learned of the table from one to four reads. Raises: TidegateError for the first; a
+    """What is learned of the table from one to five reads. Raises: TidegateError for the first; a
     later one that fails leaves what is known as it is."""
     from tidegate.search import profiling  # who learns nothing pays nothing
 
     language, columns = language_of(source), _columns(table, rules)
-    if not columns:
-        return {}
 
     async def read(statement: Statement | None) -> Page | None:
         if statement is None:
@@ -112,29 +137,46 @@ async def _sample(
             return []
         return _decode(page.rows) if page is not None else []
 
-    page = await read(language.sample(table, columns, SAMPLE.max_rows, source))
-    if page is None:
-        return {}
-    rows = _decode(page.rows)
-    if not page.truncations and page.row_count < SAMPLE.max_rows:
-        return profiling.summarize(columns, rows, complete=True)
-    # The first rows of a large table are often its oldest, and know nothing of newer values.
-    spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
-    rows = await try_to_read(spread) or rows
-    profile = profiling.summarize(columns, rows, complete=False)
-    if rules is None:
-        # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
-        noted = await try_to_read(language.statistics(table, source))
-        profile = profiling.with_statistics(profile, noted, columns)
-    names, statement = language.bounds(table, profiling.without_range(profile), source)
-    for row in await try_to_read(statement):
-        profile = profiling.with_bounds(profile, names, row)
+    async def summarize() -> TableProfile:
+        first = language.sample(table, columns, SAMPLE.max_rows, source) if columns else None
+        page = await read(first)
+        if page is None:
+            return {}
+        rows = _decode(page.rows)
+        if not page.truncations and page.row_count < SAMPLE.max_rows:
+            return profiling.summarize(columns, rows, complete=True)
+        return await summarize_large(rows)
+
+    async def summarize_large(rows: list[list[Any]]) -> TableProfile:
+        # The first rows of a large table are often its oldest, and know nothing of newer values.
+        spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
+        rows = await try_to_read(spread) or rows
+        profile = profiling.summarize(columns, rows, complete=False)
+        if rules is None:
+            # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
+            noted = await try_to_read(language.statistics(table, source))
+            profile = profiling.with_statistics(profile, noted, columns)
+        names, statement = language.bounds(table, profiling.without_range(profile), source)
+        for row in await try_to_read(statement):
+            profile = profiling.with_bounds(profile, names, row)
+        return profile
+
+    profile = await summarize()
+    compared = guesses.of(table)
+    if compared:
+        from tidegate.search.joins import confirm
+
+        counted = await try_to_read(
+            language.overlaps([guess.comparison for guess in compared], source)
+        )
+        filtered = rules is not None and bool(rules.filters)
+        profile = profiling.with_joins(profile, confirm(compared, counted, filtered))
     return profile
 
 
 def _columns(table: Table, rules: DataRules | None) -> list[str]:
     """The columns to read: not those that are keys, nor those of which any mask has the name."""
-    masked = {column.rpartition(".")[2].casefold() for column, _ in rules.masks} if rules else ()
+    masked = _masked(rules)
     keys = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
     keys |= {
         index.columns[0] for index in table.indexes if index.unique and len(index.columns) == 1
@@ -147,3 +189,9 @@ def _columns(table: Table, rules: DataRules | None) -> list[str]:
         and column.name.casefold() not in masked
         and read_type(column.type)[0] not in _UNSAMPLED
     ][:MOST_COLUMNS]
+
+
+def _masked(rules: DataRules | None) -> frozenset[str]:
+    """The names of masked columns, of whichever table."""
+    masks = rules.masks if rules is not None else ()
+    return frozenset([column.rpartition(".")[2].casefold() for column, _ in masks])

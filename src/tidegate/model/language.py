@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tidegate.model.data_rules import DataRules, Show
+from tidegate.model.profiles import Comparison
 from tidegate.model.requests import EngineRequest, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
@@ -96,4 +97,11 @@ class Language(Protocol):
     def statistics(self, table: Table, source: Source) -> Statement | None:
         """A statement for the database's statistics: rows of a column's name, its commonest values
         as an array, its least and its greatest value, as text. None if it keeps none."""
+        return None
+
+    def overlaps(self, comparisons: Sequence[Comparison], source: Source) -> Statement | None:
+        """A statement that counts how many values of columns are keys that they may refer to. A row
+        for each of `comparisons`: its place among them; of the column values that are not null,
+        different ones, and how many of these are keys; of the keys those that were tested for
+        repetition, and different ones. None if the language has none."""
         return None

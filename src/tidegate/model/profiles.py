@@ -5,6 +5,27 @@ from __future__ import annotations
 import msgspec
 
 
+class Join(msgspec.Struct, frozen=True):
+    """`column` probably refers to `schema.table.key`. `confirmed`: the values that were compared
+    are there; else the guess rests on names and types."""
+
+    column: str
+    schema: str
+    table: str
+    key: str
+    confirmed: bool = False
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A join of a column of `schema.table`, to be confirmed by values. `indexed`: a key can be
+    looked up without reading the table that it belongs to."""
+
+    schema: str
+    table: str
+    join: Join
+    indexed: bool
+
+
 class ColumnProfile(msgspec.Struct, frozen=True):
     """What was seen in a column.
 
@@ -13,6 +34,8 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     are all of one form.
     `remarks` say what is odd: `blanks at the end`, `mixed case`, `numbers`, `dates`,
     and `only null` where there is nothing else.
+    `joins` is the join that the values confirm; it is empty if they contradict what names suggest,
+    and None if they were not compared or did not settle it.
     """
 
     values: tuple[str | int, ...] = ()
@@ -22,6 +45,7 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     about: bool = False
     example: str | None = None
     remarks: tuple[str, ...] = ()
+    joins: tuple[Join, ...] | None = None
 
 
 Place = tuple[str, str]

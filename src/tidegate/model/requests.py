@@ -163,13 +163,15 @@ class Operation(EngineRequest, frozen=True):
 
 class ReadProfiles(Request, frozen=True):
     """Say what the columns of `tables` hold, as far as it is known. The first `awaited` of them are
-    waited for a moment; the others are sampled in the background, for later requests."""
+    waited for a moment; the others are sampled in the background, for later requests. `joined`:
+    compare values for the likely joins among `tables` as well."""
 
     kind: ClassVar[str] = "profiles"
     judgement: ClassVar[Judgement | None] = METADATA
 
     tables: tuple[Table, ...]
     awaited: int = 0
+    joined: bool = False
 
 
 class ShowStatus(Request, frozen=True):

@@ -1,22 +1,42 @@
 """Guesses which columns refer to which tables, where the schema declares no foreign key.
 
-Two signs, both with the same kind of type: `customer_id` refers to the sole key of `customer` or
-`customers`, and `isbn` to the sole key `isbn` of one other table. What fits several tables equally
-well refers to none. A guess is shown as one. Pure.
+Names make candidates, all with the same kind of type. By names alone `customer_id` refers to the
+sole key of `customer` or `customers`, and `isbn` to the sole key `isbn` of one other table; what
+fits several tables equally well refers to none.
+
+Values decide among more candidates: also columns whose last two words are those of a key, and
+columns of one name in several tables, of which one may be a key that is not declared. A column
+refers to a key if nearly all of its values are keys. Values contradict a guess as well. Pure.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
-from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.model.profiles import Comparison, Join
+from tidegate.model.schema import ColumnInfo, Table
 from tidegate.search.words import split
+from tidegate.sql.samples import COMPARED
 
 _REFERRING = frozenset({"id", "key", "code", "no", "nr", "num", "number", "fk", "ref", "uuid"})
 _COMMON = frozenset({"id", "code", "key", "name", "number", "no", "nr", "date", "year", "type"})
 """Names of keys that say nothing of what they are the key of."""
+_WITH_ROWS = ("table", "materialized view", "foreign table")
+_MOST_OF_NAME = 8
+"""Tables with a column of one name; of more, only those count where it is unique by declaration."""
+_MOST_OF_COLUMN = 5
+_MOST_OF_TABLE = 12
+"""Joins that are compared: each is a lookup of up to 1,000 values."""
+_ORPHANS_OF_NAMED, _ORPHANS = 0.2, 0.05
+"""Share of values without a key up to which a guess is confirmed."""
+_SHORT_KEY = 4
+"""Characters of a key's name such as `aid` and `pid`."""
+_FEWEST = 2
+"""Different values on which a guess can rest that names alone do not suggest."""
 _KINDS = (
     ("int", ("int", "serial", "number", "numeric", "decimal", "oid")),
     ("text", ("char", "text", "clob", "string", "enum", "name")),
@@ -24,27 +44,43 @@ _KINDS = (
 )
 
 
-class Join(msgspec.Struct, frozen=True):
-    """`column` probably refers to `schema.table.key`."""
+Sign = Literal["name", "ending", "same"]
+"""What suggests a join: the name of the table or of its key, the last words of the key, or that
+columns of several tables have the same name."""
 
-    column: str
-    schema: str
-    table: str
-    key: str
+_Target = tuple[Table, ColumnInfo]
+"""A table with its key, or what may be its key."""
+
+
+class Guess(msgspec.Struct, frozen=True):
+    """A join to be confirmed by values. `unique`: the database keeps the key from repeating;
+    `names_table`: the column is called after the table."""
+
+    comparison: Comparison
+    sign: Sign
+    unique: bool
+    names_table: bool
 
 
 class Joins:
-    """The likely joins of one catalog. Building costs about as much as a search index."""
+    """The likely joins among tables. Building costs about as much as a search index."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._by_words: dict[tuple[str, ...], list[tuple[Table, ColumnInfo]]] = defaultdict(list)
-        self._by_key: dict[str, list[tuple[Table, ColumnInfo]]] = defaultdict(list)
-        for table in catalog.tables:
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._by_words: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
+        self._by_key: dict[str, list[_Target]] = defaultdict(list)
+        self._by_end: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
+        self._by_name: dict[str, list[_Target]] = defaultdict(list)
+        for table in tables:
             key = _sole_key(table)
             if key is not None:
                 self._by_words[tuple(split(table.name))].append((table, key))
                 if key.name.casefold() not in _COMMON:
                     self._by_key[key.name.casefold()].append((table, key))
+                    self._by_end[tuple(split(key.name)[-2:])].append((table, key))
+            if table.kind in _WITH_ROWS:
+                for column in table.columns:
+                    if _may_be_key(column):
+                        self._by_name[column.name.casefold()].append((table, column))
 
     def of(self, table: Table) -> dict[str, Join]:
         """The likely joins of a table's columns, by column, where no key is declared."""
@@ -60,34 +96,151 @@ class Joins:
                 found[column.name] = Join(column.name, other.schema, other.name, key.name)
         return found
 
-    def _target(self, table: Table, column: ColumnInfo) -> tuple[Table, ColumnInfo] | None:
+    def to_compare(self, table: Table, masked: Collection[str] = ()) -> list[Guess]:
+        """The joins of the table to be confirmed by values: those that names suggest, and those
+        that only values can decide on. None has a column or a key with a name in `masked`."""
+        if table.kind not in _WITH_ROWS:
+            return []
+        declared = {name for key in table.foreign_keys for name in key.columns}
+        own = _sole_key(table)
+        guesses: list[Guess] = []
+        for column in table.columns:
+            if column.name in declared or column.name.casefold() in masked:
+                continue
+            found: dict[tuple[str, str, str], Guess] = {}
+            is_key = own is not None and own.name == column.name
+            for sign, target in self._possible(table, column, is_key):
+                place = target[0].schema, target[0].name, target[1].name
+                if target[1].name.casefold() not in masked:
+                    found.setdefault(place, _guess(sign, table, column, target))
+            guesses += list(found.values())[:_MOST_OF_COLUMN]
+        return sorted(guesses, key=lambda each: each.sign != "name")[:_MOST_OF_TABLE]
+
+    def _target(self, table: Table, column: ColumnInfo) -> _Target | None:
+        near = self._named(table, column)
+        return near[0] if len(near) == 1 else None
+
+    def _named(self, table: Table, column: ColumnInfo) -> list[_Target]:
+        """What the names suggest: several if they fit equally well."""
         words = split(column.name)
-        candidates: list[tuple[Table, ColumnInfo]] = []
+        candidates: list[_Target] = []
         if len(words) > 1 and words[-1] in _REFERRING:
             stem, own = tuple(words[:-1]), tuple(split(table.name))
             # Of `shop_order`, `customer_id` rather refers to `shop_customer` than to `customer`;
             # `billing_customer_id` may refer to `customer`: the words behind count most.
             names = [own[:end] + stem for end in range(len(own), 0, -1)]
             for name in (*names, *(stem[start:] for start in range(len(stem)))):
-                candidates = self._fitting(table, column, self._by_words.get(name, ()))
+                candidates = _fitting(table, column, self._by_words.get(name, ()))
                 if candidates:
                     break
         if not candidates:
-            candidates = self._fitting(table, column, self._by_key.get(column.name.casefold(), ()))
-        near = [each for each in candidates if each[0].schema == table.schema] or candidates
-        return near[0] if len(near) == 1 else None
+            candidates = _fitting(table, column, self._by_key.get(column.name.casefold(), ()))
+        return [each for each in candidates if each[0].schema == table.schema] or candidates
 
-    def _fitting(
-        self,
-        table: Table,
-        column: ColumnInfo,
-        targets: list[tuple[Table, ColumnInfo]] | tuple[()],
-    ) -> list[tuple[Table, ColumnInfo]]:
-        return [
-            (other, key)
-            for other, key in targets
-            if other is not table and _kind(key.type) == _kind(column.type)
-        ]
+    def _possible(
+        self, table: Table, column: ColumnInfo, is_key: bool
+    ) -> Iterator[tuple[Sign, _Target]]:
+        """What values may confirm, the likeliest first."""
+        words = split(column.name)
+        named = self._named(table, column)
+        if is_key:  # of a table with further columns of what another table is about
+            for target in named:
+                if _names_table(words, target[0]):
+                    yield "same", target
+            return
+        for target in named:
+            yield "name", target
+        if len(words) > 1:
+            for target in _fitting(table, column, self._by_end.get(tuple(words[-2:]), ())):
+                yield "ending", target
+        if _may_be_key(column):
+            same = _fitting(table, column, self._by_name.get(column.name.casefold(), ()))
+            if len(same) >= _MOST_OF_NAME:
+                same = [each for each in same if _is_unique(*each)]
+            same.sort(key=lambda each: (not _is_unique(*each), each[0].schema != table.schema))
+            for target in same:
+                yield "same", target
+
+
+def confirm(
+    guesses: Sequence[Guess], counted: Iterable[Sequence[int]], filtered: bool
+) -> dict[str, tuple[Join, ...]]:
+    """By column the join that the values confirm, nothing if they contradict all; columns of which
+    the counts (rows of `Language.overlaps`) do not settle it are left out. `filtered`: the caller
+    does not see all rows, so that a value without its key contradicts nothing."""
+    agreed: dict[str, list[Guess]] = defaultdict(list)
+    unsettled: set[str] = set()
+    for counts in counted:
+        guess = guesses[counts[0]]
+        agrees = _agrees(guess, counts, filtered)
+        found = agreed[guess.comparison.join.column]
+        if agrees:
+            found.append(guess)
+        elif agrees is None:
+            unsettled.add(guess.comparison.join.column)
+    decided: dict[str, tuple[Join, ...]] = {}
+    for name, best in agreed.items():
+        for preferred in (_is_named, _is_of_table, _has_unique_key):
+            if len(best) > 1:
+                best = [guess for guess in best if preferred(guess)] or best
+        if len(best) == 1:
+            decided[name] = (msgspec.structs.replace(best[0].comparison.join, confirmed=True),)
+        elif name not in unsettled:
+            decided[name] = ()
+    return decided
+
+
+def _agrees(guess: Guess, counts: Sequence[int], filtered: bool) -> bool | None:
+    """Whether the values are keys; None if the counts do not say."""
+    _, rows, values, found, keys, unlike = counts
+    if keys > unlike and not guess.unique:
+        return False  # what repeats is no key
+    if values < (1 if guess.sign == "name" else _FEWEST):
+        return None
+    if not found or values - found > _most_orphans(guess, values):
+        seen_all = not filtered and (guess.comparison.indexed or keys < COMPARED)
+        return False if seen_all else None
+    # Two tables with the same keys: only names say which refers to the other.
+    mutual = guess.sign == "same" and rows == values and unlike <= values
+    return not mutual or guess.names_table
+
+
+def _most_orphans(guess: Guess, values: int) -> float:
+    if guess.sign == "name":
+        return max(1.0, values * _ORPHANS_OF_NAMED)
+    return values * _ORPHANS
+
+
+def _is_named(guess: Guess) -> bool:
+    return guess.sign == "name"
+
+
+def _is_of_table(guess: Guess) -> bool:
+    return guess.names_table
+
+
+def _has_unique_key(guess: Guess) -> bool:
+    return guess.unique
+
+
+def _guess(sign: Sign, table: Table, column: ColumnInfo, target: _Target) -> Guess:
+    other, key = target
+    unique = _is_unique(other, key)
+    indexed = unique or any(index.columns[:1] == (key.name,) for index in other.indexes)
+    join = Join(column.name, other.schema, other.name, key.name)
+    return Guess(
+        Comparison(table.schema, table.name, join, indexed),
+        sign,
+        unique,
+        _names_table(split(column.name), other),
+    )
+
+
+def _fitting(table: Table, column: ColumnInfo, targets: Iterable[_Target]) -> list[_Target]:
+    kind = _kind(column.type)
+    return [
+        (other, key) for other, key in targets if other is not table and _kind(key.type) == kind
+    ]
 
 
 def _sole_key(table: Table) -> ColumnInfo | None:
@@ -101,6 +254,30 @@ def _sole_key(table: Table) -> ColumnInfo | None:
     words, own = split(first.name), split(table.name)
     named_so = words == ["id"] or (words[-1:] == ["id"] and words[:-1] in (own, own[-1:]))
     return first if named_so else None
+
+
+def _is_unique(table: Table, column: ColumnInfo) -> bool:
+    """Whether the database keeps the column from repeating."""
+    if column.key and sum(bool(each.key) for each in table.columns) == 1:
+        return True
+    return any(index.unique and index.columns == (column.name,) for index in table.indexes)
+
+
+def _may_be_key(column: ColumnInfo) -> bool:
+    """Whether the name is one that keys have, and says of what."""
+    name = column.name.casefold()
+    words = split(column.name)
+    if name in _COMMON or not words:
+        return False
+    if len(words) == 1:
+        return len(name) <= _SHORT_KEY and name.endswith("id")
+    return words[-1] in _REFERRING or words[-1] == "name"
+
+
+def _names_table(words: Sequence[str], table: Table) -> bool:
+    """Whether the words of a column begin with the table's name, or with its last words."""
+    own = split(table.name)
+    return any(list(words[: len(own) - start]) == own[start:] for start in range(len(own)))
 
 
 def _kind(type_name: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
 
-from tidegate.model.profiles import ColumnProfile, TableProfile
+from tidegate.model.profiles import ColumnProfile, Join, TableProfile
 
 MOST_VALUES = 8
 MOST_CHARS = 40
@@ -109,6 +109,14 @@ def with_bounds(profile: TableProfile, columns: Sequence[str], ends: Sequence[An
     for name, low, high in zip(columns, ends[::2], ends[1::2], strict=True):
         if isinstance(low, str) and isinstance(high, str):
             better[name] = ColumnProfile(low=low, high=high)
+    return better
+
+
+def with_joins(profile: TableProfile, joins: Mapping[str, tuple[Join, ...]]) -> TableProfile:
+    """The profile with what values say of the joins of columns."""
+    better = dict(profile)
+    for name, known in joins.items():
+        better[name] = structs.replace(better.get(name, ColumnProfile()), joins=known)
     return better
 
 

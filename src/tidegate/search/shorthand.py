@@ -1,25 +1,22 @@
 """Writes tables the short way: `orders(id int pk, customer_id int>customers.id, note text?)`.
 
-`pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared, `?` a column
-that may be null, `masked` one whose values are hidden from the caller. Behind a type stands what is
-known of the values: `{open,paid}` are all of them, `{open,paid,…}` the commonest,
-`[2026-01-01..2026-03-31]` the range (`[~…]` about), `like '1.50'` one of many that are alike, and
-`!mixed case` what is odd. Names are written as SQL takes them, so that they can be copied into a
-statement, but for line breaks and other control characters in them, which are `·`. Pure.
+`pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared and that the
+values confirm, `~?>` one by its name alone, `?` a column that may be null, `masked` one whose
+values are hidden from the caller. Behind a type stands what is known of the values: `{open,paid}`
+are all of them, `{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]` the range (`[~…]` about),
+`like '1.50'` one of many that are alike, and `!mixed case` what is odd. Names are written as SQL
+takes them, so that they can be copied into a statement, but for line breaks and other control
+characters in them, which are `·`. Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-from tidegate.model.profiles import ColumnProfile, TableProfile
+from tidegate.model.profiles import ColumnProfile, Join, TableProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.sql.quoting import shortest
-
-if TYPE_CHECKING:
-    from tidegate.search.joins import Join
 
 _SHORT_TYPES = (
     ("integer", "int"),
@@ -49,13 +46,14 @@ def with_keys(
     table: Table,
     catalog: Catalog,
     profile: TableProfile = _NO_PROFILE,
-    joins: Mapping[str, Join] = _NO_JOINS,
+    guessed: Mapping[str, Join] = _NO_JOINS,
     only: Collection[str] | None = None,
 ) -> str:
     """Types, keys, what may be null and what is known of values; comments and a row count where
     they are known. With `only`, these columns, the keys and what refers to other tables; the others
     are counted."""
     dialect = catalog.dialect
+    joins = _with_values(guessed, profile)
     targets = {key.columns[0]: key for key in table.foreign_keys if len(key.columns) == 1}
     unique = {index.columns for index in table.indexes if index.unique and not index.primary}
     key = [column.name for column in sorted(table.columns, key=_key_place) if column.key]
@@ -70,7 +68,8 @@ def with_keys(
         if name in targets:
             text += f">{_target(targets[name], table, dialect)}"
         elif name in joins:
-            text += f"~>{_join(joins[name], table, dialect)}"
+            sign = "~>" if joins[name].confirmed else "~?>"
+            text += f"{sign}{_join(joins[name], table, dialect)}"
         else:
             text += _values(profile.get(name))
         parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
@@ -98,6 +97,16 @@ def _name(name: str, dialect: str) -> str:
 
 def _printable(text: str) -> str:
     return "".join([char if char.isprintable() else "·" for char in text])
+
+
+def _with_values(guessed: Mapping[str, Join], profile: TableProfile) -> Mapping[str, Join]:
+    """The joins that names suggest, with what the values of the columns say of them."""
+    joins = dict(guessed)
+    for column, known in profile.items():
+        if known.joins is not None:
+            joins.pop(column, None)
+            joins.update({join.column: join for join in known.joins})
+    return joins
 
 
 def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> str:

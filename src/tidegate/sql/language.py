@@ -10,6 +10,7 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.language import Language
+from tidegate.model.profiles import Comparison
 from tidegate.model.requests import EngineRequest, Explain, Query, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
@@ -101,6 +102,11 @@ class SqlLanguage(Language):
         from tidegate.sql import samples
 
         return _statement(samples.statistics(table, source.dialect))
+
+    def overlaps(self, comparisons: Sequence[Comparison], source: Source) -> Statement | None:
+        from tidegate.sql import samples
+
+        return _statement(samples.overlaps(comparisons, source.dialect))
 
 
 def _statement(text: str | None) -> Statement | None:

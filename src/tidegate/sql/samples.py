@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.model.profiles import Comparison
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
 
 _SLICES = 10
 _MOST_BOUNDED = 8
+COMPARED = 1_000
+"""Rows of which the values are looked up among keys, and keys that are tested for repetition."""
+_LOOKED_THROUGH = 20_000
+"""Keys without an index among which values are looked up."""
 
 
 def first_rows(table: Table, columns: Sequence[str], most_rows: int, dialect: str) -> str:
@@ -85,6 +90,39 @@ def statistics(table: Table, dialect: str) -> str | None:
         return None
     return text.format(
         schema=quoting.literal(table.schema, dialect), table=quoting.literal(table.name, dialect)
+    )
+
+
+def overlaps(comparisons: Sequence[Comparison], dialect: str) -> str | None:
+    """For each comparison how many of the column's values are keys: only counts leave the
+    database."""
+    return " UNION ALL ".join(
+        [_overlap(number, each, dialect) for number, each in enumerate(comparisons)]
+    )
+
+
+def _overlap(number: int, compared: Comparison, dialect: str) -> str:
+    join = compared.join
+    column, key = (quoting.identifier(name, dialect) for name in (join.column, join.key))
+    place = quoting.qualified(compared.schema, compared.table, dialect)
+    target = quoting.qualified(join.schema, join.table, dialect)
+
+    def first(name: str, table: str, most: int = COMPARED) -> str:
+        return f"(SELECT {name} AS v FROM {table} WHERE {name} IS NOT NULL LIMIT {most}) AS f"
+
+    if compared.indexed:
+        found = f"EXISTS (SELECT 1 FROM {target} AS k WHERE k.{key} = d.v)"
+    else:
+        found = f"d.v IN (SELECT v FROM {first(key, target, _LOOKED_THROUGH)})"
+    values = first(column, place)
+    counts = "count(v) AS total, count(DISTINCT v) AS kinds"
+    return (
+        f"SELECT {number} AS place, a.total AS rows_seen, a.kinds AS values_seen, b.found,"
+        " c.total AS keys_seen, c.kinds AS keys_unlike"
+        f" FROM (SELECT {counts} FROM {values}) AS a,"
+        f" (SELECT count(*) AS found FROM (SELECT DISTINCT v FROM {values}) AS d"
+        f" WHERE {found}) AS b,"
+        f" (SELECT {counts} FROM {first(key, target)}) AS c"
     )
 
 

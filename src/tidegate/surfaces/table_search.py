@@ -11,14 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.profiles import Place, Profiles, TableProfile
+from tidegate.model.profiles import Join, Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.shorthand import table_name, with_keys
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from tidegate.search.joins import Join
     from tidegate.search.words import Match
 
 _BUDGET = 2_500
@@ -48,7 +47,7 @@ class Schemas:
         from tidegate.search.words import Index, PerCatalog
 
         self.indexes = PerCatalog(Index)
-        self.joins = PerCatalog(Joins)
+        self.joins = PerCatalog(lambda catalog: Joins(catalog.tables))
 
 
 @cache
@@ -121,7 +120,7 @@ async def _profiles(
     wanted = {(table.schema, table.name): table for table in tables}
     for table in catalog.tables[:_MOST_PROFILED]:
         wanted.setdefault((table.schema, table.name), table)
-    request = ReadProfiles(tuple(wanted.values()), len(tables))
+    request = ReadProfiles(tuple(wanted.values()), len(tables), joined=True)
     try:
         return (await context.handle(request, source, Profiles)).tables
     except TidegateError:

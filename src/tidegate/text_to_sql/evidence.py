@@ -86,7 +86,7 @@ def check_statement(
     profiles: Mapping[Place, TableProfile],
 ) -> Iterator[Check]:
     """What the statement itself shows."""
-    joins = Joins(catalog)
+    joins = Joins(catalog.tables)
     for scope in bound.scopes:
         yield from _multiplied_sums(scope, joins)
         yield from _text_dates(scope, profiles)

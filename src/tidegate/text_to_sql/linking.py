@@ -16,9 +16,9 @@ from operator import mul
 
 import msgspec
 
-from tidegate.model.profiles import Place, TableProfile
+from tidegate.model.profiles import Join, Place, TableProfile
 from tidegate.model.schema import Catalog, Table
-from tidegate.search.joins import Join, Joins
+from tidegate.search.joins import Joins
 from tidegate.search.words import Index, split
 from tidegate.text_to_sql.knowledge import Knowledge
 
@@ -65,7 +65,7 @@ class Linker:
         )
         self._index = Index(newest)
         self._places = {family.place: at for at, family in enumerate(self.families)}
-        self.joins = Joins(newest)
+        self.joins = Joins(newest.tables)
         self._near = self._neighbors(knowledge)
 
     def rank(

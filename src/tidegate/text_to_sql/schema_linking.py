@@ -105,7 +105,7 @@ async def read_profiles(
     wanted = {(table.schema, table.name): table for table in tables[:_MOST_PROFILED]}
     if not wanted:
         return {}
-    request = ReadProfiles(tuple(wanted.values()), min(_MOST_AWAITED, len(wanted)))
+    request = ReadProfiles(tuple(wanted.values()), min(_MOST_AWAITED, len(wanted)), joined=True)
     try:
         return (await caller.handle(request, source, Profiles)).tables
     except TidegateError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
-from tidegate.search.joins import Join, Joins
+from tidegate.model.profiles import Join
+from tidegate.model.schema import ColumnInfo, ForeignKey, Table
+from tidegate.search.joins import Joins, confirm
 
 
 def table(name: str, *columns: str, schema: str = "main", key: str = "id") -> Table:
@@ -18,9 +19,7 @@ def table(name: str, *columns: str, schema: str = "main", key: str = "id") -> Ta
 
 
 def joins(of: str, *tables: Table) -> dict[str, str]:
-    found = Joins(Catalog("d", "main", ("main",), tables, "1")).of(
-        next(each for each in tables if each.name == of)
-    )
+    found = Joins(tables).of(next(each for each in tables if each.name == of))
     return {name: f"{join.schema}.{join.table}.{join.key}" for name, join in found.items()}
 
 
@@ -82,5 +81,71 @@ def test_without_declared_keys_a_first_column_called_id_counts() -> None:
 
 
 def test_a_join_names_its_column() -> None:
-    catalog = Catalog("d", "main", ("main",), (table("a", "id"), table("b", "id", "a_id")), "1")
-    assert Joins(catalog).of(catalog.tables[1])["a_id"] == Join("a_id", "main", "a", "id")
+    tables = table("a", "id"), table("b", "id", "a_id")
+    assert Joins(tables).of(tables[1])["a_id"] == Join("a_id", "main", "a", "id")
+
+
+def compared(of: str, *tables: Table, masked: tuple[str, ...] = ()) -> list[str]:
+    """The joins of a table that values are to confirm, `sign column table.key` each."""
+    own = next(each for each in tables if each.name == of)
+    found = [(guess.sign, guess.comparison.join) for guess in Joins(tables).to_compare(own, masked)]
+    return [f"{sign} {join.column} {join.table}.{join.key}" for sign, join in found]
+
+
+def test_values_are_compared_for_names_that_say_too_little() -> None:
+    tables = (
+        table("sbCustomer", "sbCustId varchar", key="sbCustId"),
+        table("author", "aid", "name text", key=""),
+        table("writes", "aid", "pid", "sbTxCustId varchar", "name text", key=""),
+    )
+    assert joins("writes", *tables) == {}
+    assert compared("writes", *tables) == [
+        "same aid author.aid",
+        "ending sbTxCustId sbCustomer.sbCustId",
+    ]
+
+
+def test_no_value_of_a_masked_column_or_key_is_compared() -> None:
+    tables = table("customers", "id"), table("orders", "id", "customer_id")
+    assert compared("orders", *tables) == ["name customer_id customers.id"]
+    assert compared("orders", *tables, masked=("customer_id",)) == []
+    assert compared("orders", *tables, masked=("id",)) == []
+
+
+def confirmed(counts: list[int], *, filtered: bool = False, key: str = "id") -> list[str] | None:
+    """What is decided on `customer_id` of orders, from rows, different values, values found, keys
+    and different keys: the joined table if any, None if it stays a guess by name."""
+    tables = table("customers", "id", key=key), table("orders", "no", "customer_id", key="no")
+    guesses = Joins(tables).to_compare(tables[1])
+    found = confirm(guesses, [[0, *counts]], filtered).get("customer_id")
+    return None if found is None else [join.table for join in found if join.confirmed]
+
+
+def test_values_confirm_a_join_with_few_orphans_and_contradict_one_without_keys() -> None:
+    assert confirmed([100, 20, 20, 50, 50]) == ["customers"]
+    assert confirmed([100, 20, 17, 50, 50]) == ["customers"]
+    assert confirmed([100, 20, 10, 50, 50]) == []
+    assert confirmed([100, 20, 0, 0, 0]) == []
+
+
+def test_what_was_not_seen_neither_confirms_nor_contradicts() -> None:
+    assert confirmed([0, 0, 0, 50, 50]) is None
+    assert confirmed([100, 20, 10, 50, 50], filtered=True) is None
+    assert confirmed([100, 20, 10, 1000, 1000], key="") is None  # more keys than were looked at
+
+
+def test_a_key_that_repeats_is_none() -> None:
+    assert confirmed([100, 20, 20, 50, 40], key="") == []
+
+
+def test_of_two_tables_with_the_same_keys_the_names_say_which_refers_to_the_other() -> None:
+    state = table("state", "state_name text", "area", key="")
+    high = table("high_point", "state_name text", "height", key="")
+
+    def decided(own: Table, other: Table, keys: int) -> dict[str, tuple[Join, ...]]:
+        guesses = Joins((own, other)).to_compare(own)
+        return confirm(guesses, [[0, 50, 50, 50, keys, keys]], filtered=False)
+
+    assert [join.table for join in decided(high, state, 50)["state_name"]] == ["state"]
+    assert decided(state, high, 50) == {"state_name": ()}
+    assert [join.table for join in decided(state, high, 60)["state_name"]] == ["high_point"]

@@ -105,7 +105,7 @@ TOOLS = (
         name="find_tables",
         title="Find Tables",
         description="Find tables by words. Shows columns with types, keys (pk), foreign keys (>),"
-        " likely joins (~>), common values {…} and ranges [a..b].",
+        " likely joins (~>; by name alone ~?>), common values {…} and ranges [a..b].",
         args=Find,
         run=_find,
         output=Found,
