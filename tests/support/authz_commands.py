@@ -54,6 +54,7 @@ VERBS: dict[str, Verb] = {
     "driver verify": Verb("keeps", ("driver", "verify")),
     "driver remove": Verb("keeps", ("driver", "remove", "a:b:1"), 2),
     "driver bundle": Verb("keeps", ("driver", "bundle", "{directory}/none.zip"), 2),
+    "driver doctor": Verb("keeps", ("driver", "doctor", "jdbc:h2:./none"), 1),
     "driver import": Verb("keeps", ("driver", "import", "{directory}/none.zip"), 2),
     "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
     "token show": Verb("keeps", ("token", "show", "agent")),

@@ -20,6 +20,9 @@ ALL = ("h2", "hsqldb", "derby", "postgresql", "mariadb", "sqlite")
 PRODUCTS = ALL if os.environ.get("TIDEGATE_TEST_DRIVERS") == "all" else ("h2", "postgresql")
 """Each test of each driver starts a JVM: `./dev drivers` takes all of them, the usual run two."""
 
+JAVA = os.environ.get("TIDEGATE_TEST_JAVA")
+"""The home of the Java that drivers run on; else the one that is found."""
+
 NATIVE = {"postgresql": "postgres", "mariadb": "mysql", "sqlite": "sqlite"}
 """The case of the same database without JDBC."""
 
@@ -179,6 +182,8 @@ def options(product: str) -> Callable[[], tuple[tuple[str, str], ...]]:
         if product == "sqlite":
             jvm_options += f" -Dorg.sqlite.lib.path={jdbc_drivers.SQLITE_LIBRARY}"
         given = {"driver_path": jdbc_drivers.driver_path(product), "jvm_options": jvm_options}
+        if JAVA:
+            given["java"] = JAVA
         if jdbc_drivers.USERS.get(product):
             given["user"] = jdbc_drivers.USERS[product]
         if product in ("postgresql", "mariadb"):

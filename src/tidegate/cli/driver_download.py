@@ -29,7 +29,7 @@ def fetch_driver(
         print_status(f"{asked} is there")
         return
     place = repository or cache.repository()
-    if repository is not None or not cache.may_download(coordinates):
+    if not cache.may_download(coordinates, elsewhere=repository is not None):
         what = f"download {asked} from {place}; its code will run in Java processes"
         require_consent(app, "fetch", what, arguments, no_word=not app.has_granted_rights)
     app.note("driver.fetched", {"driver": asked, "repository": place})

@@ -106,9 +106,10 @@ class DriverCache:
             )
         return [self._directory / path for path in paths_of(driver)]
 
-    def may_download(self, coordinates: Sequence[Coordinate]) -> bool:
-        """Whether the settings allow to download them without asking a person."""
-        if self._settings.download == "known":
+    def may_download(self, coordinates: Sequence[Coordinate], *, elsewhere: bool = False) -> bool:
+        """Whether the settings allow to download them without asking a person; `elsewhere` is from
+        another repository than that of the settings."""
+        if self._settings.download == "known" and not elsewhere:
             return all((each.group, each.artifact) in self._known for each in coordinates)
         return self._settings.download == "any"
 
@@ -128,7 +129,9 @@ class DriverCache:
         if found is not None:
             return found
         again = key_of(coordinates) in self.lock().drivers and self._settings.download != "none"
-        if not again and not self.may_download(coordinates):
+        # From another repository a known driver could be anything.
+        elsewhere = repository not in (None, self._settings.repository)
+        if not again and not self.may_download(coordinates, elsewhere=elsewhere):
             raise refused(coordinates)
         driver = self.fetch(coordinates, repository, stop=stop, report=report)
         return [self._directory / path for path in paths_of(driver)]

@@ -83,6 +83,18 @@ def test_one_unknown_driver_among_known_ones_is_refused(
     assert error.code is Code.POLICY_DENIED and repository.requests == []
 
 
+def test_a_known_driver_of_another_repository_is_not_downloaded_unasked(
+    repository: MavenRepository, tmp_path: Path
+) -> None:
+    with serve_repository() as other:
+        other.library("org.known:driver:1", jar=jar_of(evil="x"))
+        cache = cache_at(tmp_path, repository)
+        with pytest.raises(TidegateError) as caught:
+            cache.jars(DRIVER, other.url)
+        assert caught.value.code is Code.POLICY_DENIED and other.requests == []
+        assert cache_at(tmp_path, repository, download="any").jars(DRIVER, other.url)
+
+
 def test_the_settings_can_allow_every_download_or_none(
     repository: MavenRepository, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    seconds,
 )
 
 _COORDINATE = "groupId:artifactId:version, several with commas between them, or a database's name"
@@ -53,10 +54,33 @@ def add_driver(commands: Commands) -> None:
     )
     importing = actions.add_parser("import", help="take the drivers of a bundle over")
     importing.add_argument("file", type=filled, metavar="FILE", help="a bundle")
-    for action in (fetch, listing, verify, remove, bundle, importing):
+    doctor = actions.add_parser(
+        "doctor",
+        help="check all that a JDBC source needs, and say what fails first",
+        description="Check what a JDBC source needs, in this order: its URL, Java, the driver, "
+        "Java's modules, DNS, TCP, TLS, the login, and what keeps reads from writing. The first "
+        "fault ends the checks and says what to do. The exit status is 1 then. The source is "
+        "opened through the gate, which records it.",
+    )
+    doctor.add_argument("target", metavar="URL", help="a JDBC URL, or the name of a source")
+    doctor.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of the source, as for `tidegate source add`; may be repeated",
+    )
+    doctor.add_argument(
+        "--timeout",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="how long the network may take for each check (default 10)",
+    )
+    for action in (fetch, listing, verify, remove, bundle, importing, doctor):
         action.set_defaults(module="driver")
         home_options(action)
     for action in (fetch, remove, importing):
         consent_option(action)
-    for action in (listing, verify):
+    for action in (listing, verify, doctor):
         json_option(action)

@@ -24,6 +24,7 @@ from tidegate.cli.checks.machine import (
     check_python,
     check_terminal,
 )
+from tidegate.cli.checks.report import FAULTY, Report
 from tidegate.cli.checks.sources import check_settings, needed_extras, start_checks
 from tidegate.cli.checks.state import (
     check_database,
@@ -32,64 +33,25 @@ from tidegate.cli.checks.state import (
     check_server,
     check_unrecorded,
 )
-from tidegate.cli.terminal import color, print_status, show, show_json
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
 
-FAULTY = 1
-"""The exit status if a fault was found."""
 _CLOSE_S = 5.0
-_COLORS = {"ok": "32", "note": "33", "fault": "31"}
-_CHECK_WIDTH = 16
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and show. Returns 1 if there is a fault."""
     # What is logged of sources is shown as findings.
     logging.getLogger("tidegate").setLevel(logging.CRITICAL)
-    report = _Report(as_json=arguments.json)
+    report = Report(as_json=arguments.json)
     asyncio.run(_check(arguments, report))
     report.end()
     return FAULTY if report.faults else 0
 
 
-class _Report:
-    """The findings. They are shown as they come, or as one JSON object at the end."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self._findings: list[Finding] = []
-
-    @property
-    def faults(self) -> int:
-        return sum(finding.state == "fault" for finding in self._findings)
-
-    def add(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self._findings.append(finding)
-            if self._as_json:
-                continue
-            state = color(f"{finding.state:<6}", _COLORS[finding.state])
-            show(f"{state} {finding.check:<{_CHECK_WIDTH}} {finding.text}")
-            if finding.to_do:
-                show(f"{'':<{_CHECK_WIDTH + 7}} to do: {finding.to_do}")
-
-    def end(self) -> None:
-        if self._as_json:
-            checks = [finding._asdict() for finding in self._findings]
-            show_json({"ok": not self.faults, "checks": checks})
-            return
-        notes = sum(finding.state == "note" for finding in self._findings)
-        print_status(f"{_counted(self.faults, 'fault')}, {_counted(notes, 'note')}")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
-
-
-async def _check(arguments: argparse.Namespace, report: _Report) -> None:
+async def _check(arguments: argparse.Namespace, report: Report) -> None:
     report.add(_safe("python", check_python))
     config, findings = check_settings(arguments)
     report.add(findings)
@@ -134,7 +96,7 @@ def _broken(check: str, error: Exception) -> Finding:
     return fault(check, text, "Report this, with the output of `tidegate version`")
 
 
-def _directory(config: Config, report: _Report) -> Path | None:
+def _directory(config: Config, report: Report) -> Path | None:
     """The state directory, None if it cannot be used or nothing has needed it yet."""
     path = state_path(config.state)
     if not path.exists() and not config.sources:
@@ -151,7 +113,7 @@ async def _record(directory: Path | None, patience_s: float) -> list[Finding]:
     return [] if directory is None else await check_record(directory, patience_s)
 
 
-async def _check_sources(arguments: argparse.Namespace, config: Config, report: _Report) -> None:
+async def _check_sources(arguments: argparse.Namespace, config: Config, report: Report) -> None:
     """Every source at the same time, and what they need."""
     sources: tuple[Source, ...] = ()
     if state_path(config.state).exists():
@@ -163,7 +125,7 @@ async def _check_sources(arguments: argparse.Namespace, config: Config, report: 
 
 
 async def _check_each(
-    app: App, arguments: argparse.Namespace, report: _Report
+    app: App, arguments: argparse.Namespace, report: Report
 ) -> tuple[Source, ...]:
     """Returns the sources. Raises: TidegateError if they cannot be read."""
     try:

@@ -1,4 +1,4 @@
-"""`tidegate driver fetch | list | verify | remove | bundle | import`."""
+"""`tidegate driver fetch | list | verify | remove | bundle | import | doctor`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.driver_download import fetch_driver
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.settings import load_for_state
+from tidegate.cli.settings import load_for_query, load_for_state
+from tidegate.cli.source_check import absolute_file_url
 from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
 from tidegate.engines.jdbc.drivers import named_coordinates
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.builtin_actors import cli
 from tidegate.maven.bundle import import_bundle, read_bundle_lock, write_bundle
 from tidegate.maven.lock_file import LockedDriver
 
@@ -24,6 +29,8 @@ CHANGED = 1
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
+    if arguments.action == "doctor":
+        return _doctor(arguments)
     work = {
         "fetch": _fetch,
         "list": _list,
@@ -110,3 +117,45 @@ def _import(app: App, arguments: argparse.Namespace) -> int:
     import_bundle(app.drivers.cache, bundle)
     print_status(f"imported {names}")
     return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from tidegate.cli.checks.jdbc import check_jdbc
+    from tidegate.cli.checks.report import FAULTY, Report
+
+    report = Report(as_json=arguments.json)
+    config, name = _tried(arguments)
+
+    async def check(app: App) -> None:
+        source = app.connections.find(name, cli()).source
+        if source.engine != "jdbc":
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The source {source.name} is not a JDBC source.",
+                hint=f"Use `tidegate doctor --source {source.name}`.",
+            )
+        async for finding in check_jdbc(app, source, arguments.timeout):
+            report.add([finding])
+
+    with_app(App.open(config), check)
+    report.end()
+    return FAULTY if report.faults else 0
+
+
+def _tried(arguments: argparse.Namespace) -> tuple[Config, str]:
+    """The settings with the source to be checked, and its name. Raises: TidegateError."""
+    config = load_for_query(arguments)
+    target: str = arguments.target
+    if not target.lower().startswith("jdbc:"):
+        return config, target
+    options = dict(split_pair(text) for text in arguments.option)
+    tried = SourceSettings("tried", absolute_file_url(target), options=options)
+    return msgspec.structs.replace(config, sources=(tried,)), tried.name
+
+
+def split_pair(text: str) -> tuple[str, str]:
+    """NAME and VALUE of `NAME=VALUE`. Raises: TidegateError ARGUMENT_INVALID."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"`--option {text[:80]}` is not NAME=VALUE.")
+    return name, value

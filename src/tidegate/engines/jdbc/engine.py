@@ -29,14 +29,12 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.jdbc.catalog import find_table, tables_of
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
-from tidegate.engines.jdbc.drivers import find_jars
-from tidegate.engines.jdbc.errors import unconnected
 from tidegate.engines.jdbc.messages import Loaded, Prepared, TableFacts, fields
+from tidegate.engines.jdbc.startup import start_worker
 from tidegate.engines.jdbc.texts import for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
-from tidegate.engines.jvm.process import JvmError, JvmProcess
-from tidegate.engines.jvm.runtime import find_runtime
+from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -55,9 +53,6 @@ OWN_S = 30.0
 
 PLACES = 4
 """Connections of one source."""
-
-HEAP = "256m"
-
 
 _TEMPORARY = re.compile(
     r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/)*CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:CACHED|MEMORY|LOCAL|GLOBAL)"
@@ -117,7 +112,7 @@ class JdbcEngine:
             greeting.catalog or greeting.schema or url.product.title,
             greeting.schema,
             " ".join(filter(None, (greeting.product, greeting.version))),
-            _warnings(url),
+            fence_warnings(url),
         )
         return engine
 
@@ -355,30 +350,8 @@ class JdbcEngine:
         async with self._starting:
             if self._process is None or not self._process.check():
                 self._check_open()
-                self._process = await self._start()
+                self._process, self.loaded = await start_worker(self._options, self._url)
             return self._process
-
-    async def _start(self) -> JvmProcess:
-        options = self._options
-        jars = find_jars(options, self._product)
-        runtime = await asyncio.to_thread(find_runtime, options.get("java"))
-        process = await JvmProcess.start(
-            runtime,
-            options.get("heap", HEAP),
-            options.get("time_zone", "UTC"),
-            tuple(options.get("jvm_options", "").split()),
-        )
-        driver = options.get("driver") or self._product.driver or None
-        try:
-            body = fields(jars=jars, url=self._url.text, driver=driver)
-            self.loaded = await process.set_up(body, Loaded)
-        except BaseException as error:
-            process.close()
-            await process.closed()
-            if isinstance(error, JvmError):
-                raise unconnected(error.fault) from error
-            raise
-        return process
 
     def _check_open(self) -> None:
         if self._closed:
@@ -419,7 +392,7 @@ def _connected_url(url: JdbcUrl, reads_only: bool) -> str:
     return url.with_parameters({k: v for k, v in more.items() if k.upper() not in given})
 
 
-def _warnings(url: JdbcUrl) -> tuple[str, ...]:
+def fence_warnings(url: JdbcUrl) -> tuple[str, ...]:
     """What the operator should know of the fences of this source."""
     if url.product.fence == "none" and not (url.product.name == "h2" and url.kind == "file"):
         return (
