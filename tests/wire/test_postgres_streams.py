@@ -14,6 +14,7 @@ import pytest
 from support.eventually import until
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.reply_body import STALL_S
 
 ResultT = TypeVar("ResultT")
 WIDE = "SELECT i, repeat('x', 200) AS pad FROM generate_series(1, {rows}) AS i"
@@ -178,6 +179,31 @@ def test_a_slow_reader_holds_the_database_back_and_one_that_leaves_ends_the_quer
         await until(lambda: shop.server.ask(running) == [(0,)], "the query ended")
 
     play(tmp_path, shop, scene)
+
+
+@pytest.mark.parametrize("ends", ["revoked", "stopped"])
+def test_a_call_that_is_ended_does_not_wait_for_a_client_that_reads_nothing(
+    tmp_path: Path, shop: PostgresShop, ends: str
+) -> None:
+    running = (
+        f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{shop.database}'"
+        " AND query LIKE 'SELECT i, repeat%' AND state <> 'idle'"
+    )
+
+    async def run() -> str:
+        async with served(tmp_path, shop) as surface, connected(surface) as client:
+            await client.call(query=WIDE.format(rows=100_000), limit=100_000)
+            await client.chunk()
+            await until(lambda: shop.server.ask(running) == [(1,)], "the query runs")
+            if ends == "revoked":
+                surface.http.end_actors({each.id for each in surface.http.actors()}, "revoked")
+            else:
+                surface.http.close()
+            await until(lambda: shop.server.ask(running) == [(0,)], "the query ended")
+        return "".join(path.read_text() for path in (tmp_path / "state/audit").glob("*.jsonl"))
+
+    (outcome,) = [line for line in asyncio.run(run()).splitlines() if '"call.cancelled"' in line]
+    assert msgspec.json.decode(outcome)["elapsed_ms"] < STALL_S * 1_000
 
 
 def test_the_intent_is_on_record_before_the_first_byte_and_the_outcome_before_the_last(

@@ -32,12 +32,14 @@ class Variant(NamedTuple):
 
 class Entry(NamedTuple):
     """Where a surface is: its module, the `module:struct` of its settings if it has any, the realm
-    of its HTTP challenges (RFC 9110), which its document may name, and its `variants`."""
+    of its HTTP challenges (RFC 9110), which its document may name, and its `variants`. `check` is
+    the `module:function` that looks at what its settings name, such as files."""
 
     module: str
     settings: str | None = None
     realm: str = "tidegate"
     variants: tuple[Variant, ...] = ()
+    check: str | None = None
 
 
 SURFACES: dict[str, Entry] = {
@@ -53,6 +55,7 @@ SURFACES: dict[str, Entry] = {
         variants=(
             Variant("/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"),
         ),
+        check="tidegate.surfaces.postgres.prompts:check_prompts",
     ),
 }
 
@@ -73,14 +76,18 @@ def check_surface(name: str) -> None:
 
 
 def check_surfaces(config: Config) -> None:
-    """Check the names of the surfaces to serve, and every `[surface.NAME]` section.
+    """Check the names of the surfaces to serve, and every `[surface.NAME]` section: a surface is
+    made by its first request, which is too late to find a mistake.
 
     Raises: TidegateError CONFIG_INVALID.
     """
     for name in (*config.surfaces, *config.surface):
         check_surface(name)
     for name in config.surface:
-        read_settings(name, config)
+        settings, check = read_settings(name, config), SURFACES[name].check
+        if check is not None:
+            module, _, function = check.partition(":")
+            getattr(import_module(module), function)(settings)
 
 
 def settings_model(name: str) -> type[msgspec.Struct] | None:

@@ -72,6 +72,7 @@ class Surface:
         before_arguments: BeforeArguments | None = None,
         unknown_tool: UnknownTool | None = None,
         unknown_resource: Callable[[str, Context], RpcError] | None = None,
+        error_message: Callable[[TidegateError, ToolContext], str] | None = None,
         approval_form: ApprovalForm | None = None,
         shrink: Shrink | None = None,
         on_rejected_call: OnRejectedCall | None = None,
@@ -91,6 +92,7 @@ class Surface:
         self._approval_form = approval_form
         self._shrink = shrink
         self._unknown_resource = unknown_resource or _no_such_resource
+        self._error_message = error_message or _message_of
         self._listed: tuple[Tool, ...] | None = None
         self.readable = tuple(resources)
         self._list_resources = list_resources
@@ -154,7 +156,8 @@ class Surface:
             self._render_error(error, tool_context)
         except RpcError as rendered:
             return rendered
-        return RpcError(error.fate.rpc, error.message, {"code": error.code.value})
+        message = self._error_message(error, tool_context)
+        return RpcError(error.fate.rpc, message, {"code": error.code.value})
 
     def _tool_context(self, context: Context, name: str, scope: Scope) -> ToolContext:
         return ToolContext(self._gate, context, self.name, name, scope, self._approval_form)
@@ -265,6 +268,10 @@ def _shrinkable(shrink: Shrink, tool_context: ToolContext, result: ToolResult) -
         return None if shorter is None else _shrinkable(shrink, tool_context, shorter)
 
     return structs.replace(result, shrink=shorten)
+
+
+def _message_of(error: TidegateError, tool_context: ToolContext) -> str:
+    return error.message
 
 
 def _record_nothing(context: Context, tool: str, reason: str) -> None:

@@ -13,7 +13,7 @@ from support.eventually import until
 from support.postgres_server import PASSWORD
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from support.tcp_proxy import between
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 
 ResultT = TypeVar("ResultT")
 
@@ -240,9 +240,10 @@ def test_a_prompt_file_that_is_none_is_named(
     folder.mkdir()
     (folder / name).write_text(content)
 
-    async def scene(surface: SurfaceUnderTest) -> str:
-        with pytest.raises(TidegateError) as refused:
-            surface.app.surface("postgres")
-        return refused.value.message
+    async def scene(surface: SurfaceUnderTest) -> None:
+        raise AssertionError("it was served")
 
-    assert said in play(tmp_path, shop, scene, surface={"postgres": {"prompts": str(folder)}})
+    with pytest.raises(TidegateError) as refused:
+        play(tmp_path, shop, scene, surface={"postgres": {"prompts": str(folder)}})
+    assert refused.value.code is Code.CONFIG_INVALID
+    assert said in refused.value.message

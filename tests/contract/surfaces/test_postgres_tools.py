@@ -442,3 +442,44 @@ def test_production_gives_a_code_and_an_id_that_finds_the_rest_in_the_record(
         id = text.partition("Correlation id: ")[2]
         records = "".join(path.read_text() for path in (tmp_path / "state/audit").glob("*.jsonl"))
         assert any(id in line and "secret_name" in line for line in records.splitlines())
+
+
+@pytest.mark.parametrize("setting", ["development", "production"])
+def test_no_other_way_tells_more_in_production_than_a_tool_does(
+    tmp_path: Path, shop: PostgresShop, setting: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[dict[str, Any]]:
+        prompt = {"type": "ref/prompt", "name": "mine"}
+        argument = {"name": "table", "value": ""}
+        return [
+            await surface.rpc("resources/read", uri="pg://stat/activity"),
+            await surface.rpc("completion/complete", ref=prompt, argument=argument),
+        ]
+
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "mine.toml").write_text('text = "{table}"\n[[arguments]]\nname = "table"\n')
+    masked = {"column": "users.email", "show": "nothing"}
+    away = "postgresql://postgres@127.0.0.1:1/gone"
+    for source in ({"name": "a", "url": shop.url, "masks": [masked]}, {"name": "a", "url": away}):
+        replies = play(
+            tmp_path,
+            shop,
+            scene,
+            sources=[source],
+            surface={
+                "postgres": {
+                    "error_detail": setting,
+                    "prompts": str(folder),
+                    "ready_wait_s": 0,
+                }
+            },
+        )
+        for reply in replies:
+            if "error" not in reply:
+                continue
+            said = msgspec.json.encode(reply["error"]).decode()
+            told = "pg_stat_activity" in said or "Connection refused" in said
+            assert told is (setting == "development"), said
+            assert ("Correlation id: " in said) is (setting == "production")
+    assert all("error" in reply for reply in replies)

@@ -133,7 +133,7 @@ class McpHandler:
         conventions = parsed.endpoint.conventions
         body = None
         if conventions.streams_json and conventions.takes_json(headers):
-            body = JsonBody(request, parsed.block, events, call.watch)
+            body = JsonBody(request, parsed.block, events, call)
         transport = TransportContext(
             actor,
             events,

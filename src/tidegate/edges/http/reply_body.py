@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
+from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.sse import EventStream
 from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
@@ -25,13 +25,13 @@ class JsonBody:
         request: IncomingRequest,
         block: bytes,
         events: EventStream,
-        on_start: Callable[[], None],
+        call: ActiveRequest,
         stall_s: float = STALL_S,
     ) -> None:
         self._request = request
         self._block = block
         self._events = events
-        self._on_start = on_start
+        self._call = call
         self._stall_s = stall_s
         self.started = False
 
@@ -45,15 +45,21 @@ class JsonBody:
             self.started = True
             self._events.open = False
             request.start(_JSON + self._block)
-            self._on_start()
+            self._call.watch()
         request.push(part)
+        call = self._call
+        # A call that was cancelled, by a revoked token for one, does not wait for its client.
+        call.listen(request.abort)
         try:
             async with asyncio.timeout(self._stall_s):
                 await request.room()
         except TimeoutError:
             request.abort()
+        finally:
+            call.forget(request.abort)
         if request.gone:
-            raise TidegateError(Code.CALL_CANCELLED, "The client stopped reading the result")
+            said = call.reason or "The client stopped reading the result"
+            raise TidegateError(Code.CALL_CANCELLED, said)
 
     def finish(self, last: bytes) -> None:
         """Send the last part and end the response; without one the response is cut off."""

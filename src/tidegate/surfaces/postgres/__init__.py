@@ -17,7 +17,7 @@ from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.postgres.databases import Databases
 from tidegate.surfaces.postgres.dialect import REVISION, Dialect, Variant
-from tidegate.surfaces.postgres.errors import Detail, error_renderer
+from tidegate.surfaces.postgres.errors import Detail, error_renderer, shown_message
 from tidegate.surfaces.postgres.prompts import prompts
 from tidegate.surfaces.postgres.query import query_tool
 from tidegate.surfaces.postgres.resources import Resources, read_resource_tool
@@ -79,5 +79,6 @@ def surface(
         render_error=error_renderer(dialect, detail),
         unknown_tool=dialect.refuse_tool,
         unknown_resource=dialect.unknown_resource,
+        error_message=lambda error, context: shown_message(error, context, detail),
         on_rejected_call=on_rejected_call,
     )

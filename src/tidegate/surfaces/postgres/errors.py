@@ -74,9 +74,20 @@ def shown_text(error: TidegateError, context: ToolContext, detail: Detail) -> st
     """The error as text for this caller."""
     if detail.is_full(context) or error.code in _SHOWN:
         return error_text(error)
+    return f"{error.code.value}: {_general(error)}"
+
+
+def shown_message(error: TidegateError, context: ToolContext, detail: Detail) -> str:
+    """The message of a JSON-RPC error, which has the code beside it."""
+    if detail.is_full(context) or error.code in _SHOWN:
+        return error.message
+    return _general(error)
+
+
+def _general(error: TidegateError) -> str:
     state = error.details.get("sqlstate")
     place = f" (SQLSTATE {state})" if state else ""
-    return f"{error.code.value}: {_GENERAL[_area(error)]}{place}. {_correlated(error)}"
+    return f"{_GENERAL[_area(error)]}{place}. {_correlated(error)}"
 
 
 _GENERAL = {

@@ -26,6 +26,7 @@ from tidegate.model.schema import Catalog
 from tidegate.protocol.model import Completion, PromptArgument, PromptMessage, PromptResult, text
 from tidegate.surfaces.api import Completer, SurfacePrompt
 from tidegate.surfaces.postgres.databases import Databases
+from tidegate.surfaces.postgres.settings import PostgresSettings
 from tidegate.surfaces.tool_context import ToolContext
 
 MAX_FILE_BYTES = 65_536
@@ -56,6 +57,13 @@ def prompts(databases: Databases, folder: str | None) -> tuple[SurfacePrompt, ..
         for path in _files(folder):
             found[path.stem] = _prompt(path.stem, _read(path), databases)
     return tuple(found[name] for name in sorted(found))
+
+
+def check_prompts(settings: PostgresSettings) -> None:
+    """Raises: TidegateError CONFIG_INVALID for a folder or a file that cannot be used."""
+    if settings.prompts is not None:
+        for path in _files(settings.prompts):
+            _read(path)
 
 
 def _files(folder: str) -> Sequence[Path]:
