@@ -213,7 +213,7 @@ class _Psycopg:
 def _postgres(wide: Collection[int]) -> Ground:
     import psycopg
 
-    kept: Any = _tests("support.postgres_server").shared()
+    kept: Any = tests_module("support.postgres_server").shared()
     for name, statements in _missing("postgres", wide):
         kept.ask(f"CREATE DATABASE {name}")
         with psycopg.connect(kept.conninfo(name), autocommit=True) as connection:
@@ -228,7 +228,7 @@ def _postgres(wide: Collection[int]) -> Ground:
         url=kept.url,
         bare=lambda name: _Psycopg(kept.conninfo(name)),
         schema=_INFORMATION.format(schema="'public'"),
-        login=Login(kept.port, "postgres", _tests("support.postgres_server").PASSWORD),
+        login=Login(kept.port, "postgres", tests_module("support.postgres_server").PASSWORD),
     )
 
 
@@ -258,7 +258,7 @@ class _Asyncmy:
 
 
 def _mariadb(wide: Collection[int]) -> Ground | str:
-    server: Any = _tests("support.mysql_server")
+    server: Any = tests_module("support.mysql_server")
     if not server.available():
         return "MariaDB: no `mariadbd` here (Debian: mariadb-server-core)"
     kept: Any = server.shared()
@@ -325,7 +325,7 @@ def _once(path: Path, write: Callable[[Path], None]) -> Path:
     return path
 
 
-def _tests(module: str) -> Any:
+def tests_module(module: str) -> Any:
     """A module of tests/, which is beside the package and on nobody's path."""
     from importlib import import_module
 
