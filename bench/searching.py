@@ -4,7 +4,7 @@ Run it with `python -m bench.searching`.
 
 On SQLite and, where it is installed, PostgreSQL: databases of 212 and of 1,000 tables, each with
 rows, codes, dates kept as text and references without foreign keys. The gate runs in process with
-everything on, and each call is a whole message through the kernel. A round opens the gate anew:
+everything on, and each call is a whole message through the kernel. A round opens a fresh gate:
 
 - first search: what the first caller waits, while nothing is known. It includes reading the schema.
 - first profile: from that search until all tables were sampled and their joins compared.

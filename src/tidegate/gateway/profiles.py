@@ -137,6 +137,8 @@ async def _sample(
             return []
         return _decode(page.rows) if page is not None else []
 
+    padded = language.padded(table, source)
+
     async def summarize() -> TableProfile:
         first = language.sample(table, columns, SAMPLE.max_rows, source) if columns else None
         page = await read(first)
@@ -144,18 +146,18 @@ async def _sample(
             return {}
         rows = _decode(page.rows)
         if not page.truncations and page.row_count < SAMPLE.max_rows:
-            return profiling.summarize(columns, rows, complete=True)
+            return profiling.summarize(columns, rows, complete=True, padded=padded)
         return await summarize_large(rows)
 
     async def summarize_large(rows: list[list[Any]]) -> TableProfile:
         # The first rows of a large table are often its oldest, and know nothing of newer values.
         spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
         rows = await try_to_read(spread) or rows
-        profile = profiling.summarize(columns, rows, complete=False)
+        profile = profiling.summarize(columns, rows, complete=False, padded=padded)
         if rules is None:
             # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
             noted = await try_to_read(language.statistics(table, source))
-            profile = profiling.with_statistics(profile, noted, columns)
+            profile = profiling.with_statistics(profile, noted, columns, padded)
         names, statement = language.bounds(table, profiling.without_range(profile), source)
         for row in await try_to_read(statement):
             profile = profiling.with_bounds(profile, names, row)

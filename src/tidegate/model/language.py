@@ -99,6 +99,11 @@ class Language(Protocol):
         as an array, its least and its greatest value, as text. None if it keeps none."""
         return None
 
+    def padded(self, table: Table, source: Source) -> frozenset[str]:
+        """The columns of which the database fills values up with blanks that it does not
+        compare."""
+        return frozenset()
+
     def overlaps(self, comparisons: Sequence[Comparison], source: Source) -> Statement | None:
         """A statement that counts how many values of columns are keys that they may refer to. A row
         for each of `comparisons`: its place among them; of the column values that are not null,

@@ -32,8 +32,9 @@ class ColumnProfile(msgspec.Struct, frozen=True):
     `values` are the commonest values, the most frequent first; `more` says that there are others.
     `low` and `high` bound all values, or with `about` most of them. `example` is one of values that
     are all of one form.
-    `remarks` say what is odd: `blanks at the end`, `mixed case`, `numbers`, `dates`,
-    and `only null` where there is nothing else.
+    `remarks` say what is odd: `blanks at the end`, `mixed case`, `numbers` (also `with commas`,
+    `with decimal comma`), `dates`, and `only null` where there is nothing else; `mostly null` where
+    a sample of the rows had nothing else.
     `joins` is the join that the values confirm; it is empty if they contradict what names suggest,
     and None if they were not compared or did not settle it.
     """

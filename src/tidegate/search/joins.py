@@ -4,8 +4,9 @@ Names make candidates, all with the same kind of type. By names alone `customer_
 sole key of `customer` or `customers`, and `isbn` to the sole key `isbn` of one other table; what
 fits several tables equally well refers to none.
 
-Values decide among more candidates: also columns whose last two words are those of a key, and
-columns of one name in several tables, of which one may be a key that is not declared. A column
+Values decide among more candidates: columns whose last two words are those of a key, `owner_emp`
+where `emp_id` is a first column, and columns of one name in several tables, of which one may be a
+key that is not declared. A column
 refers to a key if nearly all of its values are keys. Values contradict a guess as well. Pure.
 """
 
@@ -20,9 +21,11 @@ import msgspec
 from tidegate.model.profiles import Comparison, Join
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.search.words import split
-from tidegate.sql.samples import COMPARED
+from tidegate.sql.samples import LOOKED_THROUGH
 
-_REFERRING = frozenset({"id", "key", "code", "no", "nr", "num", "number", "fk", "ref", "uuid"})
+_REFERRING = frozenset(
+    {"id", "key", "code", "cd", "no", "nr", "num", "number", "fk", "ref", "uuid"}
+)
 _COMMON = frozenset({"id", "code", "key", "name", "number", "no", "nr", "date", "year", "type"})
 """Names of keys that say nothing of what they are the key of."""
 _WITH_ROWS = ("table", "materialized view", "foreign table")
@@ -70,6 +73,7 @@ class Joins:
         self._by_key: dict[str, list[_Target]] = defaultdict(list)
         self._by_end: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
         self._by_name: dict[str, list[_Target]] = defaultdict(list)
+        self._by_stem: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
         for table in tables:
             key = _sole_key(table)
             if key is not None:
@@ -78,9 +82,12 @@ class Joins:
                     self._by_key[key.name.casefold()].append((table, key))
                     self._by_end[tuple(split(key.name)[-2:])].append((table, key))
             if table.kind in _WITH_ROWS:
-                for column in table.columns:
-                    if _may_be_key(column):
+                for number, column in enumerate(table.columns):
+                    if _may_be_key(column, first=not number):
                         self._by_name[column.name.casefold()].append((table, column))
+                        words = split(column.name)
+                        if not number and len(words) > 1 and words[-1] in _REFERRING:
+                            self._by_stem[tuple(words[:-1])].append((table, column))
 
     def of(self, table: Table) -> dict[str, Join]:
         """The likely joins of a table's columns, by column, where no key is declared."""
@@ -153,7 +160,10 @@ class Joins:
         if len(words) > 1:
             for target in _fitting(table, column, self._by_end.get(tuple(words[-2:]), ())):
                 yield "ending", target
-        if _may_be_key(column):
+        for start in range(len(words)):
+            for target in _fitting(table, column, self._by_stem.get(tuple(words[start:]), ())):
+                yield "ending", target
+        if column.name.casefold() in self._by_name:
             same = _fitting(table, column, self._by_name.get(column.name.casefold(), ()))
             if len(same) >= _MOST_OF_NAME:
                 same = [each for each in same if _is_unique(*each)]
@@ -198,7 +208,7 @@ def _agrees(guess: Guess, counts: Sequence[int], filtered: bool) -> bool | None:
     if values < (1 if guess.sign == "name" else _FEWEST):
         return None
     if not found or values - found > _most_orphans(guess, values):
-        seen_all = not filtered and (guess.comparison.indexed or keys < COMPARED)
+        seen_all = not filtered and (guess.comparison.indexed or keys < LOOKED_THROUGH)
         return False if seen_all else None
     # Two tables with the same keys: only names say which refers to the other.
     mutual = guess.sign == "same" and rows == values and unlike <= values
@@ -263,12 +273,15 @@ def _is_unique(table: Table, column: ColumnInfo) -> bool:
     return any(index.unique and index.columns == (column.name,) for index in table.indexes)
 
 
-def _may_be_key(column: ColumnInfo) -> bool:
-    """Whether the name is one that keys have, and says of what."""
+def _may_be_key(column: ColumnInfo, *, first: bool) -> bool:
+    """Whether the name is one that keys have, and says of what. The first column of a table may be
+    its key whatever it is called."""
     name = column.name.casefold()
     words = split(column.name)
     if name in _COMMON or not words:
         return False
+    if first:
+        return True
     if len(words) == 1:
         return len(name) <= _SHORT_KEY and name.endswith("id")
     return words[-1] in _REFERRING or words[-1] == "name"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -32,25 +32,33 @@ _NUMBER = re.compile(r"\s*+[-+]?[$€£]?(\d[\d,. ]*+|\.\d++)%?\s*+")
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d:\d\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}.*|\d{4}/\d\d?/\d\d?.*"
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
+    r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([T ]\d\d:?\d\d.*)?"
 )
+_GROUPED = re.compile(r"\D*\d{1,3}(,\d{3})+(\.\d+)?\D*")
+_DECIMAL_COMMA = re.compile(r"\D*[\d. ]*\d,\d+\D*")
 _INTEGER = re.compile(r"-?\d{1,18}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d(:?\d\d)?)?)?)?")
 
 
 def summarize(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], complete: bool
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    complete: bool,
+    padded: Collection[str] = (),
 ) -> TableProfile:
     """What is to be said of each column. `rows` hold JSON values, as `results.json_values` writes
-    them; `complete`: they are all rows of the table."""
+    them; `complete`: they are all rows of the table. The database fills values of the columns
+    `padded` up with blanks, and does not compare these."""
     profile: TableProfile = {}
     if not rows:
         return profile
     for name, values in zip(columns, zip(*rows, strict=True), strict=True):
         known = [value for value in values if value is not None]
         if not known:
-            if complete:
-                profile[name] = ColumnProfile(remarks=("only null",))
+            profile[name] = ColumnProfile(remarks=("only null" if complete else "mostly null",))
         elif all(type(value) is str for value in known):
+            if name in padded:
+                known = [value.rstrip(" ") for value in known]
             summary = _of_text(known, complete)
             if summary is not None:
                 profile[name] = summary
@@ -63,7 +71,10 @@ def summarize(
 
 
 def with_statistics(
-    profile: TableProfile, noted: Sequence[Sequence[Any]], columns: Sequence[str]
+    profile: TableProfile,
+    noted: Sequence[Sequence[Any]],
+    columns: Sequence[str],
+    padded: Collection[str] = (),
 ) -> TableProfile:
     """The profile of a sample with what the database's statistics know better: values of codes that
     the sample missed, and about which range dates have. `noted` are rows of `Language.statistics`.
@@ -76,6 +87,8 @@ def with_statistics(
         if known is None or name not in columns:
             continue
         texts = [value for value in common or () if isinstance(value, str)]
+        if name in padded:
+            texts = [value.rstrip(" ") for value in texts]
         if known.values:
             better[name] = _with_values(known, texts)
         elif known.low is None and _is_date(known):
@@ -135,15 +148,27 @@ def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
             return ColumnProfile(low=min(found), high=max(found))
         return ColumnProfile(example=shown[0])
     if all(map(_DATE.fullmatch, found)):
-        return ColumnProfile(example=shown[0], remarks=(*remarks, "dates"))
+        # The greatest of 01/02/2026 and 28/02/2026 shows which part is the day.
+        return ColumnProfile(example=max(found), remarks=(*remarks, "dates"))
     if all(map(_NUMBER.fullmatch, found)):
-        return ColumnProfile(example=shown[0], remarks=(*remarks, "numbers"))
+        return _of_numbers(shown, remarks)
     repeated = len(known) >= _REPEATED * len(found)
     listed = complete and len(found) <= MOST_VALUES and sum(map(len, found)) <= _MOST_LISTED
     if len(found) <= _MOST_DISTINCT and (repeated or listed):
         more = len(found) > MOST_VALUES or not complete
         return ColumnProfile(tuple(shown[:MOST_VALUES]), more=more, remarks=remarks)
     return ColumnProfile(remarks=remarks) if remarks else None
+
+
+def _of_numbers(shown: Sequence[str], remarks: tuple[str, ...]) -> ColumnProfile:
+    """Numbers that are kept as text, with an example that shows what has to be removed."""
+    with_comma = [value for value in shown if "," in value]
+    if not with_comma:
+        return ColumnProfile(example=shown[0], remarks=(*remarks, "numbers"))
+    decimal = [value for value in with_comma if not _GROUPED.fullmatch(value)]
+    if decimal and all(map(_DECIMAL_COMMA.fullmatch, decimal)):
+        return ColumnProfile(example=decimal[0], remarks=(*remarks, "numbers with decimal comma"))
+    return ColumnProfile(example=with_comma[0], remarks=(*remarks, "numbers with commas"))
 
 
 def _remarks(found: Counter[str]) -> tuple[str, ...]:

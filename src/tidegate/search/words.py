@@ -1,7 +1,8 @@
 """Finds tables by words: a small index over one catalog, and the ranking of what it finds.
 
-Pure. Knows identifiers (snake, camel, digits, plurals), prefixes, substrings and foreign keys, and
-no meaning beyond that. A table's name weighs more than its columns, and those more than comments.
+Pure. Knows identifiers (snake, camel, digits, plurals), prefixes, substrings, abbreviations and
+foreign keys, and no meaning beyond that. A table's name weighs more than its columns, and those
+more than comments.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ DerivedT = TypeVar("DerivedT")
 _NAME, _COLUMN, _COMMENT = 10.0, 4.0, 1.5
 _EXACT, _PREFIX, _INSIDE = 1.0, 0.6, 0.35
 _NEIGHBOR = 0.2
+_ABBREVIATED = 0.4
 _SHORTEST_INSIDE = 3
+_LONGEST_ABBREVIATION = 5
+_VOWELS = frozenset("aeiou")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _NOISE = frozenset(
     _WORD.findall(
@@ -70,6 +74,10 @@ class Index:
             for word, weight in self._weigh(table).items():
                 self._weights.setdefault(word, {})[place] = weight
         self._vocabulary = sorted(self._weights)
+        self._abbreviations: dict[str, list[str]] = {}
+        for word in self._vocabulary:
+            if _SHORTEST_INSIDE <= len(word) <= _LONGEST_ABBREVIATION and word.isalpha():
+                self._abbreviations.setdefault(word[0], []).append(word)
         self._text = "\n".join(("", *self._vocabulary, ""))
         self._neighbors = _neighbors(catalog.tables)
         names = sorted(enumerate(catalog.tables), key=lambda at: (len(at[1].name), at[1].name))
@@ -154,6 +162,9 @@ class Index:
             elif len(word) >= _SHORTEST_INSIDE:
                 close[text[start:end]] = _INSIDE
             at = text.find(word, end)
+        for short in self._abbreviations.get(word[:1], ()):
+            if short not in close and _abbreviates(short, word):
+                close[short] = _ABBREVIATED
         if word in self._weights:
             close[word] = _EXACT
         return close
@@ -173,6 +184,18 @@ class Index:
             if score:
                 scored.append((-score, place, column.name))
         return tuple(name for _, _, name in sorted(scored))
+
+
+def _abbreviates(short: str, word: str) -> bool:
+    """Whether `short` is `word` cut off, or its consonants: `curr` and `ccy` are `currency`."""
+    if len(short) >= len(word):
+        return False
+    if word.startswith(short):
+        return True
+    if short[-1] != word[-1] or sum(char in _VOWELS for char in short[1:]) > len(short) // 4:
+        return False
+    rest = iter(word)
+    return all(char in rest for char in short)
 
 
 def _leaders(ranked: list[int], hits: list[dict[int, float]]) -> list[int]:

@@ -16,6 +16,7 @@ from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.sql import quoting
+from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.table_ddl import table_ddl
 from tidegate.sql.redaction import redact_statement
@@ -102,6 +103,14 @@ class SqlLanguage(Language):
         from tidegate.sql import samples
 
         return _statement(samples.statistics(table, source.dialect))
+
+    def padded(self, table: Table, source: Source) -> frozenset[str]:
+        if not find(source.dialect).pads_chars:
+            return frozenset()
+        fixed = ("char(", "character(", "bpchar")
+        return frozenset(
+            [column.name for column in table.columns if column.type.lower().startswith(fixed)]
+        )
 
     def overlaps(self, comparisons: Sequence[Comparison], source: Source) -> Statement | None:
         from tidegate.sql import samples

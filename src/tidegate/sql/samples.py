@@ -16,10 +16,10 @@ from tidegate.sql.dialects import find
 
 _SLICES = 10
 _MOST_BOUNDED = 8
-COMPARED = 1_000
-"""Rows of which the values are looked up among keys, and keys that are tested for repetition."""
-_LOOKED_THROUGH = 20_000
-"""Keys without an index among which values are looked up."""
+_COMPARED = 1_000
+"""Rows of which the values are looked up among keys."""
+LOOKED_THROUGH = 20_000
+"""Keys that are tested for repetition, and among which values are looked up without an index."""
 
 
 def first_rows(table: Table, columns: Sequence[str], most_rows: int, dialect: str) -> str:
@@ -107,14 +107,14 @@ def _overlap(number: int, compared: Comparison, dialect: str) -> str:
     place = quoting.qualified(compared.schema, compared.table, dialect)
     target = quoting.qualified(join.schema, join.table, dialect)
 
-    def first(name: str, table: str, most: int = COMPARED) -> str:
+    def first(name: str, table: str, most: int = LOOKED_THROUGH) -> str:
         return f"(SELECT {name} AS v FROM {table} WHERE {name} IS NOT NULL LIMIT {most}) AS f"
 
     if compared.indexed:
         found = f"EXISTS (SELECT 1 FROM {target} AS k WHERE k.{key} = d.v)"
     else:
-        found = f"d.v IN (SELECT v FROM {first(key, target, _LOOKED_THROUGH)})"
-    values = first(column, place)
+        found = f"d.v IN (SELECT v FROM {first(key, target)})"
+    values = first(column, place, _COMPARED)
     counts = "count(v) AS total, count(DISTINCT v) AS kinds"
     return (
         f"SELECT {number} AS place, a.total AS rows_seen, a.kinds AS values_seen, b.found,"

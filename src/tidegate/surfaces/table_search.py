@@ -64,12 +64,21 @@ async def search_tables(
 ) -> str:
     """The tables of `catalog` that fit `words`, one a line: the best with columns, keys, joins and
     values. Then the names of others. All within `max_bytes`, if the first name fits."""
-    own = [table for table in catalog.tables if table.kind != "system table"]
+    parts = _parts(catalog)
+    own = [
+        table
+        for table in catalog.tables
+        if table.kind != "system table" and (table.schema, table.name) not in parts
+    ]
     small = len(own) <= _SMALL
     if not words.strip() and not small:
         return _all_names(catalog)
     name = f"{context.actor.id}/{source}/{catalog.database}"
-    matches, total = _schemas().indexes.of(name, catalog).search(words[:_MOST_ASKED], _MOST_MATCHES)
+    matches, total = (
+        _schemas().indexes.of(name, catalog).search(words[:_MOST_ASKED], _MOST_MATCHES + len(parts))
+    )
+    kept = [match for match in matches if (match.table.schema, match.table.name) not in parts]
+    matches, total = kept[:_MOST_MATCHES], total - (len(matches) - len(kept))
     if not matches and not small:
         return f"No match. Tables: {_all_names(catalog, 30)}"
     enough = max((match.score for match in matches), default=0.0) * _NEAR_BEST
@@ -97,6 +106,16 @@ async def search_tables(
     if named or total > len(matches):
         lines.append(_also(named, total - len(matches), also))
     return "\n".join(lines) or "none"
+
+
+def _parts(catalog: Catalog) -> set[Place]:
+    """The tables whose rows a partitioned table shows that is in the catalog as well."""
+    places = {(table.schema, table.name) for table in catalog.tables}
+    return {
+        (table.schema, table.name)
+        for table in catalog.tables
+        if table.reads and places.intersection(table.reads) and "view" not in table.kind
+    }
 
 
 def _with_others(

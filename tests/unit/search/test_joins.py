@@ -131,7 +131,7 @@ def test_values_confirm_a_join_with_few_orphans_and_contradict_one_without_keys(
 def test_what_was_not_seen_neither_confirms_nor_contradicts() -> None:
     assert confirmed([0, 0, 0, 50, 50]) is None
     assert confirmed([100, 20, 10, 50, 50], filtered=True) is None
-    assert confirmed([100, 20, 10, 1000, 1000], key="") is None  # more keys than were looked at
+    assert confirmed([100, 20, 10, 20_000, 20_000], key="") is None  # more keys than were looked at
 
 
 def test_a_key_that_repeats_is_none() -> None:

@@ -72,7 +72,7 @@ def test_dates_have_a_range_only_where_all_rows_were_read() -> None:
 @pytest.mark.parametrize(
     ("values", "remark"),
     [
-        (["1,200.50", "$3", "4%"], "numbers"),
+        (["1200.50", "$3", "4%"], "numbers"),
         (["01/31/2026", "02/15/2026"], "dates"),
         (["5 Mar 2026", "17 April 2025"], "dates"),
         (["May  ", "June "] * 3, "blanks at the end"),
@@ -88,7 +88,8 @@ def test_what_is_odd_is_said(values: list[Any], remark: str) -> None:
 
 
 def test_only_null_is_said_of_whole_tables_alone() -> None:
-    assert profile([None, None], complete=False) is None
+    known = profile([None, None], complete=False)
+    assert known is not None and known.remarks == ("mostly null",)
 
 
 def test_no_rows_say_nothing() -> None:
@@ -132,3 +133,40 @@ def test_statistics_of_another_kind_than_the_sample_change_nothing() -> None:
     numbers = [["level", [str(number) for number in range(9)], None, None]]
     assert with_statistics(sampled, numbers, ("level",)) == sampled
     assert with_bounds(sampled, ["state"], [None, None]) == sampled
+
+
+def test_blanks_that_the_database_adds_are_not_shown() -> None:
+    rows = [("ab  ", "ab  ")] * 5
+    found = summarize(["fixed", "free"], rows, True, padded={"fixed"})
+    assert found["fixed"] == ColumnProfile(("ab",))
+    assert found["free"].remarks == ("blanks at the end",)
+    noted = [("fixed", ["ab  ", "cd  "], None, None)]
+    better = with_statistics(found, noted, ["fixed"], padded={"fixed"})
+    assert better["fixed"].values == ("ab", "cd")
+
+
+def test_an_example_of_dates_shows_which_part_is_the_day() -> None:
+    known = profile([f"{day:02d}.01.2026" for day in range(1, 29)])
+    assert known == ColumnProfile(example="28.01.2026", remarks=("dates",))
+
+
+def test_dates_without_marks_are_no_numbers() -> None:
+    assert profile([f"202601{day}" for day in range(10, 30)]) == ColumnProfile(
+        example="20260129", remarks=("dates",)
+    )
+    known = profile([f"9{number}4567" for number in range(100, 140)])
+    assert known is not None and known.remarks == ("numbers",)
+
+
+@pytest.mark.parametrize(
+    ("texts", "example", "remark"),
+    [
+        (["1.5", "30,000", "1,250.75"], "30,000", "numbers with commas"),
+        (["1", "24,5", "0,25"], "24,5", "numbers with decimal comma"),
+        (["1.5", "$12"], "1.5", "numbers"),
+    ],
+)
+def test_numbers_with_commas_say_what_the_comma_is(
+    texts: list[str], example: str, remark: str
+) -> None:
+    assert profile(texts) == ColumnProfile(example=example, remarks=(remark,))

@@ -175,3 +175,15 @@ def test_a_table_is_found_by_its_own_name(name: str) -> None:
     within = catalog(table("first", "id"), table(name, "id"), table("last", "id"))
     if split(name):
         assert name in found(name, within=within)
+
+
+def test_an_abbreviation_is_found_by_the_whole_word() -> None:
+    tables = catalog(
+        table("hr_dept", "nm"), table("pay", "ccy", "amt"), table("ord_hdr", "stat"), table("x")
+    )
+    assert found("department", within=tables) == ["hr_dept"]
+    assert found("currency", within=tables) == ["pay"]
+    assert found("amount", within=tables) == ["pay"]
+    assert found("status", within=tables) == ["ord_hdr"]
+    assert found("order header", within=tables) == ["ord_hdr"]
+    assert found("partment", within=tables) == []

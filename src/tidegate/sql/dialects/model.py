@@ -228,6 +228,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A column by which rows are found quickly in tables without a key of integers."""
     knows_bounds: bool = False
     """Least and greatest values are kept for every column."""
+    pads_chars: bool = False
+    """Values of CHAR(n) are filled up with blanks that comparisons ignore."""
     statistics: str = ""
     """A query on the database's statistics of a table, in which `{schema}` and `{table}` are
     literals. Empty unless the database shows an account only those of columns that it may read."""

@@ -439,6 +439,7 @@ DIALECT = _Postgres(
         "Cast to numeric before a division of integers that should have decimals.",
     ),
     samples_pages=True,
+    pads_chars=True,
     statistics=_STATISTICS,
     plain_selects=True,
     parser="postgres",
