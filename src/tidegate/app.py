@@ -36,9 +36,11 @@ from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
 from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN
+from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.pairing import PairingService
-from tidegate.identity.tokens import Tokens
+from tidegate.identity.token_files import TokenFiles
+from tidegate.identity.tokens import Tokens, check_token
 from tidegate.model.actors import Actor
 from tidegate.model.requests import OpenTemporary, SearchHistory
 from tidegate.model.sources import Source
@@ -77,10 +79,17 @@ class App:
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
         self.server_audit = ServerAudit(self.audit, default_actor, self.state.shared, self.name_of)
+        self.token_files = TokenFiles(
+            [Path(each) for each in config.token_files],
+            check=check_token,
+            accounts=config.agent_accounts,
+            **({"note": self.server_audit.record} if default_actor == "server" else {}),
+        )
         self.tokens = Tokens(
             self.state.tokens,
             note=self.server_audit.record,
             note_done=self.server_audit.record_done,
+            files=self.token_files if config.token_files else None,
         )
         self.pairing_service = PairingService(
             self.state.pairings,
@@ -151,12 +160,20 @@ class App:
     def authenticator(self) -> Authenticator:
         """For callers over HTTP: our tokens, those of bridges, and those of the authorization
         server of the settings. Raises: TidegateError if a package for that is missing."""
+        lockout = self.config.lockout
         return Authenticator(
             self.tokens,
             self.server_audit.record_anonymous,
             verifier=self._oauth_verifier(),
             bridge=self.bridge_tokens,
             shared=self.state.shared,
+            lockout=Lockout(
+                lockout.failures,
+                lockout.window_s,
+                lockout.lock_s,
+                shared=self.state.shared,
+                kind="login",
+            ),
         )
 
     @cached_property
@@ -190,6 +207,8 @@ class App:
         problems = dict(self.audit.problems)
         for name, error in self.connections.unopened().items():
             problems[f"source {name}"] = error
+        for path, error in self.token_files.problems.items():
+            problems[f"token file {path}"] = error
         return problems
 
     def follow_settings(

@@ -31,6 +31,7 @@ from tidegate.surfaces.registry import SURFACES
 
 if TYPE_CHECKING:
     from tidegate.bridge.handshake_writer import HandshakeWriter
+    from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
 
 logger = logging.getLogger("tidegate.serve")
@@ -76,6 +77,7 @@ async def serve(
             app.note_rights()
         app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
         recorded = True
+        app.token_files.load()
         for edge in edges:
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app))]
@@ -207,12 +209,13 @@ def open_http(
     shutdown: Shutdown | None = None,
     on_opened: Callable[[], None] | None = None,
     settings: str = "",
+    certificate: ServerCertificate | None = None,
 ) -> Edge:
     """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID.
 
     With `found`, which is called when bridges can find the server, it asks `shutdown` for a stop
     after `bridge.idle_s` without a request. `settings` is the digest of the settings that bridges
-    compare.
+    compare. With `certificate` it speaks HTTPS.
     """
     from tidegate.bridge.idle_shutdown import IdleShutdown
     from tidegate.edges.edge import Companion
@@ -224,7 +227,9 @@ def open_http(
     config = app.config
     listener = bind(host, port)
     bound, bound_port = listener.getsockname()[:2]
-    handshake = _handshake_writer(app, bound, bound_port, settings, on_opened)
+    handshake = _handshake_writer(
+        app, bound, bound_port, settings, on_opened, tls=certificate is not None
+    )
     application = HttpApplication(
         http_endpoints(app, handshake),
         app.authenticate,
@@ -238,9 +243,15 @@ def open_http(
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     if on_opened is None or shutdown is None:
-        return HttpEdge(application, listener, companions=companions)
+        return HttpEdge(application, listener, companions=companions, certificate=certificate)
     idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
-    return HttpEdge(application, listener, companions=[*companions, idle], wrapper=idle)
+    return HttpEdge(
+        application,
+        listener,
+        companions=[*companions, idle],
+        wrapper=idle,
+        certificate=certificate,
+    )
 
 
 def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:
@@ -285,7 +296,13 @@ def _named(place: str) -> Any:
 
 
 def _handshake_writer(
-    app: App, host: str, port: int, settings: str, on_opened: Callable[[], None] | None
+    app: App,
+    host: str,
+    port: int,
+    settings: str,
+    on_opened: Callable[[], None] | None,
+    *,
+    tls: bool,
 ) -> HandshakeWriter | None:
     """What lets bridges find this server, if they may and could."""
     from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile
@@ -303,6 +320,7 @@ def _handshake_writer(
         tuple(surface_paths(config)),
         config.limits.max_timeout_s + config.approvals.wait_s,
         settings=settings,
+        tls=tls,
         on_opened=on_opened,
         variables=_variables_of(app),
         status=partial(_status, app),
@@ -330,9 +348,11 @@ def without_names(app: App) -> dict[str, str]:
     """What does not work, for callers without a token: sources are counted and errors left out."""
     problems = app.degraded()
     sources = sum(part.startswith("source ") for part in problems)
-    others = [part for part in problems if not part.startswith("source ")]
+    files = sum(part.startswith("token file ") for part in problems)
+    others = [part for part in problems if not part.startswith(("source ", "token file "))]
     shown = dict.fromkeys(others, "see the log of the server")
-    return shown | ({"sources": f"{sources} cannot be opened"} if sources else {})
+    shown |= {"sources": f"{sources} cannot be opened"} if sources else {}
+    return shown | ({"token files": f"{files} cannot be used"} if files else {})
 
 
 def _status(app: App) -> dict[str, Any]:

@@ -165,7 +165,14 @@ class BridgeSession:
         server = self._current_server()
         bearer = ("Authorization", f"Bearer {bearer_for(server.token, self._share)}")
         return await send_request(
-            server.host, server.port, method, self._path, [bearer, *headers], body, self.patience_s
+            server.host,
+            server.port,
+            method,
+            self._path,
+            [bearer, *headers],
+            body,
+            self.patience_s,
+            tls=server.tls,
         )
 
     def _current_server(self) -> Handshake:

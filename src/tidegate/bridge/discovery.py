@@ -124,7 +124,7 @@ class Discovery:
             async with asyncio.timeout(PROOF_S):
                 headers = [(CHALLENGE, challenge)]
                 answer = await send_request(
-                    found.host, found.port, "GET", PAGE, headers, b"", PROOF_S
+                    found.host, found.port, "GET", PAGE, headers, b"", PROOF_S, tls=found.tls
                 )
                 body = await answer.body()
         except NotSent:

@@ -39,7 +39,7 @@ class Handshake(NamedTuple):
     `settings` is a digest of the server's settings file; empty without one. `release` is the
     server's version, `started_at` a Unix time, `by_bridge` whether a bridge started it.
     `variables` are the environment variables that its sources name, each with the digest of the
-    value that the server has; empty if it has none.
+    value that the server has; empty if it has none. With `tls` the server speaks HTTPS.
     """
 
     version: int
@@ -57,6 +57,13 @@ class Handshake(NamedTuple):
     started_at: float = 0.0
     by_bridge: bool = False
     variables: Mapping[str, str] = {}
+    tls: bool = False
+
+    @property
+    def address(self) -> str:
+        """The server's URL without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
     def is_of(self, release: str, environment: Mapping[str, str]) -> bool:
         """Whether the server has this version, and the values that `environment` has of the
@@ -252,8 +259,9 @@ def _check_types(fields: Handshake) -> None:
     ):
         if type(value) is not str:
             raise TypeError
-    if type(fields.by_bridge) is not bool:
-        raise TypeError
+    for value in (fields.by_bridge, fields.tls):
+        if type(value) is not bool:
+            raise TypeError
     for value in (fields.expires_at, fields.patience_s, fields.started_at):
         if type(value) not in (int, float):
             raise TypeError

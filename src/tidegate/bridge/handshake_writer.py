@@ -38,9 +38,9 @@ class HandshakeWriter:
     """Writes the handshake of the server at `host`:`port`, which serves MCP on `paths`.
 
     It runs as long as its edge (`edges.edge.Companion`). `settings` is the digest of the server's
-    settings; `on_opened` is called once, when bridges can find the server, and only a bridge that
-    started it gives one. `variables` returns the environment variables that sources name, and
-    `status` what `tidegate status` shows.
+    settings; `tls` says that it speaks HTTPS. `on_opened` is called once, when bridges can find the
+    server, and only a bridge that started it gives one. `variables` returns the environment
+    variables that sources name, and `status` what `tidegate status` shows.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class HandshakeWriter:
         clock: Callable[[], float] = time.time,
         *,
         settings: str = "",
+        tls: bool = False,
         on_opened: Callable[[], None] | None = None,
         variables: Callable[[], Collection[str]] = tuple,
         status: Callable[[], Mapping[str, Any]] = dict,
@@ -70,7 +71,7 @@ class HandshakeWriter:
         self._handshake = Handshake(
             VERSION, secrets.token_hex(16), host, port, os.getpid(), 0.0, "",
             secrets.token_hex(32), paths, patience_s, settings,
-            __version__, clock(), on_opened is not None,
+            __version__, clock(), on_opened is not None, tls=tls,
         )  # fmt: skip
 
     async def start(self) -> None:

@@ -42,7 +42,7 @@ async def status_of(found: Handshake) -> dict[str, Any]:
     headers = [(PROOF, found.proof("status"))]
     try:
         answer = await send_request(
-            found.host, found.port, "GET", STATUS_PAGE, headers, b"", PROOF_S
+            found.host, found.port, "GET", STATUS_PAGE, headers, b"", PROOF_S, tls=found.tls
         )
         body = await answer.body()
     except (WireError, TimeoutError):

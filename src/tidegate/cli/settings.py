@@ -12,7 +12,7 @@ import msgspec
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import load
-from tidegate.config.model import Config
+from tidegate.config.model import Config, TlsSettings
 from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find
@@ -72,6 +72,12 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
     if arguments.http:
         changes["http"] = arguments.http
+    if arguments.tls_cert or arguments.tls_key:
+        changes["tls"] = _tls(arguments, config.tls)
+    if arguments.token_file:
+        changes["token_files"] = tuple(
+            dict.fromkeys(config.token_files + tuple(arguments.token_file))
+        )
     if arguments.stdio:
         changes["stdio"] = True
     if arguments.allow_writes:
@@ -99,7 +105,27 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     config = msgspec.structs.replace(config, sources=kept + given, **changes)
     if not config.auth and config.allow_writes:
         raise _refuse_open_writes()
+    if (arguments.tls_cert or arguments.tls_key) and config.http is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--tls-cert and --tls-key are for HTTP, and this server would have stdio only.",
+            hint="Add --http HOST:PORT.",
+        )
     return config
+
+
+def _tls(arguments: argparse.Namespace, configured: TlsSettings | None) -> TlsSettings:
+    """The files of the options, each in the place of the one in the settings."""
+    cert = arguments.tls_cert or (configured and configured.cert)
+    key = arguments.tls_key or (configured and configured.key)
+    if not cert or not key:
+        missing = "--tls-key" if cert else "--tls-cert"
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"HTTPS needs a certificate and its key: {missing} is missing.",
+            hint="Give both, also if one file holds both.",
+        )
+    return TlsSettings(cert, key)
 
 
 def _check_no_auth(arguments: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ A misspelt or unknown setting is an error that names its path and the nearest kn
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
@@ -16,6 +17,7 @@ from tidegate.config.errors import invalid
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.old_names import rename_settings
+from tidegate.config.pgedge import is_pgedge, translate
 
 Note = Callable[[str], None]
 
@@ -25,7 +27,8 @@ def _ignore(note: str) -> None:
 
 
 def load(path_or_inline: str, note: Note = _ignore) -> Config:
-    """Read a TOML, JSON or YAML file, by its suffix, or an inline JSON object (`{...}`).
+    """Read a TOML, JSON or YAML file, by its suffix, or an inline JSON object (`{...}`). The file
+    may also be the configuration of pgEdge's server (`pgedge.py`).
 
     `note` gets one line for each setting that is given under an old name.
     Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
@@ -43,13 +46,16 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
             f"Cannot read the settings file `{path}`: {reason}.",
             hint="Check the path and who may read it.",
         ) from None
-    parse = {".toml": _parse_toml, ".json": _parse_json, ".yaml": _parse_yaml, ".yml": _parse_yaml}
+    parse = {".toml": _parse_toml, ".json": _parse_json, ".yaml": parse_yaml, ".yml": parse_yaml}
     if path.suffix.lower() not in parse:
         raise invalid(
             f"The settings file `{path}` has no known suffix.",
             hint="Name it .toml, .json, .yaml or .yml.",
         )
-    config = _convert(parse[path.suffix.lower()](content, f"`{path}`"), note)
+    parsed = parse[path.suffix.lower()](content, f"`{path}`")
+    if is_pgedge(parsed):
+        parsed = translate(parsed, os.environ, lambda line: note(f"`{path}`: {line}"))
+    config = _convert(parsed, note)
     require_private_file(path, config.agent_accounts)
     return config
 
@@ -72,7 +78,11 @@ def _parse_json(text: str, origin: str) -> Any:
         raise invalid(f"Cannot read {origin} as JSON: {error}.") from None
 
 
-def _parse_yaml(text: str, origin: str) -> Any:
+def parse_yaml(text: str, origin: str) -> Any:
+    """The value of a YAML text; an empty one is a table without entries. `origin` names the text.
+
+    Raises: TidegateError CONFIG_INVALID.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):

@@ -101,9 +101,30 @@ class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_s: Seconds = 900.0
 
 
+class LockoutSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often an address may fail to authenticate: `failures` within `window_s` lock it out for
+    `lock_s` seconds. A valid token is accepted all the while."""
+
+    failures: Count = 5
+    window_s: Annotated[float, msgspec.Meta(gt=0, le=3_600)] = 60.0
+    lock_s: Seconds = 300.0
+
+
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The files with which the server speaks HTTPS: `cert` with its certificate and behind it the
+    chain, `key` with the key, both PEM. They are read at the start and again on SIGHUP.
+    """
+
+    cert: str
+    key: str
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. `http` None means stdio; `auth` False means loopback only and read-only.
     With `pairing` a client may ask for a token over HTTP, which a person then approves.
+
+    With `tls` the server speaks HTTPS, and plain HTTP no more. `token_files` are files with
+    tokens, in addition to those that `tidegate token` manages; a change of them counts at once.
 
     `surfaces` are those that are served; the first is at `/mcp` and on stdio. If none is named,
     that is `core`, and over HTTP every surface has a path of its own. `stdio` serves on stdin and
@@ -128,6 +149,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: bool = True
     pairing: bool = True
     oauth: OAuthSettings | None = None
+    tls: TlsSettings | None = None
+    lockout: LockoutSettings = LockoutSettings()
+    token_files: tuple[str, ...] = ()
     allow_writes: bool = False
     state: str | None = None
     limits: LimitSettings = LimitSettings()

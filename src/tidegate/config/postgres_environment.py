@@ -7,7 +7,7 @@ stays in the environment: the source refers to its variable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tidegate.config.errors import invalid
@@ -40,19 +40,42 @@ def database_of_environment(environment: Mapping[str, str]) -> SourceSettings | 
     port = values.get("PORT", "5432")
     if not port.isdecimal() or not 1 <= int(port) <= 65_535:
         raise invalid(f"${variables['PORT']} is not a port: `{port[:20]}`.")
-    login = quote(values.get("USER", ""), safe="")
-    if variables["PASSWORD"] is not None:
-        login += f":${{ENV:{variables['PASSWORD']}}}"
-    host, options = values.get("HOST", "localhost"), ""
-    if host.startswith("/"):
-        options, host, place = f"host={quote(host, safe='/')}&port={port}", "", ""
+    password = variables["PASSWORD"]
+    url = postgres_url(
+        user=values.get("USER", ""),
+        password="" if password is None else f"${{ENV:{password}}}",
+        places=[(values.get("HOST", "localhost"), int(port))],
+        database=values.get("NAME", ""),
+        options={"sslmode": values["SSLMODE"]} if "SSLMODE" in values else {},
+    )
+    return SourceSettings(name=NAME, url=url)
+
+
+def postgres_url(
+    *,
+    user: str,
+    password: str,
+    places: Sequence[tuple[str, int]],
+    database: str,
+    options: Mapping[str, str],
+) -> str:
+    """The URL of a source. `password` is a reference to a secret, or empty; `places` are hosts, or
+    directories of a Unix socket, with their ports; `options` are libpq's."""
+    login = quote(user, safe="") + (f":{password}" if password else "")
+    named, pairs = "", dict(options)
+    if any(host.startswith("/") for host, _ in places):
+        pairs = {
+            "host": ",".join(host for host, _ in places),
+            "port": ",".join(str(port) for _, port in places),
+        } | pairs
     else:
-        place = f"[{host}]:{port}" if ":" in host else f"{quote(host, safe='.-_')}:{port}"
-    if "SSLMODE" in values:
-        options += ("&" if options else "") + f"sslmode={quote(values['SSLMODE'], safe='')}"
-    database = quote(values.get("NAME", ""), safe="")
-    url = f"postgresql://{login}{'@' if login else ''}{place}/{database}"
-    return SourceSettings(name=NAME, url=url + (f"?{options}" if options else ""))
+        named = ",".join(
+            f"[{host}]:{port}" if ":" in host else f"{quote(host, safe='.-_')}:{port}"
+            for host, port in places
+        )
+    query = "&".join(f"{name}={quote(value, safe='/')}" for name, value in pairs.items())
+    url = f"postgresql://{login}{'@' if login else ''}{named}/{quote(database, safe='')}"
+    return f"{url}?{query}" if query else url
 
 
 def _variable(word: str, environment: Mapping[str, str]) -> str | None:

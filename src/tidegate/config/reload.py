@@ -94,7 +94,7 @@ def _settled(config: Config) -> Iterator[tuple[str, Any]]:
     """Name and value of every setting that is not followed, those of tables one by one."""
     for name in Config.__struct_fields__:
         value: Any = getattr(config, name)
-        if name == "oauth" or not isinstance(value, msgspec.Struct):
+        if name in ("oauth", "tls") or not isinstance(value, msgspec.Struct):
             inner = [(name, value)]
         else:
             inner = [(f"{name}.{each}", getattr(value, each)) for each in value.__struct_fields__]

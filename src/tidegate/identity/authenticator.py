@@ -14,7 +14,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import BridgeTokens
 from tidegate.identity.lockout import Lockout
-from tidegate.identity.tokens import PREFIX, Tokens
+from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
 from tidegate.store.api import SharedStore
 
@@ -48,13 +48,14 @@ class Authenticator:
         bridge: BridgeTokens | None = None,
         shared: SharedStore | None = None,
         clock: Callable[[], float] = time.time,
+        lockout: Lockout | None = None,
     ) -> None:
         self._tokens = tokens
         self._tell = tell
         self._verifier = verifier
         self._bridge = bridge
         self._clock = clock
-        self._lockout = Lockout(shared=shared, kind="login")
+        self._lockout = lockout or Lockout(shared=shared, kind="login")
 
     def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
         """The actor behind a bearer token; awaitable if keys must be fetched for it first.
@@ -63,7 +64,7 @@ class Authenticator:
         """
         if bearer is None:
             raise TidegateError(Code.AUTH_MISSING, "This server needs a token")
-        if self._verifier is not None and not bearer.startswith(PREFIX):
+        if self._verifier is not None and not self._tokens.holds(bearer):
             return self._verifier.known(bearer) or self._verify(self._verifier, bearer, address)
         try:
             if self._bridge is not None and bearer.startswith(BRIDGE_PREFIX):

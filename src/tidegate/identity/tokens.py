@@ -20,6 +20,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.scram import make_verifier
+from tidegate.identity.token_files import ID_PREFIX as FILE_PREFIX
+from tidegate.identity.token_files import TokenFiles
 from tidegate.model.actors import Actor, Scope
 from tidegate.store.api import TokenStore
 from tidegate.store.records import TokenEntry, TokenRights
@@ -81,10 +83,12 @@ class Tokens:
         *,
         note: Note = lambda name, details: None,
         note_done: Note | None = None,
+        files: TokenFiles | None = None,
     ) -> None:
         """`note` goes before what gives a right; `note_done` after what takes one away, and must
-        not raise."""
+        not raise. The tokens of `files` count as well; here they are only read."""
         self._store = store
+        self._files = files
         self._clock = clock
         self._note = note
         self._note_done = note_done or note
@@ -138,7 +142,7 @@ class Tokens:
     def refuse_taken(self, name: str) -> None:
         """Raises: TidegateError ARGUMENT_INVALID if an active token has the name."""
         now = self._clock()
-        for entry in self._store.list():
+        for entry in self.list():
             if entry.name == name and entry.revoked_at is None and now < _end(entry):
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -147,16 +151,16 @@ class Tokens:
                 )
 
     def list(self) -> tuple[TokenEntry, ...]:
-        """Every token, also expired and revoked ones, oldest first. Raises: TidegateError
-        STATE_FAILED."""
-        return self._store.list()
+        """Every token, also expired and revoked ones, oldest first, then those of files. Raises:
+        TidegateError STATE_FAILED."""
+        return self._store.list() + (() if self._files is None else self._files.entries())
 
     def holder(self, name: str) -> Actor:
         """Who would hold the active token of that name. Proves nothing: for explaining only.
 
         Raises: TidegateError ARGUMENT_INVALID if there is none, AUTH_EXPIRED.
         """
-        for entry in self._store.list():
+        for entry in self.list():
             if entry.name == name and entry.revoked_at is None:
                 if self._clock() >= _end(entry):
                     raise TidegateError(Code.AUTH_EXPIRED, f"The token `{name}` has expired.")
@@ -172,10 +176,10 @@ class Tokens:
 
         Raises: TidegateError ARGUMENT_INVALID if there is none, STATE_FAILED.
         """
-        found = [entry for entry in self._store.list() if entry.name == name]
+        found = [entry for entry in self.list() if entry.name == name]
         active = [entry for entry in found if entry.revoked_at is None]
         if not found:
-            near = get_close_matches(name, {entry.name for entry in self._store.list()}, 1)
+            near = get_close_matches(name, {entry.name for entry in self.list()}, 1)
             hint = (
                 f"Did you mean {near[0]!r}?" if near else "`tidegate token list` shows their names."
             )
@@ -191,6 +195,7 @@ class Tokens:
         Raises: TidegateError ARGUMENT_INVALID if it is revoked or was changed meanwhile, a table's
         name is unfit or the expiry is past; STATE_FAILED, AUDIT_UNAVAILABLE.
         """
+        self._refuse_of_file(was.name, was)
         check_tables(entry.tables or ())
         if entry.expires_at is not None and entry.expires_at <= self._clock():
             raise TidegateError(
@@ -214,7 +219,7 @@ class Tokens:
     def exceeding(self, actors: Iterable[Actor]) -> frozenset[str]:
         """The ids of those actors that hold more than their token grants now, or whose token is
         revoked. Raises: TidegateError STATE_FAILED."""
-        entries = {entry.id: entry for entry in self._store.list()}
+        entries = {entry.id: entry for entry in self.list()}
         return frozenset(
             actor.id
             for actor in actors
@@ -229,6 +234,7 @@ class Tokens:
         """
         entry = self._store.revoke(name, self._clock())
         if entry is None:
+            self._refuse_of_file(name)
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"There is no active token `{name}`.",
@@ -241,11 +247,23 @@ class Tokens:
     def generation(self) -> int:
         """A number that differs after any change of tokens, by any process. Raises: TidegateError
         STATE_FAILED."""
-        return self._store.generation()
+        own = self._store.generation()
+        return own if self._files is None else own + self._files.generation()
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
-        """Those of `ids` that are tokens and revoked. Raises: TidegateError STATE_FAILED."""
-        return self._store.revoked(ids)
+        """Those of `ids` that are tokens and revoked, or no longer in their file. Raises:
+        TidegateError STATE_FAILED."""
+        revoked = self._store.revoked(ids)
+        if self._files is None:
+            return revoked
+        present = {entry.id for entry in self._files.entries()}
+        return revoked | {id for id in ids if id.startswith(FILE_PREFIX) and id not in present}
+
+    def holds(self, bearer: str) -> bool:
+        """Whether a bearer is checked here: a token of ours, or one of a file."""
+        if bearer.startswith(PREFIX):
+            return True
+        return self._files is not None and self._files.by_digest(_digest(bearer)) is not None
 
     def verify(self, plaintext: str) -> Actor:
         """The actor that holds this token. Microseconds if the token was seen before.
@@ -253,11 +271,11 @@ class Tokens:
         Raises: TidegateError AUTH_INVALID if it is not a token, unknown or revoked, AUTH_EXPIRED,
         STATE_FAILED.
         """
-        generation = self._store.generation()
+        generation = self.generation()
         if generation != self._generation:
             self._known.clear()
             self._generation = generation
-        digest = sha256(plaintext.encode("utf-8", "replace")).digest()
+        digest = _digest(plaintext)
         known = self._known.get(digest)
         if known is None:
             known = self._look_up(plaintext, digest)
@@ -279,6 +297,8 @@ class Tokens:
 
     def _look_up(self, plaintext: str, digest: bytes) -> _Known:
         entry = self._store.by_digest(digest) if re.fullmatch(_PLAINTEXT, plaintext) else None
+        if entry is None and self._files is not None:
+            entry = self._files.by_digest(digest)
         if entry is None or entry.revoked_at is not None:
             raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if len(self._known) >= _KNOWN_BOUND:
@@ -286,8 +306,24 @@ class Tokens:
         known = self._known[digest] = _Known(entry)
         return known
 
+    def _refuse_of_file(self, name: str, entry: TokenEntry | None = None) -> None:
+        """Raises: TidegateError ARGUMENT_INVALID for a token that only its file can change."""
+        if entry is not None and not entry.id.startswith(FILE_PREFIX):
+            return
+        path = None if self._files is None else self._files.file_of(name)
+        if path is not None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The token `{name}` is in the file `{path}`.",
+                hint="Change the file: running servers follow.",
+            )
+
     def _note_uses(self, uses: list[tuple[str, float]]) -> None:
         self._store.touch(dict(uses))
+
+
+def _digest(plaintext: str) -> bytes:
+    return sha256(plaintext.encode("utf-8", "replace")).digest()
 
 
 def check_token_name(name: str) -> None:
@@ -304,6 +340,12 @@ def check_token_name(name: str) -> None:
             "A token's name is 1 to 64 printable characters.",
             hint="Name it after the client that will hold it.",
         )
+
+
+def check_token(name: str, tables: Collection[str]) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID unless a token can have the name and the tables."""
+    check_token_name(name)
+    check_tables(tables)
 
 
 def check_tables(tables: Collection[str]) -> None:

@@ -26,8 +26,8 @@ def add_serve(commands: Commands) -> None:
         help="serve MCP on stdio, or on HTTP with --http",
         description="Serve MCP on stdio, on HTTP with --http, or on both with --stdio --http. "
         "SIGTERM and SIGINT stop the server: running calls get `stop_grace_s` seconds to finish, "
-        "none after a second signal. SIGHUP reads the settings file again. On stdio alone the "
-        "server also stops at the end of the input.",
+        "none after a second signal. SIGHUP reads the settings file and the certificate again. On "
+        "stdio alone the server also stops at the end of the input.",
     )
     serve.set_defaults(module="serve")
     serve.add_argument(
@@ -56,6 +56,23 @@ def add_serve(commands: Commands) -> None:
         type=filled,
         metavar="HOST:PORT",
         help="serve HTTP there instead of stdio; port 0 takes a free one",
+    )
+    serve.add_argument(
+        "--tls-cert",
+        type=filled,
+        metavar="FILE",
+        help="serve HTTPS with this certificate, a PEM file with the chain behind it",
+    )
+    serve.add_argument(
+        "--tls-key", type=filled, metavar="FILE", help="the key of the certificate, a PEM file"
+    )
+    serve.add_argument(
+        "--token-file",
+        action="append",
+        default=[],
+        type=filled,
+        metavar="FILE",
+        help="accept the tokens of this file as well; read again when it changes; may be repeated",
     )
     serve.add_argument("--stdio", action="store_true", help="serve stdio as well as --http")
     serve.add_argument(

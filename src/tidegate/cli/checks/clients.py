@@ -207,14 +207,21 @@ async def _check_address(entry: Installed, patience_s: float) -> Finding:
             entry.label, f"{where} has an address that is no URL of HTTP",
             f"tidegate install {entry.client.name} --http URL --force",
         )  # fmt: skip
-    if parts.host not in (*LOOPBACK, "localhost") or parts.scheme != "http":
+    if parts.host not in (*LOOPBACK, "localhost"):
         return ok(entry.label, f"{where} names {parts.host}, which was not asked")
     missing = [name for name in _variables(entry.fields) if name not in os.environ]
     place = f"{parts.host}:{parts.tcp_port}"
     try:
         async with asyncio.timeout(patience_s):
             answer = await send_request(
-                parts.host, parts.tcp_port, "GET", "/health", [], b"", patience_s
+                parts.host,
+                parts.tcp_port,
+                "GET",
+                "/health",
+                [],
+                b"",
+                patience_s,
+                tls=parts.scheme == "https",
             )
             await answer.body()
     except (WireError, TimeoutError):

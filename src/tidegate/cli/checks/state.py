@@ -159,6 +159,5 @@ async def check_server(directory: Path) -> list[Finding]:
                 "tidegate stop",
             )
         )
-    host = f"[{found.host}]" if ":" in found.host else found.host
-    where = f"process {found.pid} at http://{host}:{found.port}"
+    where = f"process {found.pid} at {found.address}"
     return findings or [ok("server", f"{where}, version {found.release}")]

@@ -6,7 +6,9 @@ import argparse
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidegate.app import App
 from tidegate.cli.settings import config_path, load_for_serve, settings_digest
@@ -15,8 +17,12 @@ from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
+from tidegate.errors import TidegateError
 from tidegate.serve import Shutdown, log_to_stderr, open_http, open_stdio
 from tidegate.serve import run as run_edges
+
+if TYPE_CHECKING:
+    from tidegate.edges.http.certificate import ServerCertificate
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -27,9 +33,13 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_for_serve(arguments)
     log_to_stderr()
     app = App.open(config, default_actor="server")
-    reread = None
+    certificate = _certificate(config)
+    reread: list[Callable[[], None]] = []
     if watcher is not None:
-        reread = app.follow_settings(watcher, lambda: load_for_serve(arguments), logger.warning)
+        load = partial(load_for_serve, arguments)
+        reread.append(app.follow_settings(watcher, load, logger.warning))
+    if certificate is not None:
+        reread.append(partial(_reload, certificate))
 
     def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
         edges = [open_stdio(app)] if config.stdio or config.http is None else []
@@ -38,7 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
             found = _bridge_notifier(arguments.for_bridge)
             host, port = http_address(config.http)
             edges.append(
-                open_http(app, host, port, shutdown=shutdown, on_opened=found, settings=digest)
+                open_http(
+                    app,
+                    host,
+                    port,
+                    shutdown=shutdown,
+                    on_opened=found,
+                    settings=digest,
+                    certificate=certificate,
+                )
             )
         return edges
 
@@ -47,18 +65,47 @@ def run(arguments: argparse.Namespace) -> int:
         open_edges,
         fast=config.http is not None,
         ready=None if config.http is None else lambda edges: _announce(app, config, edges[-1].name),
-        reread=reread,
+        reread=partial(_call_all, reread) if reread else None,
     )
     return 0
+
+
+def _certificate(config: Config) -> ServerCertificate | None:
+    """The certificate of a server on HTTPS. Raises: TidegateError CONFIG_INVALID."""
+    if config.tls is None or config.http is None:
+        return None
+    from tidegate.edges.http.certificate import ServerCertificate
+
+    return ServerCertificate(config.tls)
+
+
+def _reload(certificate: ServerCertificate) -> None:
+    """Take the certificate that the files hold now, and log which it is."""
+    try:
+        certificate.reload()
+    except TidegateError as error:
+        logger.error("SIGHUP: the certificate stays as it was: %s", error.message)
+    else:
+        logger.warning("SIGHUP: the certificate is good until %s", _day(certificate))
+
+
+def _day(certificate: ServerCertificate) -> str:
+    return certificate.expires_at.isoformat(sep=" ", timespec="minutes")
+
+
+def _call_all(functions: Sequence[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
 
 
 def _announce(app: App, config: Config, address: str) -> None:
     """Print the address, and warnings about its protection."""
     surfaces = ", ".join(config.surfaces) or "core"
     print_status(f"tidegate: serving {surfaces} on {address}/mcp")
-    if http_address(config.http or "")[0] not in LOOPBACK:
+    if config.tls is None and http_address(config.http or "")[0] not in LOOPBACK:
         print_status(
-            "tidegate: serving plain HTTP on a public address: put a TLS proxy in front of it"
+            "tidegate: serving plain HTTP on a public address: use --tls-cert and --tls-key, or put"
+            " a TLS proxy in front of it"
         )
     if not config.auth:
         print_status("tidegate: authentication is off; read-only")

@@ -47,13 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
-    host = f"[{found.host}]" if ":" in found.host else found.host
     since = datetime.fromtimestamp(found.started_at, UTC).isoformat(timespec="seconds")
     return {
         "pid": found.pid,
         "version": found.release,
         "since": since if found.started_at else "",
-        "address": f"http://{host}:{found.port}",
+        "address": found.address,
         "surfaces": found.paths,
         "started_by": "a bridge" if found.by_bridge else "an operator",
         "variables": {

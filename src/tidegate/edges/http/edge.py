@@ -6,12 +6,16 @@ import asyncio
 import gc
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tidegate.edges.edge import Companion
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http1.request import Application
 from tidegate.edges.http1.server import Server
 from tidegate.errors import Code, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.edges.http.certificate import ServerCertificate
 
 CANCEL_S = 2.0
 """How long cancelled calls may take to answer that they were cancelled."""
@@ -35,17 +39,18 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> str:
-    """`http://HOST:PORT` of a bound socket."""
+def address_of(listener: socket.socket, *, tls: bool = False) -> str:
+    """`http://HOST:PORT` of a bound socket, or `https://...` with TLS."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 class HttpEdge:
     """Serves `application` at a bound socket (`edges.edge.Edge`).
 
     `companions` start when callers can connect, and stop before the edge does. `wrapper` is what
-    the connections call, if it is another application around `application`.
+    the connections call, if it is another application around `application`. With `certificate`
+    the edge speaks HTTPS and nothing else.
     """
 
     def __init__(
@@ -55,8 +60,10 @@ class HttpEdge:
         *,
         companions: Sequence[Companion] = (),
         wrapper: Application | None = None,
+        certificate: ServerCertificate | None = None,
     ) -> None:
-        self.name = address_of(listener)
+        self.name = address_of(listener, tls=certificate is not None)
+        self._tls = None if certificate is None else certificate.context
         self.sessions = application
         self._application = application
         self._wrapper = wrapper or application
@@ -68,7 +75,7 @@ class HttpEdge:
     async def start(self) -> None:
         """Accept callers. Raises: TidegateError if a companion cannot start."""
         self._server = Server(self._wrapper)
-        await self._server.accept(self._listener)
+        await self._server.accept(self._listener, self._tls)
         _settle()
         for companion in self._companions:
             await companion.start()

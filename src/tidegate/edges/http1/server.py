@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ MOST_UNREAD = 256 * 1024 * 1024
 it waits here as a whole until its client has read it."""
 SWEEP_S = 5.0
 BACKLOG = 2_048
+HANDSHAKE_S = 15.0
+"""How long a client may take for the handshake of TLS."""
 
 
 class Deadlines(NamedTuple):
@@ -65,11 +68,17 @@ class Server:
             "body": deadlines.body_s,
         }
 
-    async def accept(self, listener: socket.socket) -> None:
-        """Take connections from a bound socket, until `drain` or `stop`."""
+    async def accept(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`."""
         loop = asyncio.get_running_loop()
         self._sweeping = loop.create_task(self.sweep())
-        self._accepting = await loop.create_server(self.connection, sock=listener, backlog=BACKLOG)
+        self._accepting = await loop.create_server(
+            self.connection,
+            sock=listener,
+            backlog=BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
+        )
 
     def connection(self) -> ClientConnection:
         """A new connection; for `loop.create_server`."""

@@ -1,0 +1,102 @@
+"""The server's certificate for HTTPS, which can be exchanged while connections are open.
+
+Each handshake takes the certificate that was loaded last; open connections keep theirs. A pair of
+files that cannot be used changes nothing.
+"""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from tidegate.config.errors import invalid
+from tidegate.config.model import TlsSettings
+
+
+class ServerCertificate:
+    """The certificate and key of `settings`, for a server that speaks TLS 1.2 and 1.3.
+
+    `context` is what a listener gets. Raises: TidegateError CONFIG_INVALID that names the file and
+    what is wrong with it.
+    """
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self._current, self.expires_at = _load(settings)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_alpn_protocols(["http/1.1"])
+        self.context.sni_callback = self._choose
+
+    def reload(self) -> None:
+        """Take what the files hold now for further connections. Raises: TidegateError
+        CONFIG_INVALID; the certificate stays as it was then."""
+        self._current, self.expires_at = _load(self._settings)
+
+    def _choose(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, initial: ssl.SSLContext
+    ) -> None:
+        connection.context = self._current
+
+
+def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
+    """A context with the pair of files, and when the certificate ends (UTC)."""
+    cert, key = Path(settings.cert), Path(settings.key)
+    certificate = _certificate(_read(cert, "certificate"), cert)
+    _read(key, "key")
+    if key.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise invalid(
+            f"Every account can read or write the key `{key}`.", hint=f"Run `chmod o-rwx {key}`."
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(cert, key, password=_refuse_encrypted)
+    except _EncryptedKeyError:
+        raise invalid(
+            f"The key `{key}` is encrypted.", hint="Use a key without a passphrase."
+        ) from None
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise invalid(
+                f"The key `{key}` does not belong to the certificate `{cert}`.",
+                hint="Name the key with which the certificate was requested.",
+            ) from None
+        raise invalid(
+            f"The key `{key}` cannot be used with the certificate `{cert}`.",
+            hint="Both must be PEM files; the server's own certificate is the first.",
+        ) from None
+    return context, certificate.not_valid_after_utc
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise invalid(
+            f"Cannot read the {what} `{path}`: {error.strerror}.",
+            hint="Check the path and who may read it.",
+        ) from None
+
+
+def _certificate(content: bytes, path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(content)
+    except ValueError:
+        raise invalid(
+            f"`{path}` is not a certificate in PEM format.",
+            hint="It begins with `-----BEGIN CERTIFICATE-----`; the chain follows behind it.",
+        ) from None
+
+
+class _EncryptedKeyError(Exception):
+    """The key needs a passphrase, for which a server must not wait."""
+
+
+def _refuse_encrypted() -> str:
+    raise _EncryptedKeyError
