@@ -238,7 +238,7 @@ FATES: dict[Code, Fate] = {
         -32000, 502, "58000", 75, "Check the model's name in the settings, or retry later."
     ),
     Code.EMBEDDING_MISSING: Fate(
-        -32000, 503, "0A000", 69, "Install `tidegate[embeddings]`, or configure `embeddings`."
+        -32000, 503, "0A000", 69, "Install the extra `embeddings`, or configure `embeddings`."
     ),
     Code.EMBEDDING_DIMENSION: Fate(
         -32602, 200, "22000", 65, "Configure the model that made the vectors of this column."

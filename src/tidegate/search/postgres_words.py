@@ -1,8 +1,8 @@
 """Searches words in PostgreSQL: by a BM25 index, or by a tsvector with a GIN index.
 
 PostgreSQL's own ranking knows no document frequencies and ranks every match. So rows are found by
-the rarer words first, up to a cap; the best of them by the words that they hold are then scored as
-BM25 does, with document frequencies from the statistics or, for words that those do not list, from
+the rarer words first, up to a cap. Those that hold the most telling words are then scored as BM25
+does, with document frequencies from the statistics or, for words that those do not list, from
 bounded counts by the index.
 """
 

@@ -1,6 +1,6 @@
 """How SQLite is searched (`ranking.Legs`): vectors exactly by sqlite-vec, words by FTS5.
 
-FTS5 scores every match before it sorts, and a frequent word has many. So rows are looked for by
+FTS5 scores every match before it sorts, and a frequent word has many. So rows are found by
 the query's rarer words, or by all of them together, up to a cap.
 """
 
@@ -58,7 +58,7 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
         raise TidegateError(
             Code.ENGINE_MISSING,
             "Vectors in SQLite need the package sqlite-vec",
-            hint="Install it with `pip install 'tidegate[embeddings]'`.",
+            hint="Ask the operator to install the extra `embeddings`.",
         ) from None
     return VectorRanking(column, ranked(page), metric, None, notes)
 

@@ -1,8 +1,8 @@
-"""Says with other words what the parser does not know, so that it reads the rest.
+"""Replaces syntax that the parser does not know, so that it can read the rest.
 
-Done by a dialect's table of rules, for clauses that do nothing: how wide a type is, what JSON gives
-for what is not there. What is left out is never a call, a table or a nested query, and the words
-were all looked at before.
+A dialect's table of rules says what to replace: clauses that do nothing, such as the width of a
+type or what JSON gives for a missing value. Calls, tables and nested queries are never left out,
+and all words were checked before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import LITERALS, NUMBER, OP, STRING, WORD, Token
 
 ROWS_SHOWN = 8
-"""Rows of nothing but literals in a row, of which the rest is as good as not there."""
+"""How many rows of literals alone are shown to the parser; further ones tell it nothing."""
 
 _KINDS = {"'": STRING, "#": NUMBER}
 _BRACKETS = frozenset("()[]{}")

@@ -1,7 +1,7 @@
 """The outline of a plain INSERT, UPDATE or DELETE: its table, and what tells its rows, as written.
 
-For who wants to look at the rows that the statement would touch. Fails closed: what is not plain
-has no outline, and a reason instead.
+For code that looks at the rows that the statement would touch. Fails closed: a statement that is
+not plain has a reason instead of an outline.
 """
 
 from __future__ import annotations

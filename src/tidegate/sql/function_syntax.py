@@ -1,8 +1,8 @@
-"""Says plainly what some functions of the SQL standard take between their brackets: words and
-clauses that are no arguments to a parser, `JSON_VALUE(a, '$.b' RETURNING int NULL ON ERROR)`.
+"""Simplifies the arguments of some functions of the SQL standard: they hold words and clauses that
+the parser does not take for arguments, `JSON_VALUE(a, '$.b' RETURNING int NULL ON ERROR)`.
 
 Every expression stays, so that the tables of nested queries are found. What is left out holds no
-query, and all words and calls in it were looked at before.
+query, and all words and calls in it were checked before.
 """
 
 from __future__ import annotations

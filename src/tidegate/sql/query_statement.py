@@ -1,4 +1,4 @@
-"""Reads a query or a change: the opinion of its words joined with that of its tree."""
+"""Reads a query or a change: joins the judgement of its tokens with that of its syntax tree."""
 
 from __future__ import annotations
 

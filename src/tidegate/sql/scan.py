@@ -1,7 +1,8 @@
-"""The opinion of the raw text: is it of bearable size, can it be read, is it one statement?
+"""Checks the raw text: that it is not too long or too deep, can be split into tokens, and is one
+statement.
 
-Says nothing of what the statement does. Linear in the text, tens of microseconds for an ordinary
-one.
+Does not look at what the statement does. Takes time in proportion to the text, tens of microseconds
+for an ordinary one.
 """
 
 from __future__ import annotations

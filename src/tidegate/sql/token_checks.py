@@ -1,5 +1,5 @@
-"""The opinion of the words: which functions are called by which names, and which runs of words
-give a change away. Looks at tokens only, so it sees what a parser might take for something else.
+"""Judges a statement by its tokens: which functions it calls, and which sequences of words mean a
+change. Looks at tokens only, so it sees what a parser might take for something else.
 """
 
 from __future__ import annotations

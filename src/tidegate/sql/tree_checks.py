@@ -1,5 +1,5 @@
-"""The opinion of the tree: which tables a statement names, and whether every node of it is known
-to read. Nodes are judged by an allow-list; one that is on no list makes the effect unknown.
+"""Judges a statement by its syntax tree: which tables it names, and whether every node is known to
+read. Nodes are judged by an allow-list; one that is on no list makes the effect unknown.
 """
 
 from __future__ import annotations

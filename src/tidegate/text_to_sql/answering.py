@@ -133,6 +133,6 @@ def _checked(question: Question) -> str:
     if question.mode != "sql" and len(text) > MAX_QUESTION_CHARS:
         raise TidegateError(
             Code.QUESTION_TOO_LONG,
-            f"The question has {len(text):,} characters; {MAX_QUESTION_CHARS:,} are the most",
+            f"The question has {len(text):,} characters; the limit is {MAX_QUESTION_CHARS:,}",
         )
     return text

@@ -1,9 +1,9 @@
 """Resolves the names of a statement against the catalog: which columns of which tables it uses.
 
-Databases do this themselves, and their word is final. But SQLite takes an unknown name in double
-quotes for a text, every database takes a name that a subquery lacks from the query around it, and
-the checks of `evidence` need to know what a name stands for. Where anything is unclear, nothing is
-said. Pure, but for the import of sqlglot's optimizer.
+Databases do this themselves, and their answer counts. But SQLite reads an unknown name in double
+quotes as a text, every database takes a name that a subquery lacks from the query around it, and
+the checks of `evidence` need to know what a name means. Names that are unclear are not reported.
+Pure, but for the import of sqlglot's optimizer.
 """
 
 from __future__ import annotations

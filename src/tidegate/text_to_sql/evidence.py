@@ -1,6 +1,6 @@
-"""Looks for what makes an answer wrong although its statement runs. Pure.
+"""Looks for mistakes that make an answer wrong although its statement runs. Pure.
 
-Each check says what it saw and where; none changes a statement. They are about mistakes that give
+Each check says what it found and where; none changes a statement. They look for mistakes that give
 plausible numbers: sums over rows that a join has multiplied, NOT IN with NULL, dates that are
 compared as texts, a filter of the knowledge file that was left out.
 """

@@ -1,4 +1,4 @@
-"""What people know of a source and its catalog does not say: the knowledge file.
+"""Reads the knowledge file: what people know of a source and its catalog does not say.
 
 A YAML file, named in `language.sources.NAME.knowledge`. All of it may be shown to a model where
 `share` is `comments` or `values`; with `names`, synonyms and joins only.

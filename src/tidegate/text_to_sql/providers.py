@@ -1,8 +1,8 @@
-"""Asks a model over HTTP, in the dialect of its provider.
+"""Asks a model over HTTP, through the API of its provider.
 
-The shapes are those of the providers' API references: OpenAI `POST /chat/completions`, Anthropic
-`POST /messages` (version 2023-06-01), Ollama `POST /api/chat`. Replies are not streamed: a
-statement is short, and half of one is of no use.
+Requests and replies follow the providers' API references: OpenAI `POST /chat/completions`,
+Anthropic `POST /messages` (version 2023-06-01), Ollama `POST /api/chat`. Replies are not streamed:
+a statement is short, and half of one is of no use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidegate.text_to_sql.model import Message, ModelReply
 MAX_REPLY_BYTES = 4_194_304
 _CONTEXT_STEP = 1_024
 _BYTES_PER_TOKEN = 3
-"""Rather few: a prompt that is cut off loses its schema."""
+"""Rather too few than too many: a prompt that is cut off loses its schema."""
 
 
 async def ask_provider(

@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
+from tidegate.sql.dialects import DIALECTS
+
 _DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
 _FENCE = re.compile(
     r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)[ \t]*+(?P<word>[\w+#.-]*+)[^\n]*+\n(?P<body>.*?)"
@@ -21,7 +23,7 @@ _FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_SQL_WORDS = frozenset({"sql", "postgresql", "postgres", "mysql", "mariadb", "sqlite", "duckdb"})
+_SQL_WORDS = frozenset({"sql", *DIALECTS})
 _START = re.compile(r"(?im)^[ \t(]*(?:select|with|values|table)\b")
 MOST_CHARS = 100_000
 """Characters of a reply that is read; the client's model may send any text."""

@@ -119,7 +119,7 @@ class Runner:
             refusal = Refusal.of(
                 TidegateError(
                     Code.QUESTION_COSTLY,
-                    f"The plan costs {plan.cost:,.0f}; {self.guidance.max_cost:,.0f} are the most",
+                    f"The plan costs {plan.cost:,.0f}; the limit is {self.guidance.max_cost:,.0f}",
                 )
             )
             return msgspec.structs.replace(found, plan=plan.text, refusal=refusal)

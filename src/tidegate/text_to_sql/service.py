@@ -161,8 +161,8 @@ class AnswerService:
             raise TidegateError(
                 Code.MODEL_LIMIT,
                 f"This caller has used {used.tokens:,} tokens and {used.seconds:.0f} s of the "
-                f"model today; {settings.tokens_per_day:,} and {settings.seconds_per_day:g} s are "
-                "the most",
+                f"model today; the limits are {settings.tokens_per_day:,} and "
+                f"{settings.seconds_per_day:g} s",
             )
 
     async def _note(self, call: Call, sources: tuple[Source, ...]) -> None:

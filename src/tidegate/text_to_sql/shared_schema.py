@@ -1,7 +1,7 @@
 """The part of a caller's catalog that may be shown to a model. Pure.
 
-Masked columns are left out whole, and so is every key that names one. Comments go where only names
-are shared. Descriptions of the knowledge file take the place of comments.
+Masked columns are left out whole, and so is every key that names one. Comments are left out where
+only names are shared. Descriptions of the knowledge file take the place of comments.
 """
 
 from __future__ import annotations

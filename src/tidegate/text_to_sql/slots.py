@@ -130,10 +130,10 @@ def match(pair: PairEntry, question: str) -> tuple[Filled, ...] | None:
         slot = slots.get(mark[1])
         if slot is None:
             return None
-        pieces += [_spaced(wanted[at : mark.start()]), _FORMS[slot.kind]]
+        pieces += [re.escape(wanted[at : mark.start()]), _FORMS[slot.kind]]
         order.append(slot)
         at = mark.end()
-    pieces.append(_spaced(wanted[at:]))
+    pieces.append(re.escape(wanted[at:]))
     found = re.fullmatch("".join(pieces), plain(question), re.IGNORECASE)
     if found is None:
         return None
@@ -156,10 +156,6 @@ def _is_valid(filled: Filled) -> bool:
 def plain(question: str) -> str:
     """The question with single blanks, without a mark at its end."""
     return " ".join(question.split()).rstrip("?!. ")
-
-
-def _spaced(text: str) -> str:
-    return re.escape(text)
 
 
 def fill(pair: PairEntry, values: Mapping[str, str], dialect: str) -> str:

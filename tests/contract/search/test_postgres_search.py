@@ -71,7 +71,10 @@ async def test_the_metric_that_was_asked_for_is_that_of_its_index(tmp_path: Path
     index = {"l2": "l2", "inner_product": "ip"}[metric]
     result = await make(tmp_path, index=index).search("boots", top_n=3, distance_metric=metric)
     assert (result.vectors[0].metric, result.notes) == (metric, ())
-    distances = [row.distance or 0 for row in sorted(result.rows, key=lambda r: r.vector_rank or 0)]
+    # An index may miss a row that the words find: that one has no place by vectors.
+    found = [row for row in result.rows if row.vector_rank]
+    distances = [row.distance or 0 for row in sorted(found, key=lambda r: r.vector_rank or 0)]
+    assert distances
     assert distances == sorted(distances)
 
 

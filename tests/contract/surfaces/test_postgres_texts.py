@@ -68,7 +68,7 @@ def test_a_question_of_a_megabyte_is_refused_with_its_limit(
         peer = await surface.peer()
         return await peer.text("query_database", query="who " * 262_144, mode="nl")
 
-    assert "are the most" in play(tmp_path, shop, scene)
+    assert "the limit is" in play(tmp_path, shop, scene)
 
 
 NOTES = """

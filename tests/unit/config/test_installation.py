@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tidegate.config.installation import Installation, Kind, client_command, kind_of
+from tidegate.config.installation import EXTRAS, Installation, Kind, client_command, kind_of
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,11 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
 ) -> None:
     here = Installation(kind, tmp_path, extras=("duckdb",))
     assert here.add_command("postgres") == said
+
+
+def test_every_extra_of_the_package_is_known_and_so_kept() -> None:
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    assert set(EXTRAS) == set(tomllib.loads(text)["project"]["optional-dependencies"])
 
 
 def test_a_package_that_came_from_a_url_comes_from_there_again(tmp_path: Path) -> None:

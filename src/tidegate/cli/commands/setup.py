@@ -1,6 +1,7 @@
 """`tidegate setup`: from a database's URL to a client that can ask it, in one command.
 
-Everything is asked and tried first, and saved at the end: who stops on the way has changed nothing.
+Everything is asked and tried first and saved at the end, so a person who stops early has changed
+nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`tidegate status`: which server runs for this state, and how it is."""
+"""`tidegate status`: the server that runs for this state directory, and its condition."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
     for part in named.split(os.pathsep):
         path = Path(part).expanduser().absolute()
         found = sorted(path.glob("*.jar")) if path.is_dir() else [path]
-        if not found or not all(map(_is_file, found)):
+        if not found or not all(map(Path.is_file, found)):
             raise TidegateError(
                 Code.ENGINE_MISSING,
                 f"Driver not found: there is no jar at {path}.",
@@ -135,7 +135,3 @@ def _how_to_get(product: Product) -> str:
     else:
         fetch = f"run `tidegate driver fetch {product.name}`"
     return f"Either {fetch}, or name its jar with the source's option `driver_path`."
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file()

@@ -1,6 +1,6 @@
-"""What is known of single databases behind JDBC: data, by the beginning of the URL.
+"""What is known of each database behind JDBC, by the beginning of its URL. Data only.
 
-The class names and coordinates are those that the databases' own documentation gives. Pure.
+The class names and coordinates are those that the databases' own documentation gives.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def find_runtime(named: str | None = None) -> Runtime:
         Code.ENGINE_MISSING,
         f"Java {OLDEST} or newer is needed"
         + (f", and this is not: {', '.join(tried)}." if tried else " and none was found."),
-        hint="Name one with the source's option `java` or with JAVA_HOME, or run: pip install"
-        " 'tidegate[jdbc]'",
+        hint="Name one with the source's option `java` or with JAVA_HOME, or install the extra"
+        " `jdbc`.",
     )
 
 

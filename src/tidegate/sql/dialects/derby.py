@@ -1,4 +1,4 @@
-"""Apache Derby, as tables of data: what the default dialect knows, with Derby's strings and names.
+"""Apache Derby, as tables of data: the same as H2's, whose strings and names Derby shares.
 
 Its system procedures (SYSCS_UTIL) export tables to files and change settings: CALL is not read.
 Source: the Derby reference manual, version 10.14.

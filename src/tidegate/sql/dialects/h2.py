@@ -27,7 +27,7 @@ DIALECT = structs.replace(
         backslashes="plain",
         string_prefixes="xXnN",
     ),
-    # Statements of others.
+    # Other sessions' statements.
     secrets=(
         *default.DIALECT.secrets,
         "information_schema.sessions",

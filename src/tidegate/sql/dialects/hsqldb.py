@@ -1,4 +1,4 @@
-"""HSQLDB, as tables of data: what the default dialect knows, with HSQLDB's strings and names.
+"""HSQLDB, as tables of data: the same as H2's, but for tables that hold secrets.
 
 A quoted name before a bracket may be a static method of Java, which is why only listed functions
 are called. Source: the HyperSQL user guide, version 2.7.
@@ -14,6 +14,6 @@ DIALECT = structs.replace(
     h2.DIALECT,
     name="hsqldb",
     title="HSQLDB",
-    # Digests of passwords, statements of others, and the contents of every large object.
+    # Digests of passwords, other sessions' statements, and the contents of every large object.
     secrets=(*h2.DIALECT.secrets, "system_users", "system_sessions", "system_lobs.*"),
 )

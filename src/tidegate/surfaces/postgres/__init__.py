@@ -1,8 +1,8 @@
 """The surface `postgres`: the tools and resources of a natural-language agent for PostgreSQL.
 
 Its document is a contract for names, texts, codes and shapes. There are two endpoints: `/mcp/v1`
-speaks the document's dialect alone, `/mcp/postgres` every revision of the standard. On stdio the
-negotiated revision decides (`dialect.py`). The gateway decides what a call may do.
+answers as the document says, `/mcp/postgres` as every revision of the standard says. On stdio the
+negotiated revision decides (`error_codes.py`). The gateway decides what a call may do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.postgres.databases import Databases
-from tidegate.surfaces.postgres.dialect import REVISION, Dialect, Variant
+from tidegate.surfaces.postgres.error_codes import REVISION, ErrorCodes, Variant
 from tidegate.surfaces.postgres.errors import Detail, error_renderer, shown_message
 from tidegate.surfaces.postgres.prompts import prompts
 from tidegate.surfaces.postgres.query import query_tool
@@ -46,9 +46,9 @@ def surface(
 ) -> Surface:
     """The surface over `gate`, within the limits that `config` sets."""
     settings = settings or PostgresSettings()
-    dialect = Dialect(variant)
+    codes = ErrorCodes(variant)
     databases = Databases(settings)
-    resources = Resources(databases, dialect)
+    resources = Resources(databases, codes)
     host = http_address(config.http)[0] if config.http else "localhost"
     detail = Detail(settings.error_detail, loopback=host in LOOPBACK)
     own = Info("tidegate-postgres", __version__, "Tidegate for PostgreSQL")
@@ -76,9 +76,9 @@ def surface(
         ),
         resources=resources.listed(),
         prompts=prompts(databases, settings.prompts),
-        render_error=error_renderer(dialect, detail),
-        unknown_tool=dialect.refuse_tool,
-        unknown_resource=dialect.unknown_resource,
+        render_error=error_renderer(codes, detail),
+        unknown_tool=codes.refuse_tool,
+        unknown_resource=codes.unknown_resource,
         error_message=lambda error, context: shown_message(error, context, detail),
         on_rejected_call=on_rejected_call,
     )

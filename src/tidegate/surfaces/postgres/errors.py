@@ -1,5 +1,5 @@
-"""Shows errors: what a database, a rule or a provider refuses is a tool result, as the document
-says; what concerns the protocol, an unready database and unknown names are JSON-RPC errors.
+"""Shows errors as the document says: the refusal of a database, a rule or a provider is a tool
+result; errors of the protocol, a database that is not ready and unknown names are JSON-RPC errors.
 
 With production detail the caller gets the code, the SQLSTATE and a correlation id. The audit log
 has the message under the same id.
@@ -14,7 +14,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import INVALID_PARAMS, RpcError, ToolResult
 from tidegate.surfaces.api import ErrorRenderer
 from tidegate.surfaces.core.errors import error_text
-from tidegate.surfaces.postgres.dialect import Dialect
+from tidegate.surfaces.postgres.error_codes import ErrorCodes
 from tidegate.surfaces.tool_context import ToolContext
 
 logger = logging.getLogger("tidegate.surfaces.postgres")
@@ -53,17 +53,17 @@ class Detail:
         return self._loopback or not context.context.address
 
 
-def error_renderer(dialect: Dialect, detail: Detail) -> ErrorRenderer:
+def error_renderer(codes: ErrorCodes, detail: Detail) -> ErrorRenderer:
     """Renders every TidegateError for callers of this surface."""
 
     def render(error: TidegateError, context: ToolContext) -> ToolResult:
-        if "parameter" in error.details and dialect.is_document(context.context):
+        if "parameter" in error.details and codes.is_document(context.context):
             raise RpcError(
                 INVALID_PARAMS, f"Invalid params: {error.message}", {"code": error.code.value}
             )
-        if error.code in NOT_READY and dialect.is_document(context.context):
+        if error.code in NOT_READY and codes.is_document(context.context):
             shown = error.message if detail.is_full(context) else _correlated(error)
-            raise dialect.not_ready(error.code.value, shown)
+            raise codes.not_ready(error.code.value, shown)
         text = shown_text(error, context, detail)
         return ToolResult(body=text.encode(), structured=False, is_error=True)
 

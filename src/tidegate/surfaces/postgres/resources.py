@@ -1,7 +1,8 @@
 """The four `pg://` resources, and the tool that reads them.
 
-Each is one or two statements through the gate, as the caller: who may not read the statistics there
-cannot read them here. Values of settings and texts of statements that may be secrets are left out.
+Each is one or two statements through the gate, as the caller: a role that may not read the
+statistics in the database cannot read them here. Values of settings and texts of statements that
+may be secrets are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidegate.sql.redaction import without_values
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.databases import Databases
-from tidegate.surfaces.postgres.dialect import Dialect
+from tidegate.surfaces.postgres.error_codes import ErrorCodes
 from tidegate.surfaces.postgres.query import READS
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ToolContext
@@ -69,9 +70,9 @@ _VERSION = re.compile(
 class Resources:
     """Reads the resources of the database that a call is about."""
 
-    def __init__(self, databases: Databases, dialect: Dialect) -> None:
+    def __init__(self, databases: Databases, codes: ErrorCodes) -> None:
         self._databases = databases
-        self._dialect = dialect
+        self._codes = codes
         self._readers: dict[str, Callable[[ToolContext, str | None], Awaitable[Any]]] = {
             "pg://system_info": self._system_info,
             "pg://settings": self._settings,
@@ -113,8 +114,8 @@ class Resources:
             raise wrong_argument("uri", "missing", "is required, or list=true", required=False)
         uri = ALIASES.get(args.uri, args.uri)
         if uri not in self._readers:
-            if self._dialect.is_document(context.context):
-                raise self._dialect.unknown_resource(args.uri, context.context)
+            if self._codes.is_document(context.context):
+                raise self._codes.unknown_resource(args.uri, context.context)
             raise wrong_argument(
                 "uri",
                 "value",

@@ -301,7 +301,9 @@ def _nothing_fits(args: SchemaArgs, catalog: Catalog) -> TidegateError:
             Code.TABLE_UNKNOWN, f"There is no table {args.table_name[:80]!r} that you may read"
         )
     return TidegateError(
-        Code.TABLE_UNKNOWN, "No table that you may read has a vector column", hint="See all tables."
+        Code.TABLE_UNKNOWN,
+        "No table that you may read has a vector column",
+        hint="Leave out vector_tables_only to see all tables.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which of the two dialects a caller speaks: that of the document, or that of the standard.
+"""Which error codes a caller gets: those of the document, or those of the standard.
 
 The document describes MCP 2024-11-05 with error codes of its own, of which -32002 means something
 else in the standard. They are used where that revision was negotiated on stdio, and on the path
@@ -20,8 +20,8 @@ TOOL_NOT_FOUND = -32002
 NO_RESOURCE = -32003
 
 
-class Dialect:
-    """How not-ready and not-found look at one endpoint."""
+class ErrorCodes:
+    """The errors of one endpoint for a database that is not ready and for unknown names."""
 
     def __init__(self, variant: Variant) -> None:
         self._only_document = variant == "document"
