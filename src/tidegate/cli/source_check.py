@@ -10,11 +10,12 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tidegate.app import App
+from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.terminal import ask_secret, print_status
 from tidegate.config.model import Config
@@ -26,6 +27,7 @@ from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
+from tidegate.model.sources import Source
 from tidegate.secrets import UNRESOLVED, asks_for_password, typed, with_password
 from tidegate.store.passwords import Passwords
 
@@ -37,7 +39,7 @@ _PASSING = {
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
 
-
+_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 
@@ -131,6 +133,13 @@ def _connect(
             raise _located(error, settings.url) from None
 
 
+def settings_of(source: Source, **changes: Any) -> SourceSettings:
+    """The settings of a saved source with `changes`; `run_as` is left out, but where it changes."""
+    present: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
+    present["options"] = dict(source.options)
+    return SourceSettings(source.name, **(present | changes))
+
+
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
     if url.lower().startswith("jdbc:"):
@@ -201,3 +210,8 @@ def kept_password(config: Config, tried: Tried) -> Generator[SourceSettings]:
     except BaseException:
         passwords.remove(reference)
         raise
+
+
+def forget_password(app: App, was: Source) -> None:
+    """Remove the kept password of a source that no longer names it, unless another one does."""
+    Passwords(app.directory).remove(was.url, named=[each.url for each in app.state.sources.list()])

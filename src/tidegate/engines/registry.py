@@ -8,7 +8,7 @@ folder with a class that has the members of `api.Engine`, one line in `ENGINES`,
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import NamedTuple, cast
 
@@ -160,6 +160,32 @@ def account_guide(source: Source) -> AccountGuide | None:
         if error.name != f"{package}.account":
             raise
         return None
+
+
+async def set_up_account(
+    url: str, script: Sequence[str], account: str, *, is_new: bool
+) -> list[str]:
+    """Run the script of an `AccountGuide` with the administrator's login in `url`, which is used
+    for that alone; what the server notes meanwhile. `is_new` refuses an account that is there.
+
+    Raises: TidegateError, where the engine has no transaction for it with the number of statements
+    that ran in `details["done"]`; AccountExists; TimeoutError.
+    """
+    entry = find(url)
+    module = import_module(f"{entry.module}.account_setup")
+    route = _route(entry, url)
+    if route is None:
+        return cast("list[str]", await module.run_script(url, script, account, is_new=is_new))
+    from tidegate.engines.ssh.tunnel import Tunnel
+
+    tunnel = await Tunnel.open(route)
+    try:
+        near = route.url_at(tunnel.port)
+        return cast("list[str]", await module.run_script(near, script, account, is_new=is_new))
+    except TidegateError as error:
+        raise tunnel.explained(error) from error
+    finally:
+        await tunnel.close()
 
 
 def find(url: str) -> Entry:

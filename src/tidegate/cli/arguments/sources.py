@@ -253,10 +253,11 @@ def add_source(commands: Commands) -> None:
     test.add_argument("name", metavar="NAME", help="a saved source")
     harden = actions.add_parser(
         "harden",
-        help="print the SQL of an account that can read and do nothing else",
+        help="make an account that can read and do nothing else, or print its SQL",
         description="Print the SQL that makes an account for the source that can read and do "
         "nothing else, and how to give it to the source. For a file, print the commands of a "
-        "shell. Nothing is changed. It can be run again.",
+        "shell. With --apply run the SQL, give the source its new account and test it; until that "
+        "works the source keeps its present login. It can be run again.",
     )
     harden.add_argument("name", metavar="NAME", help="a source")
     harden.add_argument(
@@ -269,6 +270,19 @@ def add_source(commands: Commands) -> None:
         metavar="SCHEMA",
         help="a schema that it may read (default: those with tables); may be repeated",
     )
+    harden.add_argument(
+        "--apply",
+        action="store_true",
+        help="run the SQL with an administrator's login, which is asked for and not kept",
+    )
+    harden.add_argument(
+        "--admin-url",
+        type=filled,
+        metavar="URL",
+        help="the administrator's login for --apply, with a reference to its password, such as "
+        "'postgresql://postgres:${ENV:ADMIN_PASSWORD}@host/shop'",
+    )
+    consent_option(harden)
     for action in (add, edit, update, rename, listing, showing, remove, test, harden):
         action.set_defaults(module="source")
         home_options(action)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -15,44 +14,38 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.consent import require_consent
-from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
-from tidegate.cli.source_account import account_risks, harden
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
+    forget_password,
     given_password,
     kept_password,
     require_success,
+    settings_of,
     try_source,
 )
 from tidegate.cli.source_edit import ask_changes
+from tidegate.cli.source_harden import apply_script, print_script
 from tidegate.cli.source_rename import rename_source
+from tidegate.cli.source_report import show_report, test_source
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
-from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.engines.registry import check_options, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
-from tidegate.model.replies import ConnectionState
-from tidegate.model.requests import Browse, Connect, Query
-from tidegate.model.results import Page
-from tidegate.model.schema import Catalog
 from tidegate.model.sources import Mask, RowFilter, RunAs, Source
-from tidegate.model.statements import Statement
 from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
-from tidegate.store.passwords import Passwords
 
 COORDINATE = "driver_coordinate"
 """The option that names the JDBC driver of a source."""
-_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters")
 _CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
 """What a setting is after `--clear`, where that is not the empty tuple."""
-_SLOW_MS = 250.0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,7 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "rename":
         _rename(arguments)
         return 0
-    actions = {"list": _list, "show": _show, "remove": _remove, "test": _test, "harden": harden}
+    if arguments.action == "harden" and arguments.apply:
+        apply_script(arguments)
+        return 0
+    actions = {
+        "list": _list, "show": _show, "remove": _remove, "test": _test, "harden": print_script
+    }  # fmt: skip
     opens = arguments.action in ("test", "harden")
     config = load_for_query(arguments) if opens else load_for_state(arguments)
     with_app(App.open(config), partial(actions[arguments.action], arguments=arguments))
@@ -235,9 +233,7 @@ def _update(arguments: argparse.Namespace) -> None:
             hint="`tidegate source update --help` lists the settings.",
         )
     # The result is checked like a new source, with the settings that do not change.
-    kept: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
-    kept["options"] = dict(source.options)
-    settings = SourceSettings(source.name, **(kept | rules))
+    settings = settings_of(source, **rules)
     tried = Tried(settings)
     if "url" in rules or "options" in rules:
         _fetch_driver(config, settings, arguments)
@@ -269,7 +265,7 @@ async def _save_change(
             hint="Look at `tidegate source list --json`, then run the command again.",
         )
     if was.url != now.url:
-        _forget_password(app, was)
+        forget_password(app, was)
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
 
@@ -293,11 +289,6 @@ def _rename(arguments: argparse.Namespace) -> None:
         rename_source(app, source, arguments)
 
     with_app(App.open(load_for_state(arguments)), rename)
-
-
-def _forget_password(app: App, was: Source) -> None:
-    """Remove the kept password of a source that no longer names it, unless another one does."""
-    Passwords(app.directory).remove(was.url, named=[each.url for each in app.state.sources.list()])
 
 
 def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
@@ -385,7 +376,7 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     # Or the same source could come back without its masks and without a question.
     app.note_rights()
     app.state.sources.remove(name)
-    _forget_password(app, source)
+    forget_password(app, source)
     print_status(f"removed {name}; its data is as it was")
 
 
@@ -410,70 +401,4 @@ def _unknown(app: App, name: str) -> TidegateError:
 
 
 async def _test(app: App, arguments: argparse.Namespace) -> None:
-    """Open the source, count its tables, time one trivial statement."""
-    name: str = arguments.name
-    began = time.perf_counter()
-    state = await ask(app, "source test", Connect(), name, ConnectionState)
-    opened_ms = (time.perf_counter() - began) * 1_000
-    catalog = await ask(app, "source test", Browse("catalog"), name, Catalog)
-    latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
-    warnings = [*_warnings(app, name, catalog, latency_ms), *_warned(state)]
-    tested = next(each for each in app.connections.sources() if each.name == name)
-    risks = await account_risks(app, tested, state)
-    report: dict[str, Any] = {
-        "source": name,
-        "database": catalog.database,
-        "server_version": state.current.server_version if state.current else "",
-        "tables": sum(table.kind != "view" for table in catalog.tables),
-        "views": sum(table.kind == "view" for table in catalog.tables),
-        "opened_ms": round(opened_ms, 1),
-        "latency_ms": round(latency_ms, 2),
-        "warnings": warnings,
-        "risks": [risk._asdict() for risk in risks],
-    }
-    if arguments.json:
-        show_json(report)
-        return
-    for key, value in report.items():
-        if key not in ("warnings", "risks"):
-            print(f"{key:<15} {value}")
-    said = {risk.could for risk in risks}
-    for warning in warnings:
-        if warning not in said:
-            print(f"{'warning':<15} {warning}")
-    for risk in risks:
-        print(f"{'risk':<15} {risk.could}; to do: {risk.remedy}")
-
-
-def _warned(state: ConnectionState) -> tuple[str, ...]:
-    """Warnings about the database, such as an account with too many privileges."""
-    return state.current.warnings if state.current else ()
-
-
-async def _latency_ms(app: App, name: str) -> float:
-    began = time.perf_counter()
-    await ask(app, "source test", Query(Statement("SELECT 1")), name, Page)
-    return (time.perf_counter() - began) * 1_000
-
-
-def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Iterator[str]:
-    if not catalog.tables:
-        yield "it has no tables: check that the URL names the right database"
-    keyless = [
-        table.name
-        for table in catalog.tables
-        if table.kind == "table" and not any(column.key for column in table.columns)
-    ]
-    source = next(each for each in app.connections.sources() if each.name == name)
-    if source.engine == FOLDER_SCHEME:
-        keyless = []  # files have no keys
-        for table in catalog.tables:
-            if not table.columns:
-                yield f"{table.name}: {table.comment}"
-    if keyless:
-        shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
-        yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"
-    if latency_ms > _SLOW_MS:
-        yield f"SELECT 1 took {latency_ms:.0f} ms, the fastest of three runs"
-    if any(source.name == name and source.writable for source in app.connections.sources()):
-        yield "tokens with the scope readWrite or fullAccess may change its data"
+    show_report(await test_source(app, arguments.name), as_json=arguments.json)

@@ -2,12 +2,21 @@
 to make one that can only read.
 
 Each engine with accounts, or with files, has a module `account` with the members of `AccountGuide`.
+One with accounts that have names also has a module `account_setup` with a function `run_script`
+(`registry.set_up_account` says what it does).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+
+SETUP_S = 120.0
+"""How long the script of a new account may take."""
+
+
+class AccountExists(Exception):
+    """An account of that name is there, and nothing was changed."""
 
 
 class Risk(NamedTuple):
@@ -59,3 +68,8 @@ class AccountGuide(Protocol):
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def statements_of(script: Sequence[str]) -> Iterator[str]:
+    """The lines of a script that are no comments: a statement each."""
+    return (line for line in script if not line.startswith("--"))

@@ -89,14 +89,17 @@ def reading_script(request: ReadingRequest) -> list[str]:
     elif request.password is not None:
         # MySQL 9 takes no hash that is made without the server.
         identified = f" IDENTIFIED BY {text(request.password)}"
+    grant = f"GRANT SELECT, SHOW VIEW ON {pattern}.* TO {account};"
     return [
         f"-- An account that can read the database {database}, and nothing else.",
         "-- Run it as an account that may create users, such as root.",
         f"CREATE USER IF NOT EXISTS {account};",
         f"ALTER USER {account}{identified} WITH {limits};",
+        "-- Before anything is revoked: whoever may not grant it stops here.",
+        grant,
         "-- Nothing that an earlier run or a person gave the account besides.",
         f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account};",
-        f"GRANT SELECT, SHOW VIEW ON {pattern}.* TO {account};",
+        grant,
     ]
 
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import pq
 from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
 
-from tidegate.engines.common.errors import lost
+from tidegate.engines.common.errors import MAX_MESSAGE, lost, shortened
 from tidegate.engines.postgres.errors import unreachable
 from tidegate.engines.postgres.socket_io import SocketIO
 from tidegate.engines.postgres.url import Conninfo
@@ -22,6 +22,9 @@ from tidegate.errors import TidegateError
 
 CANCEL_S = 2.0
 """How long a cancel request may take on its own connection."""
+
+MAX_MESSAGES = 100
+"""How many notices of the server are kept."""
 
 _READING = pq.PollingStatus.READING
 _WRITING = pq.PollingStatus.WRITING
@@ -385,9 +388,27 @@ class CommandProtocol(SocketIO):
             if title.startswith(b"rewritten parse tree"):
                 trees.append(notice.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b"")
 
+        with self._hearing(on_notice):
+            yield trees
+
+    @contextmanager
+    def messages(self) -> Generator[list[str]]:
+        """Collect what the server notes meanwhile, up to `MAX_MESSAGES` shortened texts."""
+        said: list[str] = []
+
+        def on_notice(notice: PGresult) -> None:
+            text = notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
+            if len(said) < MAX_MESSAGES:
+                said.append(shortened(text[: 4 * MAX_MESSAGE].decode(errors="replace")))
+
+        with self._hearing(on_notice):
+            yield said
+
+    @contextmanager
+    def _hearing(self, on_notice: Callable[[PGresult], None]) -> Generator[None]:
         self._connection.notice_handler = on_notice
         try:
-            yield trees
+            yield
         finally:
             self._connection.notice_handler = None
 

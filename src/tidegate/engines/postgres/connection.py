@@ -159,6 +159,16 @@ class PostgresSession(ServerSession[CommandProtocol]):
         await self.line.sync()
         return (await self._answers(1))[0]
 
+    async def change(self, *texts: bytes) -> None:
+        """Run statements of ours in one transaction that may change, all of them or none.
+
+        Raises: TidegateError.
+        """
+        group = (BEGIN_WRITE, *texts, COMMIT)
+        self.line.send(*((text, None) for text in group))
+        await self.line.sync()
+        await self._answers(len(group))
+
     async def ask(
         self,
         *queries: bytes | tuple[bytes, Params],
