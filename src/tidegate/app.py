@@ -113,6 +113,11 @@ class App:
             note_done=self.server_audit.record_done_as,
             name_of=self.name_of,
         )
+        self.settings_listeners: list[Callable[[Config], None]] = []
+        """Called with settings that were read again, when they take effect."""
+        self.refresh_settings: Callable[[], None] = _nothing
+        """Reads the settings again if they have changed, for what is decided before a call is
+        made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings)
         self.gateway = Gateway(
             self.connections,
@@ -249,6 +254,8 @@ class App:
                 raise
             self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
             self.bridge_tokens.settings = config.bridge
+            for listener in self.settings_listeners:
+                listener(config)
             if unreported := awaited.unreported(config):
                 tell(f"these changes take effect when the server restarts: {', '.join(unreported)}")
             return made
@@ -258,7 +265,13 @@ class App:
             with suppress(TidegateError):  # which `read` has reported
                 self.connections.sources()
 
+        def refresh() -> None:
+            if following.has_changed:
+                with suppress(TidegateError):  # the call itself is refused
+                    self.connections.sources()
+
         self.connections.watch_settings(look)
+        self.refresh_settings = refresh
         return reread
 
     def declare(self, settings: SourceSettings) -> Source:
@@ -321,6 +334,10 @@ def surface_paths(config: Config) -> dict[str, str]:
     names = config.surfaces or tuple(SURFACES)
     variants = {each.path: name for name in names for each in SURFACES[name].variants}
     return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}, **variants}
+
+
+def _nothing() -> None:
+    """The settings of a server that were not in a file stay."""
 
 
 def _anonymous(bearer: str | None, address: str) -> Actor:

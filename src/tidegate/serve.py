@@ -230,13 +230,15 @@ def open_http(
     handshake = _handshake_writer(
         app, bound, bound_port, settings, on_opened, tls=certificate is not None
     )
+    proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
+    app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
     application = HttpApplication(
         http_endpoints(app, handshake),
         app.authenticate,
         origin_checks=OriginChecks(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
         ),
-        proxies=TrustedProxies(config.trusted_proxies),
+        proxies=proxies,
         body_limit=config.body_limit_bytes,
         readiness=app.readiness,
         degraded=partial(without_names, app),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.command_line import serving, tidegate
+from support.eventually import PATIENCE_S, wait_until
 from wire.raw_http import http_request
 from wire.test_gate import _port
 
@@ -46,7 +49,9 @@ class Gate:
         token: str = "",
         tool: str = "query",
         sql: str = "SELECT * FROM items",
+        connection: HTTPConnection | None = None,
     ) -> int:
+        """The status of a call, on an open connection if one is given."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -64,6 +69,11 @@ class Gate:
             *headers,
         ]
         body = json.dumps(message).encode()
+        if connection is not None:
+            connection.request("POST", "/mcp/core", body, dict(sent))
+            kept = connection.getresponse()
+            kept.read()
+            return kept.status
         response = http_request(self.port, "POST", "/mcp/core", body, sent)
         response.read()
         response.close()
@@ -138,3 +148,36 @@ def test_a_client_behind_a_proxy_is_locked_out_and_others_there_are_not(tmp_path
         assert served.call(came_from("203.0.113.9")) == 200
     locked = [each for each in served.records() if each.get("name") == "login.locked_out"]
     assert [record["details"] for record in locked] == [{"address": "203.0.113.9"}]
+
+
+@pytest.mark.parametrize("told", ["by SIGHUP", "by the next request"])
+def test_proxies_follow_the_settings_while_connections_stay(tmp_path: Path, told: str) -> None:
+    settings = tmp_path / "tidegate.json"
+
+    def trust(*proxies: str) -> None:
+        changed = json.loads(settings.read_text()) | {"trusted_proxies": list(proxies)}
+        settings.write_text(json.dumps(changed))
+        if told == "by SIGHUP":
+            before = len(changes(served))
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: len(changes(served)) > before, "the settings are read again")
+
+    def changes(served: Gate) -> list[dict[str, Any]]:
+        return [each for each in served.records() if each.get("name") == "settings.changed"]
+
+    served = Gate(tmp_path, ())
+    words = ["serve", "--config", str(settings), "--http", "127.0.0.1:0"]
+    with serving(words, served.state) as server:
+        served.port = _port(server)
+        with closing(HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE_S)) as connection:
+            for proxies in ((), ("127.0.0.1",), ("127.0.0.0/8",), ()):
+                trust(*proxies)
+                # Guesses never reach the gate, and their address counts as well.
+                assert served.call(PAIRS[0], token=GUESS) == 401
+                assert served.call(PAIRS[0], connection=connection) == 200
+    calls = [record["address"] for record in served.records() if "call_id" in record]
+    proxy, client = "127.0.0.1", "203.0.113.9"
+    assert calls == [proxy, client, client, proxy]
+    failures = [each for each in served.records() if each.get("name") == "login.failed"]
+    assert [each["details"]["address"] for each in failures] == calls
+    assert tidegate("audit", "verify", state=served.state).status == 0

@@ -1,6 +1,7 @@
 """Follows a settings file while a server runs, so that a change of policy holds from the next call.
 
-Followed is what is said of sources, masks and filters, of approvals, and of what bridges may do.
+Followed is what is said of sources, masks and filters, of approvals, of what bridges may do, and of
+proxies.
 The rest holds until the server starts again: `PendingRestart` shows what of that has been changed.
 While the file cannot be used, all calls are refused, as the rules are unknown.
 """
@@ -23,7 +24,7 @@ Stamp = tuple[int, int, int] | None
 FOLLOWED = frozenset(
     {
         "sources", "masks", "filters", "approvals.grant_ttl_s", "approvals.dry_run",
-        "bridge.scope", "bridge.sources", "bridge.tags", "bridge.tables",
+        "bridge.scope", "bridge.sources", "bridge.tags", "bridge.tables", "trusted_proxies",
     }
 )  # fmt: skip
 """The settings that hold from the next call."""
@@ -35,6 +36,11 @@ class ConfigWatcher:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: Stamp | object = self._stamp()
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is something to `look` at. Microseconds."""
+        return self._stamp() != self._seen
 
     def look(self, load: Callable[[], T]) -> T | None:
         """What `load` gives if the file has changed since the last look, else None. Microseconds.

@@ -75,8 +75,9 @@ class HttpApplication:
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed
         conventions: HttpConventions = _PAGES
+        generation = self._proxies.generation
         try:
-            if parsed is None:
+            if parsed is None or parsed.generation != generation:
                 path = request.head.path
                 if path in ("/health", "/ready"):
                     self._report(request, ready=path == "/ready")
@@ -91,7 +92,9 @@ class HttpApplication:
                 head = request.head
                 block = block_of(self._cors(head.headers))
                 address = self._proxies.client_address(request.address, head.pairs)
-                head.parsed = parsed = ParsedHead(endpoint, head.headers, block, address)
+                head.parsed = parsed = ParsedHead(
+                    endpoint, head.headers, block, address, generation
+                )
             conventions = parsed.endpoint.conventions
             await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:

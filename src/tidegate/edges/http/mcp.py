@@ -44,16 +44,23 @@ class ParsedHead:
         "block",
         "endpoint",
         "finishes",
+        "generation",
         "kernel",
         "modern",
         "takes_events",
     )
 
     def __init__(
-        self, endpoint: Endpoint, headers: Mapping[bytes, bytes], block: bytes, address: str
+        self,
+        endpoint: Endpoint,
+        headers: Mapping[bytes, bytes],
+        block: bytes,
+        address: str,
+        generation: int,
     ) -> None:
         """`block` are the headers of every response to such a request, `address` is the client's:
-        a head is never used for another connection."""
+        a head is never used for another connection. `generation` is that of the proxies by which
+        the address was found."""
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         self.endpoint = endpoint
         self.kernel = endpoint.kernel
@@ -61,6 +68,7 @@ class ParsedHead:
         self.modern = headers.get(b"mcp-protocol-version") in _MODERN
         self.block = block
         self.address = address
+        self.generation = generation
         self.finishes = endpoint.conventions.finishes
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
