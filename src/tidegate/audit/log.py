@@ -295,58 +295,68 @@ class AuditLog:
         for event, count in self._repeats.finish_periods(now, every_period=every_period):
             self._write(encode_server_event(event, self._writer.seq + 1, now, count))
 
-    def _rotate(self) -> None:
-        """Continue in a new segment if this one is full. Raises: TidegateError
-        AUDIT_UNAVAILABLE."""
-        writer, now = self._writer, self._clock()
-        limits = self._settings
-        if writer.size < limits.segment_bytes and now - writer.started_at < limits.segment_age_s:
-            return
-        full = writer.path
-        try:
-            path, descriptor = create(self._directory, number_of(full))
-        except OSError as error:
-            raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
-        try:
-            self._write_record(SegmentEnd(writer.seq + 1, self._now(), "continued", path.name))
-        except TidegateError:
-            path.unlink()
-            os.close(descriptor)
-            raise
-        self._sync.flush()
-        if self._sync.failure is not None:
-            os.close(descriptor)
-            raise unavailable(self._sync.failure)
-        previous = writer.end
-        writer.move(path, descriptor, now)
-        self._sync.move(descriptor)
-        if self._checkpointer is not None:
-            self._checkpointer.segment_continued(full.name)
-        empty = Tail(0, 0, chain.START, b"")
-        self._header = self._segment_header(SegmentLock(path, descriptor, empty, previous=previous))
-        self._write_header()
+    def _is_full(self) -> bool:
+        writer, limits = self._writer, self._settings
+        age = self._clock() - writer.started_at
+        return writer.size >= limits.segment_bytes or age >= limits.segment_age_s
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     # The methods below run on the sync thread, so that no call waits for them.
 
-    def _maintain(self) -> float | None:
+    def _maintain(self, sync: GroupCommit) -> float | None:
         """Do the periodic work; return the seconds until it is due again, or None."""
         with self._lock:
-            if self._closed or self._sync.failure is not None:
+            if self._closed or sync is not self._sync or sync.failure is not None:
                 return None
             with suppress(TidegateError):
                 self._prepare()
                 self._write_repeats(self._clock())
-                self._rotate()
             pause = PERIOD_S if self._repeats.has_open_period else None
+        with suppress(TidegateError):
+            self._rotate()
         if self._checkpointer is None:
             return pause
         self._remove_expired(self._checkpointer)
         self._checkpoint(self._checkpointer, within_s=0.0)
         due = self._checkpointer.due_in(self._writer.seq)
         return pause if due is None else due if pause is None else min(due, pause)
+
+    def _rotate(self) -> None:
+        """Continue in a new segment if this one is full. Raises: TidegateError
+        AUDIT_UNAVAILABLE.
+
+        What waits for the disk is done without the lock, so that calls go on meanwhile: their lines
+        go into the new segment before the full one is synced. The next sync is that of the full
+        one first, so a line in the new one is never called durable without those before it.
+        """
+        if not self._is_full():
+            return
+        writer = self._writer
+        try:
+            path, descriptor = create(self._directory, number_of(writer.path))
+        except OSError as error:
+            raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
+        with self._lock:
+            try:
+                # Meanwhile the log may have been closed, or have begun a segment after a failure.
+                if self._closed or writer is not self._writer or self._sync.failure is not None:
+                    raise unavailable("another segment is being written")
+                self._write_record(SegmentEnd(writer.seq + 1, self._now(), "continued", path.name))
+            except TidegateError:
+                path.unlink()
+                os.close(descriptor)
+                raise
+            sync, previous = self._sync, writer.end
+            sync.move(descriptor, after=writer.move(path, descriptor, self._clock()))
+            if self._checkpointer is not None:
+                self._checkpointer.segment_continued(previous.segment)
+            empty = SegmentLock(path, descriptor, Tail(0, 0, chain.START, b""), previous=previous)
+            self._header = self._segment_header(empty)
+            with suppress(TidegateError):  # the next line tries again
+                self._write_header()
+        sync.flush()
 
     def _checkpoint(self, checkpointer: Checkpointer, *, within_s: float | None) -> None:
         due = checkpointer.due_in(self._writer.seq)

@@ -66,10 +66,11 @@ class Writer:
         self.seq += 1
         return self.seq
 
-    def move(self, path: Path, descriptor: int, now: float) -> None:
-        """Continue the chain in an empty segment and close the one before."""
-        os.close(self.descriptor)
+    def move(self, path: Path, descriptor: int, now: float) -> int:
+        """Continue the chain in an empty segment; the descriptor of the one before."""
+        before = self.descriptor
         self.path, self.descriptor, self.size, self.started_at = path, descriptor, 0, now
+        return before
 
     def close(self) -> None:
         """Release the segment for another process."""
@@ -103,18 +104,21 @@ class GroupCommit:
     """Syncs the file behind `descriptor` on a thread of its own.
 
     A failed sync is final: the kernel may have dropped the data, and a later success would prove
-    nothing. `maintain` is called on the thread after each sync. It returns the seconds after which
-    it is to be called again even if nothing is written, or None, and must not raise.
+    nothing. `maintain` is called with this object, on the thread, after each sync. It returns the
+    seconds after which it is to be called again even if nothing is written, or None, and must not
+    raise.
     """
 
     def __init__(
         self,
         descriptor: int,
         delay_s: float = DELAY_S,
-        maintain: Callable[[], float | None] | None = None,
+        maintain: Callable[[GroupCommit], float | None] | None = None,
     ) -> None:
         self.failure: str | None = None
         self._descriptor = descriptor
+        self._full: list[int] = []
+        """Descriptors of files that are written no more: synced first, and then closed."""
         self._delay_s = delay_s
         self._maintain = maintain
         self._written = 0
@@ -183,11 +187,12 @@ class GroupCommit:
         self._closing = True
         self._wake.put(True)
 
-    def move(self, descriptor: int) -> None:
-        """Sync another file from now on.
+    def move(self, descriptor: int, after: int) -> None:
+        """Sync another file from now on, once `after`, the former one, is synced and closed.
 
-        Call it on the thread, or before the thread exists, when the former file is synced.
+        Call it on the thread, or before the thread exists.
         """
+        self._full.append(after)
         self._descriptor = descriptor
 
     def _work(self) -> None:
@@ -200,18 +205,22 @@ class GroupCommit:
             self._scheduled = self._hurried = False
             self.flush()
             if self._maintain is not None and not self._closing and self.failure is None:
-                pause = self._maintain()
+                pause = self._maintain(self)
 
     def flush(self) -> None:
         """Sync now and wake the waiting callers. Called on the thread, or after it ended."""
         target = self._syncing = self._written
+        full, self._full = self._full, []
         if target > self._synced and self.failure is None:
             try:
-                os.fdatasync(self._descriptor)
-                if os.fstat(self._descriptor).st_nlink == 0:
-                    self.failure = "the file was removed"
+                for descriptor in (*full, self._descriptor):
+                    os.fdatasync(descriptor)
+                    if os.fstat(descriptor).st_nlink == 0:
+                        self.failure = "the file was removed"
             except OSError as error:
                 self.failure = error.strerror
+        for descriptor in full:
+            os.close(descriptor)
         with self._lock:
             if self.failure is None:
                 self._synced = target

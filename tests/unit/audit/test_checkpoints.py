@@ -275,7 +275,7 @@ def test_segments_that_were_kept_long_enough_are_removed_and_nothing_is_missed(t
             tmp_path / "audit", lambda: now[0], keys=tmp_path / "keys", settings=settings
         )
         log.append(event(name))
-        log._maintain()
+        log._maintain(log._sync)
         log.close()
 
     for number in range(8):
@@ -296,7 +296,7 @@ def test_a_checkpoint_that_cannot_be_kept_is_put_on_record(tmp_path):
         settings=AuditSettings(checkpoint_lines=1, anchor=str(tmp_path / "no" / "where")),
     )
     log.record_event(ServerEvent(name="server.started"))
-    log._maintain()
+    log._maintain(log._sync)
     log.close()
     names = [line.get("name") for line in lines(log.path)]
     assert "checkpoint.failed" in names
