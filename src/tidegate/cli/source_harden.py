@@ -287,9 +287,7 @@ async def _drop_password(app: App, reference: str) -> None:
 async def _save(app: App, plan: _Plan, settings: SourceSettings) -> None:
     """Give the source its new login. Raises: TidegateError; then it keeps the one that it has."""
     was = app.state.sources.find(settings.name)
-    app.note(
-        "source.changed", {"source": settings.name, "settings": "url", "account": plan.role}
-    )
+    app.note("source.changed", {"source": settings.name, "settings": "url", "account": plan.role})
     changed = source_from_settings(settings)
     if (
         was is None
