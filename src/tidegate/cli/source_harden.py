@@ -205,7 +205,7 @@ def _check_saved(arguments: argparse.Namespace) -> None:
 def _administrator(source: Source, given: str | None) -> Generator[str]:
     """The URL of an administrator's login at the source's server, while the block runs.
 
-    Raises: TidegateError ARGUMENT_INVALID if nobody can be asked, SOURCE_URL.
+    Raises: TidegateError ARGUMENT_INVALID if no one can be asked, SOURCE_URL.
     """
     if given is None and not can_ask():
         raise TidegateError(

@@ -95,7 +95,7 @@ def reading_script(request: ReadingRequest) -> list[str]:
         "-- Run it as an account that may create users, such as root.",
         f"CREATE USER IF NOT EXISTS {account};",
         f"ALTER USER {account}{identified} WITH {limits};",
-        "-- Before anything is revoked: whoever may not grant it stops here.",
+        "-- Before anything is revoked: an account that may not grant it stops here.",
         grant,
         "-- Nothing that an earlier run or a person gave the account besides.",
         f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account};",
