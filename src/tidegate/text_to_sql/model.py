@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
@@ -22,12 +22,22 @@ the caller's client; `none` if there is no statement."""
 MAX_QUESTION_CHARS = 4_000
 
 
+class AnswerSink(RowSink, Protocol):
+    """A sink for the rows of one statement of an answer."""
+
+    @property
+    def sent(self) -> bool:
+        """Whether rows have left: no other statement can take the place of this one then."""
+        ...
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller wants to know of a source.
 
     `source` is a source's name or id; None means the one source that the caller may see.
     `previous` is the handle of an earlier answer that this question continues. `limits`, `cells`,
-    `sink` and `keep_rest` are those of the `Query` that runs the statement. Without `run` the
+    `offset` and `keep_rest` are those of the `Query` that runs the statement. With `sink` its rows
+    go to the sink that this gives for a statement, and the page has none. Without `run` the
     statement is written and checked, and not run.
     """
 
@@ -37,7 +47,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     previous: str | None = None
     limits: Limits = Limits()
     cells: Cells = "json"
-    sink: RowSink | None = None
+    sink: Callable[[str], AnswerSink] | None = None
+    offset: int = 0
     keep_rest: bool = False
     run: bool = True
 

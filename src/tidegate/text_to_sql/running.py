@@ -27,7 +27,7 @@ from tidegate.text_to_sql.evidence import (
     null_probes,
     used_joins,
 )
-from tidegate.text_to_sql.model import Answer, Check, Origin, Question, Refusal
+from tidegate.text_to_sql.model import Answer, AnswerSink, Check, Origin, Question, Refusal
 from tidegate.text_to_sql.plans import Plan, read_plan
 from tidegate.text_to_sql.requests import Guidance
 from tidegate.text_to_sql.schema_linking import read_profiles
@@ -56,8 +56,12 @@ class Runner:
         self.question = question
         self.catalog = catalog
         self.guidance = guidance
-        self.has_begun = False
-        """Whether rows may have reached the question's sink: then nothing is tried again."""
+        self._sink: AnswerSink | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether rows have left through the question's sink: then nothing is tried again."""
+        return self._sink is not None and self._sink.sent
 
     async def run(self, sql: str, origin: Origin, assumptions: Sequence[str] = ()) -> Answer:
         """The answer with a statement that comes as it is. Raises: TidegateError."""
@@ -138,14 +142,15 @@ class Runner:
 
     async def _query(self, sql: str) -> Page:
         question = self.question
+        self._sink = None if question.sink is None else question.sink(sql)
         request = Query(
             Statement(sql),
             limits=question.limits,
             cells=question.cells,
-            sink=question.sink,
+            sink=self._sink,
+            offset=question.offset,
             keep_rest=question.keep_rest,
         )
-        self.has_begun = question.sink is not None
         return await self.caller.handle(request, question.source, Page, reads_only=True)
 
     async def _checks(self, checked: Checked, page: Page | None, origin: Origin) -> list[Check]:

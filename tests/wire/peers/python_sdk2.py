@@ -64,7 +64,8 @@ async def elicit(context: Any, params: types.ElicitRequestParams) -> types.Elici
 
 
 async def sample(context: Any, params: types.CreateMessageRequestParams):
-    content = types.TextContent(type="text", text="Paris")
+    text = CONFIG["sampled"].pop(0) if CONFIG.get("sampled") else "Paris"
+    content = types.TextContent(type="text", text=text)
     return types.CreateMessageResult(role="assistant", content=content, model="none")
 
 

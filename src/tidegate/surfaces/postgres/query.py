@@ -102,7 +102,7 @@ class QueryTool:
             source = self._databases.name_of(context, source)
         if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
             await self._databases.reach(context, source)
-            return await answer_question(context, query, source, limits)
+            return await answer_question(context, query, source, limits, args.offset, stream)
         if stream is not None:
             return await self._stream(context, query, args.offset, limits, source, stream)
         request = Query(Statement(query), limits=limits, offset=args.offset)

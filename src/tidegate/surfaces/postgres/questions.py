@@ -2,85 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from tidegate.model.results import Limits
+from tidegate.model.results import Limits, Page
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
+from tidegate.protocol.text_stream import TextStream
 from tidegate.surfaces.postgres.result_text import (
     ending,
     page_text,
     question_heading,
     structured,
 )
+from tidegate.surfaces.postgres.streaming import StreamedRows
+from tidegate.surfaces.question_dialogue import client_model, user_choice
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Answer, Message, ModelReply, Question
+from tidegate.text_to_sql.model import Answer, Question
 
 
 async def answer_question(
-    context: ToolContext, text: str, source: str | None, limits: Limits
+    context: ToolContext,
+    text: str,
+    source: str | None,
+    limits: Limits,
+    offset: int,
+    stream: TextStream | None,
 ) -> ToolResult:
-    """The answer to a question in the document's form. Raises: TidegateError."""
+    """The answer to a question in the document's form. With a `stream` its rows are sent while they
+    are fetched, and what is returned is the part that was not sent. Raises: TidegateError."""
+    streamed: list[StreamedRows] = []
 
-    async def ask_model(
-        key: str, system: str, messages: Sequence[Message], max_tokens: int
-    ) -> ModelReply:
-        said = [
-            {"role": each.role, "content": {"type": "text", "text": each.text}} for each in messages
-        ]
-        reply = await context.sample(key, said, max_tokens=max_tokens, system=system)
-        return ModelReply(
-            _text_of(reply),
-            str(reply.get("model", "")),
-            complete=reply.get("stopReason") != "maxTokens",
-        )
+    def open_sink(stream: TextStream, sql: str) -> StreamedRows:
+        rows = StreamedRows(stream, question_heading(text, sql))
+        streamed[:] = [rows]
+        return rows
 
-    async def ask_user(key: str, question: str, choices: Sequence[str]) -> str | None:
-        schema = {
-            "type": "object",
-            "properties": {"choice": {"type": "string", "enum": list(choices)}},
-            "required": ["choice"],
-        }
-        content = await context.ask(key, question, schema)
-        return None if content is None else str(content["choice"])
-
-    found = await answer(
-        context,
-        Question(text=text, source=source, mode="nl", limits=limits),
-        client_model=ask_model if context.can_sample else None,
-        ask_user=ask_user if context.can_ask else None,
+    question = Question(
+        text=text,
+        source=source,
+        mode="nl",
+        limits=limits,
+        offset=offset,
+        sink=None if stream is None else partial(open_sink, stream),
     )
-    return _rendered(found)
-
-
-def _rendered(found: Answer) -> ToolResult:
+    found = await answer(
+        context, question, client_model=client_model(context), ask_user=user_choice(context)
+    )
     if found.refusal is not None:
         raise found.refusal.error()
-    sql, page = found.sql or "", found.page
-    if page is not None:
-        said = b"".join(
-            (
-                question_heading(found.question, sql).encode(),
-                page_text(page),
-                ending(page, 0, tuple(_notes(found))).encode(),
-            )
-        )
-        return ToolResult(
-            content=[text_block(said.decode())],
-            body=structured(
-                page,
-                sql,
-                0,
-                question=found.question,
-                source=found.source,
-                assumptions=found.assumptions,
-            ),
-        )
-    return ToolResult(content=[text_block("\n".join(_without_rows(found)))], body=_as_json(found))
+    if found.page is None:
+        said = "\n".join(_without_rows(found))
+        return ToolResult(content=[text_block(said)], body=_as_json(found))
+    end = ending(found.page, offset, tuple(_notes(found))).encode()
+    if streamed:
+        return ToolResult(body=streamed[0].rest() + end, structured=False)
+    return _with_rows(found, found.page, offset, end)
+
+
+def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult:
+    sql = found.sql or ""
+    said = b"".join((question_heading(found.question, sql).encode(), page_text(page), end))
+    return ToolResult(
+        content=[text_block(said.decode())],
+        body=structured(
+            page,
+            sql,
+            offset,
+            question=found.question,
+            source=found.source,
+            assumptions=found.assumptions,
+        ),
+    )
 
 
 def _notes(found: Answer) -> Iterator[str]:
@@ -131,10 +128,3 @@ def _as_json(found: Answer) -> bytes:
         "examples": guide.examples if guide else (),
     }
     return msgspec.json.encode({name: value for name, value in shown.items() if value})
-
-
-def _text_of(reply: Any) -> str:
-    """The text of a client's message, whose content is one block or several."""
-    content = reply.get("content", ())
-    blocks: list[Any] = [content] if isinstance(content, dict) else list(content)
-    return "".join(str(block.get("text", "")) for block in blocks)

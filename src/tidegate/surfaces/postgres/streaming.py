@@ -55,6 +55,11 @@ class StreamedRows:
             await self._stream.write(bytes(self._waiting))
             self._waiting.clear()
 
+    @property
+    def sent(self) -> bool:
+        """Whether a part has left."""
+        return self._stream.started
+
     def rest(self) -> bytes:
         """What was not sent, and the end of the rows."""
         return bytes(self._waiting) + self._rows.end()
