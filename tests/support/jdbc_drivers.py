@@ -6,18 +6,16 @@ process at a time open a database, which is the engine's.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 import shutil
 import tempfile
-import threading
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.other_loop import run_in_thread
 from tidegate.engines.jdbc.messages import Loaded, Portion, Started, TableFacts
 from tidegate.engines.jdbc.types import rows_of
 from tidegate.engines.jvm.process import JvmError, JvmProcess
@@ -66,7 +64,7 @@ def driver_path(product: str) -> str:
 def template(product: str, script: tuple[str, ...]) -> Path:
     """A folder with a database `shop` in which `script` was run; it is only copied."""
     folder = Path(tempfile.mkdtemp(prefix=f"tidegate-{product}-"))
-    _in_thread(_make(product, folder, script))
+    run_in_thread(_make(product, folder, script))
     import atexit
 
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -141,19 +139,3 @@ async def _make(product: str, folder: Path, script: tuple[str, ...]) -> None:
     finally:
         process.close()
         await process.closed()
-
-
-def _in_thread(work: Any) -> None:
-    """Run a coroutine to its end; the caller may be in a loop of its own."""
-    future: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - goes to the one who waits
-            future.set_exception(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    future.result()

@@ -6,20 +6,18 @@ its data in a folder that is removed. Each has a keeper (`server_keeper.py`).
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 import shutil
 import socket
 import sys
-import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from support.other_loop import run_in_thread
 from support.server_keeper import NOBODY, PASSWORD, SEARCHED, Keeper, KeptServer, keep
 
 _numbers = count(1)
@@ -65,7 +63,6 @@ class Server(KeptServer):
         self, work: Callable[[Any], Awaitable[Any]], database: str = "", user: str = "root"
     ) -> Any:
         """Do `work` with a bare connection, which takes several statements at once."""
-        future: Future[Any] = Future()
 
         async def connect() -> Any:
             from asyncmy import connect
@@ -78,16 +75,7 @@ class Server(KeptServer):
             finally:
                 await connection.ensure_closed()
 
-        def run() -> None:
-            try:
-                future.set_result(asyncio.run(connect()))
-            except Exception as error:  # noqa: BLE001 - goes to the one who waits
-                future.set_exception(error)
-
-        thread = threading.Thread(target=run)  # the caller may be in a loop of its own
-        thread.start()
-        thread.join()
-        return future.result()
+        return run_in_thread(connect())
 
     def end_connections(self, condition: str) -> None:
         """End those that the process list shows under `condition`."""

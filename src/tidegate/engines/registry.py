@@ -20,6 +20,8 @@ from tidegate.engines.common.url import (
     FOLDER_SCHEME,
     UNREADABLE,
     Location,
+    file_of,
+    folder_path,
     locate_file,
     locate_server,
     scheme_of,
@@ -41,6 +43,7 @@ class Entry(NamedTuple):
     `options` are the names that a source's `options` may have, `NAME.*` for any that begins so; the
     engine reads them with `resolve_options`. `reads_only`: a source on it cannot have the access
     `write`. `locate` says what a listing shows of its URLs, where they are not written as others.
+    `path` is the absolute path of the file or folder that a URL names, None where it names none.
     """
 
     engine: str
@@ -54,6 +57,7 @@ class Entry(NamedTuple):
     options: tuple[str, ...] = ()
     reads_only: bool = False
     locate: Callable[[str], Location] | None = None
+    path: Callable[[str], str | None] | None = None
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
@@ -76,6 +80,12 @@ def _locate_jdbc(url: str) -> Location:
     return locate_jdbc(url)
 
 
+def _jdbc_path(url: str) -> str | None:
+    from tidegate.engines.jdbc.url import file_of, parse_jdbc_url
+
+    return file_of(parse_jdbc_url(url))
+
+
 POSTGRES = Entry(
     *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
     identities=True,
@@ -87,7 +97,12 @@ MYSQL = Entry(
 
 ENGINES: dict[str, Entry] = {
     "sqlite": Entry(
-        "sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine", options=("timeout",)
+        "sqlite",
+        "sqlite",
+        "tidegate.engines.sqlite",
+        "SqliteEngine",
+        options=("timeout",),
+        path=file_of,
     ),
     "postgres": POSTGRES,
     "postgresql": POSTGRES,
@@ -98,6 +113,7 @@ ENGINES: dict[str, Entry] = {
         "DuckdbEngine",
         "duckdb",
         options=("memory_limit", "threads", "timeout", "workers"),
+        path=file_of,
     ),
     FOLDER_SCHEME: Entry(
         "files",
@@ -107,6 +123,7 @@ ENGINES: dict[str, Entry] = {
         "duckdb",
         options=("files", "memory_limit", "threads", "workers"),
         reads_only=True,
+        path=folder_path,
     ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
@@ -121,6 +138,7 @@ ENGINES: dict[str, Entry] = {
             *("heap", "java", "jvm_options", "password", "property.*", "time_zone", "user"),
         ),
         locate=_locate_jdbc,
+        path=_jdbc_path,
     ),
 }
 """Engines by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).

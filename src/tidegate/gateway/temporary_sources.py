@@ -24,7 +24,7 @@ from tidegate.engines.common.url import (
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
-from tidegate.gateway.server_places import place_of
+from tidegate.gateway.database_places import place_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
 from tidegate.model.sources import Source
@@ -57,15 +57,14 @@ class TemporarySources:
         """Refuse a database that is a source already: its masks, filters and callers would not hold
         for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
         check_allowed(url, self._settings)
-        entry = find(url)
-        if dialects.find(entry.dialect_of(url)).in_files or entry.port is None:
-            return
-        wanted = await place_of(url, entry.port)
+        dialect = dialects.find(find(url).dialect_of(url))
+        wanted = await place_of(url)
         for source in self._connections.sources():
-            known = find(source.url)
-            if known.engine == entry.engine and wanted.is_same(
-                await place_of(source.url, entry.port)
-            ):
+            if wanted.path is None and dialects.find(source.dialect) is not dialect:
+                continue
+            known = await place_of(source.url)
+            reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
+            if wanted.shares_files(known) or reached(known):
                 raise _denied("That database is a source of this server already.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,68 @@ async def test_it_only_reads(tmp_path):
         await peer.result("open", name="extra", url=url)
         assert await peer.text("ask", source="extra", sql="DELETE FROM t") != "[]"
         assert await peer.text("ask", source="extra", sql="SELECT count(*) FROM t") == "[[2]]"
+
+
+async def test_the_file_of_a_source_is_refused_by_every_name(tmp_path):
+    saved = make(tmp_path / "shop.db")
+    listed = tmp_path / "folder"
+    listed.mkdir()
+    (listed / "rows.csv").write_text("a\n1\n")
+    (tmp_path / "shop-link.db").symlink_to(tmp_path / "shop.db")
+    os.link(tmp_path / "shop.db", tmp_path / "shop-twin.db")
+    (tmp_path / "state").mkdir(mode=0o700)
+    config = Config(
+        sources=(SourceSettings("shop", saved), SourceSettings("files", f"files://{listed}")),
+        temporary_sources=TemporarySourceSettings(directories=(str(tmp_path),)),
+    )
+    app = App(config, tmp_path / "state")
+    try:
+        peer = Peer(surface(app))
+        await peer.open()
+        for url in (
+            saved,
+            f"sqlite:///{tmp_path}/folder/../shop.db",
+            f"sqlite:///{tmp_path}/shop-link.db",
+            f"sqlite:///{tmp_path}/shop-twin.db",
+            f"duckdb:///{tmp_path}/shop.db",
+            f"files://{listed}",
+            f"files://{tmp_path}",
+        ):
+            assert "already" in await peer.text("open", name="twin", url=url), url
+        other = make(tmp_path / "other.db")
+        assert "other" in await peer.text("open", name="other", url=other)
+    finally:
+        await app.close()
+        await settled()
+
+
+@pytest.mark.parametrize(
+    ("saved", "url", "refused"),
+    [
+        ("jdbc:postgresql://127.0.0.1:5999/shop", "postgres://localhost:5999/shop", True),
+        ("jdbc:postgresql://127.0.0.1:5999/shop", "postgres://localhost:5999/other", False),
+        ("jdbc:mariadb://127.0.0.1:3999/shop", "mysql://localhost:3999/other", True),
+        ("mysql://127.0.0.1:3999/shop", "mariadb://localhost:3999/other", True),
+        ("mysql://127.0.0.1:3998/shop", "mariadb://localhost:3999/other", False),
+        ("postgres://127.0.0.1:3999/shop", "mariadb://localhost:3999/shop", False),
+    ],
+)
+async def test_the_server_of_a_source_is_refused_where_its_rows_could_be_read(
+    tmp_path, saved, url, refused
+):
+    (tmp_path / "state").mkdir(mode=0o700)
+    config = Config(
+        sources=(SourceSettings("shop", saved),),
+        temporary_sources=TemporarySourceSettings(hosts=("localhost:5999", "localhost:3999")),
+    )
+    app = App(config, tmp_path / "state")
+    try:
+        peer = Peer(surface(app))
+        await peer.open()
+        assert ("already" in await peer.text("open", name="twin", url=url)) is refused
+    finally:
+        await app.close()
+        await settled()
 
 
 async def test_it_cannot_stand_in_for_a_configured_source(tmp_path):

@@ -119,7 +119,7 @@ def _reached(
     label: str, source: Source, state: ConnectionState, took_ms: float
 ) -> Iterator[Finding]:
     server = state.current.server_version if state.current else source.engine
-    fences = [f"callers may {'change data' if source.access == 'write' else 'only read'}"]
+    fences = [f"callers may {'change data' if source.writable else 'only read'}"]
     for count, noun in ((len(source.masks), "mask"), (len(source.filters), "filter")):
         if count:
             fences.append(f"{count} {noun}{'s' if count > 1 else ''}")

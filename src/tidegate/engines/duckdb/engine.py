@@ -41,7 +41,8 @@ from tidegate.engines.duckdb.messages import (
 )
 from tidegate.engines.duckdb.url import DuckUrl
 from tidegate.engines.registry import resolve_options
-from tidegate.engines.worker.process import START_S, Body, WorkerProcess
+from tidegate.engines.worker.framed_process import START_S
+from tidegate.engines.worker.process import Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit

@@ -10,9 +10,12 @@ import msgspec
 from tidegate.engines.jdbc.errors import translate, unconnected
 from tidegate.engines.jdbc.messages import Greeting
 from tidegate.engines.jvm.process import JvmError, JvmProcess
-from tidegate.engines.worker.process import retrieve
+from tidegate.engines.worker.framed_process import retrieve
 
 Body = TypeVar("Body")
+
+_LEAVES_ROWS = frozenset({"run", "fetch"})
+"""What the JVM holds a statement open after."""
 
 ABORT_S = 1.0
 """How long a driver may take to give up a connection. Then its JVM is ended, with all others."""
@@ -66,7 +69,7 @@ class JdbcConnection:
         the JVM ended."""
         number, pending = self._process.send(self._channel, verb, body)
         self._number, self._pending = number, pending
-        self._clear = verb == "close"
+        self._clear = verb not in _LEAVES_ROWS
         pending.add_done_callback(self._answered)
         try:
             raw = await asyncio.shield(pending)
@@ -104,7 +107,7 @@ class JdbcConnection:
         await asyncio.shield(self._ended)
 
     def ended(self) -> None:
-        """Mark that the statement on it has come to its end in the JVM."""
+        """Mark that the rows of its statement have come to their end in the JVM."""
         self._clear = True
 
     def _answered(self, pending: asyncio.Future[msgspec.Raw]) -> None:

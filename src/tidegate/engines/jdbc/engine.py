@@ -8,8 +8,8 @@ its connections is a channel there. The gate's judgement, the driver's or databa
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.errors import closed
@@ -31,7 +31,7 @@ from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
 from tidegate.engines.jdbc.messages import Loaded, Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import start_worker
-from tidegate.engines.jdbc.texts import for_jdbc, without_end
+from tidegate.engines.jdbc.texts import creates_temporary, for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
 from tidegate.engines.jvm.process import JvmProcess
@@ -54,10 +54,6 @@ OWN_S = 30.0
 PLACES = 4
 """Connections of one source."""
 
-_TEMPORARY = re.compile(
-    r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/)*CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:CACHED|MEMORY|LOCAL|GLOBAL)"
-    r"\s+)*TEMP(?:ORARY)?\b"
-)
 _NEVER = frozenset({Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN})
 """What no permit runs here: such statements run Java code, write files, or outlive their caller."""
 
@@ -84,7 +80,6 @@ class JdbcEngine:
         )
         self._process: JvmProcess | None = None
         self._starting = asyncio.Lock()
-        self.loaded = Loaded("", "", "")
         self._readers = Pool(lambda: self._connect(False), self.capabilities.places, open_s=OWN_S)
         # A connection that only reads stays so, where the fence is the connection.
         self._writers = (
@@ -101,7 +96,7 @@ class JdbcEngine:
         options = resolve_options(source)
         url = parse_jdbc_url(absolute_url(source.url))
         _check_file(url)
-        engine = cls(url, options, reads_only=source.access != "write")
+        engine = cls(url, options, reads_only=not source.writable)
         try:
             async with engine._borrowed() as connection:
                 greeting = connection.greeting
@@ -147,7 +142,6 @@ class JdbcEngine:
         body = self._body(permit, request, writes=False)
         async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
             prepared = await connection.ask("prepare", body, Prepared)
-            connection.ended()
         columns = tuple([column_of(column) for column in prepared.columns])
         return StatementDescription(columns, tuple(prepared.parameters))
 
@@ -178,9 +172,7 @@ class JdbcEngine:
     async def schema_version(self) -> str:
         self._check_open()
         async with self._borrowed() as connection:
-            version = await connection.ask("version", self._metadata_body(None, None), str)
-            connection.ended()
-        return version
+            return await connection.ask("version", self._metadata_body(None, None), str)
 
     async def close(self) -> None:
         if self._closed:
@@ -206,7 +198,9 @@ class JdbcEngine:
                 "Only queries are explained through JDBC.",
                 hint="Explain the SELECT that finds the rows to be changed.",
             )
-        if permit.effect is not Effect.READ and _TEMPORARY.match(request.statement.text):
+        if permit.effect is not Effect.READ and creates_temporary(
+            request.statement.text, self._product.dialect
+        ):
             raise TidegateError(
                 Code.POLICY_DENIED,
                 "A temporary table would be left on a connection that others use next.",
@@ -272,7 +266,6 @@ class JdbcEngine:
                     schema, name = table.schema or None, table.name
             body = {**self._metadata_body(schema, name), "keys": True}
             found = await connection.ask("catalog", body, list[TableFacts])
-            connection.ended()
         return tables_of(found, self._product)
 
     def _default_schema(self) -> str | None:
@@ -350,7 +343,7 @@ class JdbcEngine:
         async with self._starting:
             if self._process is None or not self._process.check():
                 self._check_open()
-                self._process, self.loaded = await start_worker(self._options, self._url)
+                self._process, _ = await start_worker(self._options, self._url)
             return self._process
 
     def _check_open(self) -> None:
@@ -362,39 +355,32 @@ def _check_file(url: JdbcUrl) -> None:
     """See that a database in a file is there: some drivers would make one. Raises: TidegateError
     SOURCE_UNREACHABLE."""
     path = file_of(url)
-    if path is None:
+    endings = url.product.file_endings
+    if path is None or any(Path(path + ending).exists() for ending in endings):
         return
-    from pathlib import Path
-
-    endings = ("", ".mv.db", ".h2.db", ".script", ".properties")
-    if not any(Path(path + ending).exists() for ending in endings):
-        raise TidegateError(
-            Code.SOURCE_UNREACHABLE,
-            f"There is no database at {path}.",
-            hint="Check the path in the source's URL; connecting creates no database.",
-            details={"path": path},
-        )
+    raise TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        f"There is no database at {path}.",
+        hint="Check the path in the source's URL; connecting creates no database.",
+        details={"path": path},
+    )
 
 
 def _connected_url(url: JdbcUrl, reads_only: bool) -> str:
     """The URL that the driver gets: no database is created, and one that is only read is opened so
     where the database knows that."""
-    more: dict[str, str] = {}
-    if url.kind == "file" and url.product.name == "h2":
-        more["IFEXISTS"] = "TRUE"
-        if reads_only:
-            more["ACCESS_MODE_DATA"] = "r"
-    elif url.kind == "file" and url.product.name == "hsqldb":
-        more["ifexists"] = "true"
-        if reads_only:
-            more["readonly"] = "true"
+    if url.kind != "file":
+        return url.text
+    product = url.product
+    more = {**product.file_parameters, **(product.read_file_parameters if reads_only else {})}
     given = {name.upper() for name in url.parameters}
     return url.with_parameters({k: v for k, v in more.items() if k.upper() not in given})
 
 
 def fence_warnings(url: JdbcUrl) -> tuple[str, ...]:
     """What the operator should know of the fences of this source."""
-    if url.product.fence == "none" and not (url.product.name == "h2" and url.kind == "file"):
+    fenced_file = url.kind == "file" and url.product.read_file_parameters
+    if url.product.fence == "none" and not fenced_file:
         return (
             f"{url.product.title} does not refuse changes in a read: give the source an account"
             " that can only read.",

@@ -16,13 +16,13 @@ Fence = Literal["driver", "statement", "connection", "none"]
 class Product(msgspec.Struct, frozen=True, kw_only=True):
     """One database.
 
-    `fence` says what keeps a read from writing, beside the gate's judgement: the `driver`, by
-    `setReadOnly`, has the database refuse changes; a `statement`, `begin_read`, does; the
+    `fence` says what keeps a read from writing, in addition to the gate's judgement: the `driver`,
+    by `setReadOnly`, has the database refuse changes; a `statement`, `begin_read`, does; the
     `connection` does, opened with `read_properties`; or nothing does.
     `at_connect` is run on each new connection: where a database would hold a result in memory, it
     streams it, or puts it on disk. `properties` are always given to the driver. `parameters` are
-    those that a URL may have; what else stands there is refused, because some run code or read
-    files. `explain` stands before a statement to see its plan; empty if nothing does.
+    those that a URL may have; any other is refused, because some run code or read
+    files. `explain` is put before a statement to see its plan; empty if nothing does.
     `system_schemas` are left out of the catalog.
     `loose`: values have types of their own, whatever their column says.
     """
@@ -52,9 +52,18 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
     in_process: bool = False
     """The database runs in the JVM itself, on files or in memory."""
+    file_endings: tuple[str, ...] = ("",)
+    """What the database adds to the path of its file in a URL; one of these files is there."""
+    file_parameters: Mapping[str, str] = {}
+    """What a URL of a file gets, so that connecting creates none."""
+    read_file_parameters: Mapping[str, str] = {}
+    """What a URL of a file gets if its source is only read."""
+    mark: Literal["?", ";"] = ";"
+    """What stands before the parameters of a URL; `&` is between them after a `?`."""
 
 
 _SQL_STANDARD = ("INFORMATION_SCHEMA", "information_schema")
+_MYSQL_SYSTEM = (*_SQL_STANDARD, "mysql", "performance_schema", "sys")
 
 PRODUCTS: dict[str, Product] = {
     "jdbc:postgresql:": Product(
@@ -73,6 +82,7 @@ PRODUCTS: dict[str, Product] = {
         explain="EXPLAIN",
         explains_as_json=True,
         system_schemas=(*_SQL_STANDARD, "pg_catalog", "pg_toast"),
+        mark="?",
         port=5432,
     ),
     "jdbc:mariadb:": Product(
@@ -92,8 +102,9 @@ PRODUCTS: dict[str, Product] = {
         parameters=frozenset({"useSsl", "sslMode", "connectTimeout", "socketTimeout", "user"}),
         explain="EXPLAIN",
         explains_as_json=True,
-        system_schemas=(*_SQL_STANDARD, "mysql", "performance_schema", "sys"),
+        system_schemas=_MYSQL_SYSTEM,
         schemas=False,
+        mark="?",
         port=3306,
     ),
     "jdbc:mysql:": Product(
@@ -113,8 +124,9 @@ PRODUCTS: dict[str, Product] = {
         parameters=frozenset({"sslMode", "connectTimeout", "socketTimeout", "user"}),
         explain="EXPLAIN",
         explains_as_json=True,
-        system_schemas=(*_SQL_STANDARD, "mysql", "performance_schema", "sys"),
+        system_schemas=_MYSQL_SYSTEM,
         schemas=False,
+        mark="?",
         port=3306,
     ),
     "jdbc:h2:": Product(
@@ -133,6 +145,9 @@ PRODUCTS: dict[str, Product] = {
         explain="EXPLAIN",
         system_schemas=_SQL_STANDARD,
         in_process=True,
+        file_endings=("", ".mv.db", ".h2.db"),
+        file_parameters={"IFEXISTS": "TRUE"},
+        read_file_parameters={"ACCESS_MODE_DATA": "r"},
     ),
     "jdbc:hsqldb:": Product(
         name="hsqldb",
@@ -147,6 +162,9 @@ PRODUCTS: dict[str, Product] = {
         explain="EXPLAIN PLAN FOR",
         system_schemas=(*_SQL_STANDARD, "SYSTEM_LOBS"),
         in_process=True,
+        file_endings=("", ".script", ".properties"),
+        file_parameters={"ifexists": "true"},
+        read_file_parameters={"readonly": "true"},
     ),
     "jdbc:derby:": Product(
         name="derby",
@@ -176,6 +194,7 @@ PRODUCTS: dict[str, Product] = {
         loose=True,
         schemas=False,
         default_schema="main",
+        mark="?",
         in_process=True,
     ),
     "jdbc:oracle:": Product(

@@ -7,10 +7,13 @@ from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import words
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import OP, PARAM, lex
 
 _COMMENT = re.compile(r"--|#|/[*/]")
+_TEMPORARY = words("TEMP TEMPORARY")
+_CREATED = words("TABLE VIEW SEQUENCE INDEX")
 
 
 def for_jdbc(
@@ -55,9 +58,9 @@ def for_jdbc(
 
 
 def _check_comments(text: str) -> None:
-    """Refuse what may begin a comment, wherever it stands. Some drivers write the values into the
+    """Refuse what may begin a comment, anywhere in the text. Some drivers write the values into the
     text themselves: one that ends a comment elsewhere than the database takes a `?` in a string for
-    a marker, and the value would be read as SQL that no one judged. Raises: TidegateError
+    a marker, and the value would be read as SQL that was not judged. Raises: TidegateError
     ARGUMENT_INVALID."""
     found = _COMMENT.search(text)
     if found is not None:
@@ -70,8 +73,18 @@ def _check_comments(text: str) -> None:
         )
 
 
+def creates_temporary(text: str, dialect: str) -> bool:
+    """Whether a statement creates a temporary table, which the connection would keep."""
+    try:
+        keys = [token.key for token in lex(text, find(dialect).lexical_rules)]
+    except Refusal:
+        return True
+    named = next((at for at, key in enumerate(keys) if key in _CREATED), len(keys))
+    return keys[:1] == ["CREATE"] and any(key in _TEMPORARY for key in keys[1:named])
+
+
 def without_end(text: str, dialect: str) -> str:
-    """The statement without a semicolon at its end, and without what stands behind that: some
+    """The statement without a semicolon at its end, and without what follows it: some
     drivers take it for a second statement."""
     if ";" not in text:
         return text

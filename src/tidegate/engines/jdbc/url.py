@@ -1,7 +1,7 @@
-"""JDBC URLs: where the database is, and which parameters stand in the URL. Pure but for `~`.
+"""JDBC URLs: where the database is, and which parameters the URL has. Pure but for `~`.
 
 A URL begins with `jdbc:` and a name of the database; what follows is the driver's own. Parameters
-stand behind `?` with `&` between them, or behind `;`. Only those are taken that
+follow a `?`, with `&` between them, or a `;`. Only those are taken that
 `products.Product.parameters` lists: drivers have others that run code, read files or send
 credentials elsewhere.
 """
@@ -31,7 +31,7 @@ _IN_MEMORY = frozenset({"create", "DB_CLOSE_DELAY"})
 
 
 class JdbcUrl(msgspec.Struct, frozen=True):
-    """A URL, taken apart. `target` is what stands between the name of the database and the
+    """A URL, taken apart. `target` is what is between the name of the database and the
     parameters; `text` is the whole, as the driver gets it. It may hold a password: never write it
     anywhere."""
 
@@ -46,13 +46,10 @@ class JdbcUrl(msgspec.Struct, frozen=True):
         if not more:
             return self.text
         head, mark, tail = _split(self.text)
-        mark = mark or ("?" if self.product.name in _QUESTION_MARKS else ";")
+        mark = mark or self.product.mark
         between = "&" if mark == "?" else ";"
         given = [tail] if tail else []
         return head + mark + between.join([*given, *[f"{k}={v}" for k, v in more.items()]])
-
-
-_QUESTION_MARKS = frozenset({"postgresql", "mariadb", "mysql", "sqlite"})
 
 
 def parse_jdbc_url(url: str) -> JdbcUrl:
@@ -72,7 +69,7 @@ def parse_jdbc_url(url: str) -> JdbcUrl:
     target = _SCHEME.sub("", head, count=1)
     kind = _kind(product, target)
     parameters = _parameters(tail, mark, product, kind)
-    if kind == "server" and target.startswith("//") and product.name in _QUESTION_MARKS:
+    if kind == "server" and target.startswith("//") and product.mark == "?":
         parse_server_url(f"jdbc:{target}")
     return JdbcUrl(url, product, kind, target, parameters)
 

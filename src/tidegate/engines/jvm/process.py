@@ -14,9 +14,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidegate.engines.jvm.runtime import Runtime
-from tidegate.engines.worker.framed_process import FramedProcess, lost
+from tidegate.engines.worker.framed_process import (
+    START_S,
+    FramedProcess,
+    lost,
+    retrieve,
+    unsendable,
+)
 from tidegate.engines.worker.frames import HEADER
-from tidegate.engines.worker.process import START_S, retrieve, unsendable
 from tidegate.errors import Code, TidegateError
 
 INTERRUPT = "interrupt"

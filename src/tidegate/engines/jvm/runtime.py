@@ -50,6 +50,10 @@ class Runtime(NamedTuple):
             f"-Xmx{heap}",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
+            # What the JVM itself prints, as it does out of memory, must not meet the frames.
+            "-XX:+DisplayVMOutputToStderr",
+            "-Xlog:disable",
+            "-Xlog:all=warning:stderr",
             "-XX:-UsePerfData",  # it would leave a file in /tmp that others can read
             "-Djava.awt.headless=true",
             "-Dfile.encoding=UTF-8",

@@ -15,13 +15,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from tidegate.engines.worker.frames import HEADER, MOST_BYTES
 from tidegate.errors import Code, TidegateError
 
 SPARE_BYTES = 65_536
-"""What stands in a frame beside its body."""
+"""What a frame may have in addition to its body."""
+
+START_S = 20.0
+"""How long a process may take until it answers."""
 
 
 class FramedProcess(asyncio.SubprocessProtocol):
@@ -158,4 +161,23 @@ def lost() -> TidegateError:
         Code.SOURCE_UNREACHABLE,
         "The process of the database driver ended while it ran the statement.",
         hint="Nothing was run again. Look whether a change took effect, then retry.",
+    )
+
+
+def retrieve(answer: asyncio.Future[Any]) -> None:
+    """Consume the error of an answer that no task waits for any more."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def unsendable(error: Exception) -> TidegateError:
+    """The error of a body that cannot be packed."""
+    if isinstance(error, UnicodeEncodeError):
+        return TidegateError(
+            Code.SQL_UNREADABLE, "The statement or a value holds a lone surrogate."
+        )
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "A parameter has a type that cannot be sent.",
+        hint="Send null, true, false, numbers or text.",
     )

@@ -10,7 +10,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
 
-from tidegate.engines.worker.framed_process import FramedProcess, lost
+from tidegate.engines.worker.framed_process import (
+    START_S,
+    FramedProcess,
+    lost,
+    retrieve,
+    unsendable,
+)
 from tidegate.engines.worker.frames import (
     INTERRUPT,
     WorkerReply,
@@ -25,9 +31,6 @@ ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "TEMP", "TMP"),
 )
-
-START_S = 20.0
-"""How long a process may take until it answers."""
 
 CLOSE = "close"
 """The verb that ends the statement of a worker, if one is open."""
@@ -68,7 +71,7 @@ class WorkerProcess(FramedProcess):
         environment_names: Sequence[str] = (),
     ) -> Self:
         """Start any program that speaks the frames of `frames.py` on its stdin and stdout, and send
-        it `setup`. It gets `ENVIRONMENT` and the variables named beside it.
+        it `setup`. It gets `ENVIRONMENT` and the variables in `environment_names`.
 
         Raises: TidegateError SOURCE_UNREACHABLE, with `hint` if the process does not answer.
         """
@@ -166,22 +169,3 @@ class WorkerProcess(FramedProcess):
         pending, self._pending = self._pending, None
         if pending is not None and not pending.done():
             pending.set_exception(lost())
-
-
-def retrieve(answer: asyncio.Future[Any]) -> None:
-    """Consume the error of an answer that no task waits for any more."""
-    if not answer.cancelled():
-        answer.exception()
-
-
-def unsendable(error: Exception) -> TidegateError:
-    """The error of a body that cannot be packed."""
-    if isinstance(error, UnicodeEncodeError):
-        return TidegateError(
-            Code.SQL_UNREADABLE, "The statement or a value holds a lone surrogate."
-        )
-    return TidegateError(
-        Code.ARGUMENT_INVALID,
-        "A parameter has a type that cannot be sent.",
-        hint="Send null, true, false, numbers or text.",
-    )

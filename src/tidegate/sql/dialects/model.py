@@ -139,6 +139,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A table may be called `database.schema.table`."""
     database_as_schema: bool = False
     """`database.table` means a table of the default schema."""
+    reads_other_databases: bool = False
+    """One connection reads all databases of its server that its account may read."""
     dummy_tables: frozenset[str] = frozenset()
     """Names of a table of one row without columns."""
 

@@ -258,6 +258,7 @@ DIALECT = _Mysql(
     quote_mark="`",
     variable_sigil="@",
     database_prefix=False,
+    reads_other_databases=True,
     dummy_tables=frozenset({"dual"}),
     values_parses=False,
     table_engines=words("ARIA HEAP INNODB MEMORY MYISAM NDB NDBCLUSTER ROCKSDB"),

@@ -12,13 +12,12 @@ from urllib.parse import parse_qsl
 
 from tidegate.engines.common.url import parse_server_url
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.server_places import host_of, place_of
+from tidegate.gateway.database_places import host_of, place_of
 from tidegate.model.requests import OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.sql.dialects import find
 from tidegate.surfaces.tool_context import ToolContext
 
-PORT = 5432
 _DIALECT = find("postgres")
 _HARMLESS = frozenset({"sslmode", "connect_timeout"})
 
@@ -38,9 +37,9 @@ async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
     _check(target)
     sources = [entry.source for entry in entries if find(entry.source.dialect) is _DIALECT]
     known = frozenset(host_of(source.url) for source in sources)
-    wanted = await place_of(target, PORT, may_look_up=known)
+    wanted = await place_of(target, may_look_up=known)
     for source in sources:
-        if wanted.is_same(await place_of(source.url, PORT)):
+        if wanted.is_same(await place_of(source.url)):
             return source.name
     return await _open(context, target)
 

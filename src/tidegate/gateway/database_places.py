@@ -1,0 +1,101 @@
+"""Whether two URLs lead to the same database, after names of hosts and links are resolved."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Collection
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.engines.registry import find, locate
+from tidegate.errors import TidegateError
+
+_LOCAL = frozenset({"127.0.0.1", "::1"})
+
+
+class DatabasePlace(NamedTuple):
+    """Where a URL leads. `path` is the resolved path of a database file, or of a folder of files;
+    None for a server or a database in memory. `addresses` are those of the host now: of a socket,
+    this machine's own; empty where the host has none."""
+
+    path: str | None
+    host: str
+    port: int
+    database: str
+    addresses: frozenset[str]
+
+    def is_same(self, other: DatabasePlace) -> bool:
+        """Whether both are one database of a server."""
+        return self.database == other.database and self.is_same_server(other)
+
+    def is_same_server(self, other: DatabasePlace) -> bool:
+        """Whether both are on one server, in any of its databases. A name that cannot be resolved
+        is compared as it is."""
+        if not self.port or self.port != other.port:
+            return False
+        return self.host == other.host or bool(self.addresses & other.addresses)
+
+    def shares_files(self, other: DatabasePlace) -> bool:
+        """Whether both are one file, or one is a folder that the other is in."""
+        if self.path is None or other.path is None:
+            return False
+        if os.path.commonpath([self.path, other.path]) in (self.path, other.path):
+            return True
+        with suppress(OSError):
+            return Path(self.path).samefile(other.path)
+        return False
+
+
+async def place_of(url: str, may_look_up: Collection[str] | None = None) -> DatabasePlace:
+    """Where a source's URL leads. The database is the user's name where the URL names none, as for
+    libpq. Opens nothing.
+
+    Of a URL that a caller wrote, only hosts in `may_look_up` are looked up, and addresses: a name
+    that is asked for reaches the name server of its owner, with all that it says.
+    """
+    path = _path(url)
+    if path is not None:
+        return DatabasePlace(path, "", 0, "", frozenset())
+    location = locate(url)
+    host = location.host.lower()
+    database = location.database or location.user
+    if not host or host.startswith(("/", "@")):
+        return DatabasePlace(None, host, location.port, database, _LOCAL)
+    found: set[str] = set()
+    for name in host.split(","):
+        if may_look_up is None or name in may_look_up or _is_address(name):
+            found |= await _addresses(name)
+    return DatabasePlace(None, host, location.port, database, frozenset(found))
+
+
+def host_of(url: str) -> str:
+    """The host that a server's URL names, in lower case."""
+    return locate(url).host.lower()
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _path(url: str) -> str | None:
+    with suppress(TidegateError):  # it is not there, or cannot be read: then it is no other's
+        entry = find(url)
+        written = None if entry.path is None else entry.path(url)
+        return None if written is None else os.path.realpath(written)
+    return None
+
+
+async def _addresses(host: str) -> frozenset[str]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return frozenset()
+    return frozenset(str(address[0]) for *_, address in found)
