@@ -81,7 +81,7 @@ def _is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        return False
+        return host == "localhost"
     return True
 
 

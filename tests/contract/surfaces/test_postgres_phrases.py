@@ -14,7 +14,7 @@ import pytest
 from support.postgres_server import PASSWORD
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from support.surface_client import READER, Peer
-from tidegate.gateway.server_places import place_of
+from tidegate.gateway.database_places import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces.postgres.connection_phrases import Phrase, read_phrase
 

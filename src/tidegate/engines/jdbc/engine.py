@@ -29,7 +29,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.jdbc.catalog import find_table, tables_of
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
-from tidegate.engines.jdbc.messages import Loaded, Prepared, TableFacts, fields
+from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import start_worker
 from tidegate.engines.jdbc.texts import creates_temporary, for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of
