@@ -159,7 +159,7 @@ def test_no_number_of_other_sessions_makes_a_default_forgotten(
 
 def test_a_name_in_a_phrase_is_looked_up_only_if_a_source_has_it() -> None:
     async def addresses(host: str, may_look_up: frozenset[str] | None) -> frozenset[str]:
-        return (await place_of(f"postgres://{host}/d", 5432, may_look_up)).addresses
+        return (await place_of(f"postgres://{host}/d", may_look_up)).addresses
 
     own = socket.gethostname().lower()  # a name that needs to be looked up
     assert asyncio.run(addresses(own, None)) == asyncio.run(addresses(own, frozenset({own})))
