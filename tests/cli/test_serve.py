@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
@@ -190,6 +191,25 @@ def test_writes_are_done_only_when_they_are_allowed(
         server.ended()
     changed = contents() != [(1, "Köln", 1084831), (2, "京都", None), (3, "Львів", 717273)]
     assert changed is not is_error, text
+
+
+def test_the_source_of_this_run_is_the_default_of_the_surface_postgres(
+    towns: Path, state: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE here (n INTEGER)")
+    connection.close()
+    serve = ("serve", "--surface", "postgres")
+    with serving((*serve, "--source", f"other=sqlite:///{other}"), state) as server:
+        text, is_error = call(server, "query_database", query="SELECT count(*) AS n FROM here")
+        assert not is_error, text
+        assert '{"n": 0}' in text
+    two = ("--source", f"a=sqlite:///{other}", "--source", f"b=sqlite:///{other}")
+    with serving((*serve, *two), state) as server:
+        text, is_error = call(server, "query_database", query="SELECT count(*) AS n FROM here")
+    assert is_error
+    assert "a, b" in text
 
 
 def test_a_saved_source_stays_read_only_when_writes_are_allowed(

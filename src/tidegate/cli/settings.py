@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from hashlib import sha256
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -100,6 +100,10 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if not given and not config.sources and "postgres" in cast("tuple[str, ...]", names):
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
+    if len(given) == 1 and "postgres" in cast("tuple[str, ...]", names):
+        own = {"source": given[0].name} | config.surface.get("postgres", {})
+        surface = cast("dict[str, Any]", changes.get("surface", config.surface))
+        changes["surface"] = surface | {"postgres": own}
     replaced = {source.name for source in given}
     kept = tuple(source for source in config.sources if source.name not in replaced)
     config = msgspec.structs.replace(config, sources=kept + given, **changes)

@@ -61,7 +61,8 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
 
     Raises: TidegateError TABLE_UNKNOWN; ARGUMENT_INVALID for a condition on a column that is not
     there; UNSUPPORTED for a table without texts and vectors, and for a database that cannot be
-    searched; EMBEDDING_DIMENSION; what the gate and the provider of embeddings raise.
+    searched, or a table without a key of which something is hidden; EMBEDDING_DIMENSION; what
+    the gate and the provider of embeddings raise.
     """
     if not wanted.query_text.strip():
         raise TidegateError(Code.ARGUMENT_INVALID, "`query_text` holds no text")
@@ -69,6 +70,28 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
     legs = _legs(catalog.dialect)
     target = target_of(catalog, find_table(catalog, wanted.table_name))
     Sql(target).conditions(wanted.filter)  # a condition that cannot be is an error at once
+    try:
+        return await _search(handle, catalog, target, legs, wanted)
+    except TidegateError as error:
+        row_id = find(catalog.dialect).row_id
+        if target.key or not row_id or error.code is not Code.SQL_FAILED:
+            raise
+        if row_id not in error.message:
+            raise
+        # Masks and row filters put a query in the table's place, which has no row ids.
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The rows of `{target.table.name}` have no key, and columns or rows of it are hidden"
+            " from this caller: nothing is left that names a row",
+            hint="Ask the operator for a primary key, or a unique index on columns that are not"
+            " null and not masked.",
+        ) from None
+
+
+async def _search(
+    handle: Handle, catalog: Catalog, target: Target, legs: Legs, wanted: SimilaritySearch
+) -> SearchResult:
+    """As `search`, of a table whose texts and vectors are known."""
     candidates = min(MOST_CANDIDATES, max(LEAST_CANDIDATES, CANDIDATES_PER_ROW * wanted.top_n))
     one = Search(handle, catalog, target, wanted, candidates)
     embedded, notes = await _embeddings(one)

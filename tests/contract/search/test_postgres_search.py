@@ -14,6 +14,7 @@ from tidegate.engines.postgres.transaction import may_tune
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Mask, RowFilter
 from tidegate.model.statements import Statement
 from tidegate.search.postgres_words import MOST_ROWS
 from tidegate.search.ranking import essential
@@ -218,8 +219,6 @@ async def test_words_are_searched_by_what_is_there_and_the_result_says_how(
 async def test_words_of_a_masked_column_are_not_searched_by_an_index_that_holds_them(
     tmp_path: Path,
 ):
-    from tidegate.model.sources import Mask
-
     library = make(tmp_path, rows=100, prefers_index=False, masks=(Mask("docs.content"),))
     result = await library.search("lining feet", top_n=10)
     assert result.words is not None
@@ -246,6 +245,25 @@ async def test_rows_are_named_by_what_key_there_is(
     result = await make(tmp_path, *changes, rows=10, prefers_index=False).search("boots", top_n=2)
     assert key in result.rows[0].key
     assert result.chunks[0].text.startswith("Red boots")
+
+
+@pytest.mark.parametrize(
+    "hidden", [{"masks": (Mask("docs.lang"),)}, {"filters": (RowFilter("docs", "id < 5"),)}]
+)
+async def test_a_table_without_a_key_of_which_something_is_hidden_is_refused_with_the_reason(
+    tmp_path: Path, hidden: dict[str, Any]
+):
+    keyless = ("ALTER TABLE docs DROP CONSTRAINT docs_pkey",)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    found = await make(tmp_path / "a", *keyless, rows=10, prefers_index=False).search("boots")
+    assert found.rows
+    library = make(tmp_path / "b", *keyless, rows=10, prefers_index=False, **hidden)
+    with pytest.raises(TidegateError) as refused:
+        await library.search("boots")
+    assert refused.value.code is Code.UNSUPPORTED
+    assert "have no key" in refused.value.message
+    assert "ctid" not in f"{refused.value.message} {refused.value.hint}"
 
 
 async def test_names_that_need_quotes_are_quoted(tmp_path: Path):

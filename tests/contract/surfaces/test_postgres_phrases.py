@@ -277,3 +277,23 @@ def test_a_source_that_the_caller_may_not_use_is_not_reached_by_a_phrase(
     assert phrase.startswith("policy.denied: That database is a source of this server already")
     assert named.startswith("policy.source: ")
     assert used.startswith("source.unknown: ")
+
+
+def test_a_token_that_is_bound_to_another_database_uses_that_and_not_the_default(
+    tmp_path: Path, shops: Shops
+) -> None:
+    bound = Actor("tok_bound", "bound", Scope.READ_ONLY, sources=frozenset({"shop2"}))
+
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        texts: list[str] = []
+        for actor in (READER, bound):
+            peer = Peer(surface.app.surface("postgres"), actor)
+            await peer.open()
+            query = "SELECT current_database() AS here"
+            texts.append(await peer.text("query_database", query=query))
+        return texts
+
+    settings = {"surface": {"postgres": {"source": "shop"}}}
+    default, own = play(tmp_path, shops, scene, **settings)
+    assert shops[0].database in default
+    assert shops[1].database in own

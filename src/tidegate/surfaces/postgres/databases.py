@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import ANONYMOUS
+from tidegate.model.actors import Actor
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, Request
 from tidegate.surfaces.postgres.settings import PostgresSettings
@@ -33,12 +34,20 @@ class Databases:
 
     def name_of(self, context: ToolContext, given: str | None) -> str | None:
         """The source that a call is about: the one it names, else the default of its session or
-        token, else that of the settings. None means the only one that its caller may see."""
+        token, else that of the settings, unless the token is bound to others. None means the only
+        one that its caller may see."""
         if given:
             return given
         if context.context.state_id:
-            return context.new_state().get(_DEFAULT) or self._settings.source
-        return self._defaults.get(context.actor.id) or self._settings.source
+            chosen = context.new_state().get(_DEFAULT)
+        else:
+            chosen = self._defaults.get(context.actor.id)
+        return chosen or self._default_of(context.actor)
+
+    def _default_of(self, actor: Actor) -> str | None:
+        default = self._settings.source
+        bound = actor.sources is not None and actor.tags is None
+        return None if bound and default not in (actor.sources or ()) else default
 
     def set_default(self, context: ToolContext, source: str) -> None:
         """Make it the source of later calls that name none: of the session, or where there is none
