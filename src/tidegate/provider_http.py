@@ -28,6 +28,7 @@ _CHUNK = 65_536
 _SAID = 200
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_S = 0.5
+_WORD = re.compile(r"[\w-]{4,}")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.]{16,}")
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -221,6 +222,11 @@ def _said(endpoint: Endpoint, response: _Response) -> str:
         return ""
     for secret in endpoint.secrets:
         found = found.replace(secret, "***") if secret else found
+    # Providers quote the beginning or the end of a key.
+    found = _WORD.sub(
+        lambda word: "***" if any(word[0] in secret for secret in endpoint.secrets) else word[0],
+        found,
+    )
     found = _TOKEN.sub("***", " ".join(found.split()))
     return f": {found[:_SAID]}"
 

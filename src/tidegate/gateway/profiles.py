@@ -45,6 +45,9 @@ _UNSAMPLED = frozenset(
 )
 """Kinds of columns of which a sample says nothing that helps."""
 
+_UNSAMPLED_TYPES = frozenset({"vector", "halfvec", "sparsevec", "tsvector", "tsquery"})
+"""Types of extensions: a vector tells of the text that it is of, and no one compares with one."""
+
 Handle = Callable[[Call], Awaitable[Reply]]
 
 _decode = msgspec.json.Decoder(list[list[Any]]).decode
@@ -190,6 +193,7 @@ def _columns(table: Table, rules: DataRules | None) -> list[str]:
         and column.name not in keys
         and column.name.casefold() not in masked
         and read_type(column.type)[0] not in _UNSAMPLED
+        and column.type.partition("(")[0].rpartition(".")[2] not in _UNSAMPLED_TYPES
     ][:MOST_COLUMNS]
 
 

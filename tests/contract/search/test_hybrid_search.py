@@ -12,6 +12,7 @@ from support.audit_records import records
 from support.search_library import (
     BOOKS,
     Library,
+    handle_of,
     ids,
     make_duckdb,
     make_postgres,
@@ -20,6 +21,9 @@ from support.search_library import (
 )
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.model.profiles import Place, Profiles, TableProfile
+from tidegate.model.requests import Browse, ReadProfiles
+from tidegate.model.schema import Catalog
 from tidegate.model.sources import Mask, RowFilter
 from tidegate.search.hybrid import MOST_CHOSEN
 
@@ -218,3 +222,16 @@ async def test_the_work_on_long_texts_is_bounded_whatever_is_asked_for(tmp_path:
     assert result.cut
     assert len(result.rows) == 30
     assert 10 < len(result.chunks) <= MOST_CHOSEN
+
+
+async def test_vectors_are_not_sampled_as_values(tmp_path: Path):
+    library = Library(tmp_path, make_postgres())
+    async with library.gate.opened() as gate:
+        handle = handle_of(gate)
+        tables = (await handle(Browse("catalog"), Catalog)).tables
+        (docs,) = [table for table in tables if table.name == "docs"]
+        profiles: dict[Place, TableProfile] = {}
+        while not profiles:  # a slow machine needs more than one wait of a moment
+            profiles = (await handle(ReadProfiles((docs,), 1), Profiles)).tables
+    assert "lang" in profiles["public", "docs"]
+    assert not {"content_embedding", "words"} & profiles["public", "docs"].keys()

@@ -169,3 +169,19 @@ def test_a_saved_policy_of_an_older_version_is_taken_over_as_strict_as_it_was(tm
     state.close()
     assert (source.access, source.agents, source.approval_for, source.changes) == new
     assert source.unqualified == "deny"
+
+
+def test_on_a_full_disk_changes_go_into_the_room_that_was_reserved(tmp_path, monkeypatch):
+    """No disk is filled here: what counts is that the log does not grow."""
+    monkeypatch.setattr(database, "_ROOM", 2**62)
+    state = SqliteState(tmp_path / "state.db")
+    log = tmp_path / "state.db-wal"
+    reserved = log.stat().st_size
+    assert reserved >= 65_536
+    for number in range(100):
+        state.sources.add(Source(id=str(number), name=f"s{number}", url="x" * 500, engine="e",
+                                 dialect="d"))  # fmt: skip
+        assert state.sources.remove(f"s{number}")
+    assert log.stat().st_size == reserved
+    assert state.sources.list() == ()
+    state.close()

@@ -98,7 +98,14 @@ def test_the_key_goes_to_the_provider_and_nowhere_else(
     assert KEY not in recorded
 
 
-@pytest.mark.parametrize("said", [f"Incorrect API key: {KEY}", f"no model for {KEY[:12]}"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Incorrect API key: {KEY}",
+        f"no model for {KEY[:12]}",
+        f"Incorrect API key provided: {KEY[:8]}****{KEY[-4:]}.",
+    ],
+)
 def test_a_key_in_a_providers_error_is_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
@@ -107,6 +114,9 @@ def test_a_key_in_a_providers_error_is_not_shown(
         tmp_path, Fault("status", 401, text=said), settings={"api_key": "${ENV:MODEL_KEY}"}
     )
     assert code(found) is Code.PROVIDER_REFUSED
+    assert found.refusal is not None
+    for part in (KEY[:8], KEY[-4:]):
+        assert part not in found.refusal.message
 
 
 def test_a_key_that_is_not_there_is_named_by_its_reference(tmp_path: Path) -> None:

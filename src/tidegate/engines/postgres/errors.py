@@ -104,9 +104,10 @@ def rejected(result: PGresult, identity: Identity | None) -> TidegateError:
 
 def unreachable(message: str) -> TidegateError:
     """The coded error of a connection that could not be made, from libpq's own words."""
-    # libpq adds questions to its reasons, on lines of their own that begin with a tab.
+    # libpq adds questions to its reasons, on lines of their own that begin with a tab; the server
+    # adds details to its own.
     lines = [line for line in message[-MAX_MESSAGE:].splitlines() if line.strip()]
-    reasons = [line for line in lines if not line.startswith("\t")] or lines
+    reasons = [line for line in lines if not line.startswith(("\t", "DETAIL:", "HINT:"))] or lines
     text = clean(reasons[-1].strip() if reasons else "no answer")
     hint = None
     details: dict[str, Any] = {}

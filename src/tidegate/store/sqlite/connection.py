@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -30,6 +30,9 @@ NEWEST = 7
 _SCRIPTS = Path(__file__).parent.parent / "migrations"
 _BUSY_MS = 5_000
 _WAL_TRIES = 250
+_RESERVED = 131_072
+_ROOM = 262_144
+"""Bytes that must be free for the write-ahead log to grow."""
 
 
 def scripts() -> list[Path]:
@@ -62,6 +65,31 @@ def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw
     connection.set_busy_timeout(_BUSY_MS)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
+
+
+def reserve_room(connection: apsw.Connection, path: Path) -> None:
+    """Give the write-ahead log the space for some changes now, while there is some: `make_room`
+    uses it. What is behind the last change there is no change to SQLite."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # so that there is a log
+    allocate = getattr(os, "posix_fallocate", None)
+    if allocate is None:
+        return
+    with suppress(OSError):
+        log = os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if os.fstat(log).st_size < _RESERVED:
+                allocate(log, 0, _RESERVED)
+        finally:
+            os.close(log)
+
+
+def make_room(connection: apsw.Connection, path: Path) -> None:
+    """Where the disk is full, let the write-ahead log begin again. It then overwrites itself and
+    needs no space, so that a right can still be taken away."""
+    disk = os.statvfs(path)
+    if disk.f_bavail * disk.f_frsize < _ROOM:
+        with suppress(apsw.Error):
+            connection.execute("PRAGMA wal_checkpoint(RESTART)")
 
 
 @contextmanager
@@ -140,8 +168,11 @@ class StateConnection:
     @contextmanager
     def changing(self) -> Generator[apsw.Connection, None, None]:
         """A transaction: all of it or nothing. Raises: TidegateError STATE_FAILED."""
-        with self.reading() as connection, transaction(connection):
-            yield connection
+        with self.reading() as connection:
+            if self._synchronous == "FULL":
+                make_room(connection, self._path)
+            with transaction(connection):
+                yield connection
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

@@ -20,7 +20,14 @@ from weakref import WeakSet
 import apsw
 
 from tidegate.errors import TidegateError
-from tidegate.store.sqlite.connection import connect, failed, failures, transaction
+from tidegate.store.sqlite.connection import (
+    connect,
+    failed,
+    failures,
+    make_room,
+    reserve_room,
+    transaction,
+)
 
 Area = Literal["sources", "tokens"]
 
@@ -39,6 +46,7 @@ class RightsConnection:
         self.path = path.absolute()
         self._lock = Lock()
         self._connection = connect(path)
+        reserve_room(self._connection, path)
         self._version = -1
         self._looked_at = float("-inf")
         self._generations: dict[str, int] = {}
@@ -79,8 +87,10 @@ class RightsConnection:
         Raises: TidegateError STATE_FAILED.
         """
         try:
-            with self.reading() as connection, transaction(connection):
-                yield connection
+            with self.reading() as connection:
+                make_room(connection, self.path)
+                with transaction(connection):
+                    yield connection
         finally:
             # Our own changes do not count in `data_version`.
             self._version = -1
