@@ -43,6 +43,8 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
         return _administers("create", subject)
     if subject == "TABLE" and _reaches_outside(tokens, dialect):
         return _administers("create", "TABLE with such options")
+    if not dialect.code_clauses.isdisjoint(keys) and _names_code(tokens, dialect):
+        return _administers("create", f"{subject} with code")
     if subject == "TABLE" and "REPLACE" in keys[: keys.index(subject)]:
         return _defines(tokens, dialect, Effect.DESTRUCTIVE, "create.replace", "Replaces a table")
     return _defines(tokens, dialect, Effect.WRITE, "create", f"Creates a {subject.lower()}")
@@ -142,6 +144,19 @@ def _reaches_outside(tokens: list[Token], dialect: Dialect) -> bool:
     return False
 
 
+def _names_code(tokens: list[Token], dialect: Dialect) -> bool:
+    """Whether a definition, up to the query in it, names code that will run."""
+    for before, token in _outside(tokens):
+        if before in _BEFORE_A_NAME:
+            continue
+        if token.key in ("AS", "SELECT"):
+            return False
+        if token.key in dialect.code_clauses:
+            return True
+    return False
+
+
+_BEFORE_A_NAME = words("DOMAIN EXISTS INDEX ON SCHEMA SEQUENCE TABLE TYPE VIEW") | {"."}
 _DIRECTORIES = (("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"))
 _ELSEWHERE = words("CONNECTION FILE_NAME OPTION_LIST TABLESPACE UNION WRAPPER")
 

@@ -91,7 +91,8 @@ async def test_cancelling_after_the_end_does_nothing(case):
 
 async def test_a_caller_that_goes_away_ends_its_statement(case):
     async with case.opened() as engine:
-        for _ in range(MANY):
+        # Where a driver cannot cancel, each statement that is stopped costs a process.
+        for _ in range(MANY if engine.capabilities.cancels else 3):
             task = asyncio.ensure_future(case.ask(engine, case.spelling.runaway))
             await asyncio.sleep(0)
             await case.ask(engine, case.spelling.one)

@@ -74,7 +74,7 @@ def _table(found: TableFacts, product: Product) -> Table:
         found.schema or product.default_schema,
         found.name,
         kind,
-        tuple([_column(column, keys) for column in found.columns]),
+        tuple([_column(column, keys, product) for column in found.columns]),
         _indexes(found.indexes, tuple(sorted(keys, key=keys.__getitem__))),
         _foreign_keys(found.foreign),
         comment=found.comment or None,
@@ -83,11 +83,13 @@ def _table(found: TableFacts, product: Product) -> Table:
     )
 
 
-def _column(column: TableColumn, keys: dict[str, int]) -> ColumnInfo:
+def _column(column: TableColumn, keys: dict[str, int], product: Product) -> ColumnInfo:
+    # A key has no NULL; in SQLite only one of integers.
+    is_set = column.name in keys and (not product.loose or column.type_name.upper() == "INTEGER")
     return ColumnInfo(
         column.name,
         type_of(column),
-        column.nullable,
+        column.nullable and not is_set,
         column.default,
         keys.get(column.name, 0),
         column.comment or None,

@@ -31,7 +31,7 @@ from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import start_worker
-from tidegate.engines.jdbc.texts import creates_temporary, for_jdbc, without_end
+from tidegate.engines.jdbc.texts import creates_temporary, first_word, for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
 from tidegate.engines.jvm.process import JvmProcess
@@ -214,7 +214,8 @@ class JdbcEngine:
             if code in (Code.SQL_EMPTY, Code.SQL_MULTIPLE):
                 raise TidegateError(code, judgement.reason, hint=judgement.hint)
             rules = find(self._product.dialect)
-            if judgement.verb.upper() not in (rules.reserved_verbs | rules.roots.keys()):
+            verb = first_word(request.statement.text, self._product.dialect)
+            if verb and verb not in (rules.reserved_verbs | rules.roots.keys()):
                 await self.prepare(permit, NEVER)
         reads = permit.effect is Effect.READ
         raise TidegateError(

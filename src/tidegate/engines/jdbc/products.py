@@ -158,6 +158,8 @@ PRODUCTS: dict[str, Product] = {
         cancels=False,
         fence="driver",
         at_connect=("SET SESSION RESULT MEMORY ROWS 1000",),
+        # Or its lock file keeps the next process out for ten seconds.
+        properties={"shutdown": "true"},
         parameters=frozenset({"ifexists", "readonly", "sql.syntax_mys", "sql.syntax_pgs"}),
         explain="EXPLAIN PLAN FOR",
         system_schemas=(*_SQL_STANDARD, "SYSTEM_LOBS"),

@@ -96,3 +96,13 @@ def without_end(text: str, dialect: str) -> str:
     while tokens and tokens[-1].key == ";":
         end = tokens.pop().at
     return text[:end]
+
+
+def first_word(text: str, dialect: str) -> str:
+    """The word that a statement begins with, in capitals; empty if it begins with something else
+    or cannot be read."""
+    try:
+        tokens = lex(text, find(dialect).lexical_rules)
+    except Refusal:
+        return ""
+    return tokens[0].key if tokens and tokens[0].key.isalpha() else ""

@@ -158,6 +158,7 @@ DIALECT = Dialect(
     shows=words("CATALOGS COLUMNS DATABASES SCHEMAS TABLES VIEWS WAREHOUSES"),
     respellings=_RESPELLINGS,
     reserved_verbs=_VERBS,
+    code_clauses=words("ENGINE EXTERNAL LANGUAGE"),
     assigns=True,
     reads_files=True,
     remotes=True,

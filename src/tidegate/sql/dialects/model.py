@@ -165,6 +165,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """The parser knows VALUES as a statement of this dialect."""
     table_engines: frozenset[str] = frozenset()
     """Storage engines that keep rows in the database's own files, where ENGINE chooses one."""
+    code_clauses: frozenset[str] = frozenset()
+    """Words behind which a definition names a class of code, as ENGINE and EXTERNAL do where
+    databases are written in Java."""
     view_options: bool = False
     """ALGORITHM and SQL SECURITY may precede VIEW."""
     administration: frozenset[str] = frozenset()

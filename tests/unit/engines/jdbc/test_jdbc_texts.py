@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
-from tidegate.engines.jdbc.texts import for_jdbc, without_end
+from tidegate.engines.jdbc.texts import first_word, for_jdbc, without_end
 from tidegate.engines.jdbc.types import column_of, rows_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, JdbcType
@@ -121,3 +121,18 @@ def test_what_may_begin_a_comment_is_refused_beside_parameters(text):
         for_jdbc(text, (1,), "mysql")
     assert caught.value.code is Code.ARGUMENT_INVALID
     assert for_jdbc(text, None, "mysql") == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("CALL f(1)", "CALL"),
+        (" -- a comment\n call f(1)", "CALL"),
+        ('"call" f', ""),
+        ("(SELECT 1)", ""),
+        ("", ""),
+        ("'x", ""),
+    ],
+)
+def test_the_first_word_of_a_statement_is_found(text: str, word: str) -> None:
+    assert first_word(text, "hsqldb") == word
