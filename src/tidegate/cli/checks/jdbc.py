@@ -179,11 +179,11 @@ async def _check_tls(url: JdbcUrl, host: str, port: int, patience_s: float) -> F
 
 async def _offers_tls(product: Product, host: str, port: int) -> bool | None:
     """None if the product's protocol is not known. Raises: OSError, EOFError, ValueError."""
-    if product.name not in ("postgresql", "mysql", "mariadb"):
+    if not product.tls_offer:
         return None
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        if product.name == "postgresql":
+        if product.tls_offer == "answer":
             # "SSLRequest" of PostgreSQL's frontend/backend protocol.
             writer.write(_SSL_REQUEST)
             answer = await reader.readexactly(1)

@@ -50,6 +50,9 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     default_schema: str = ""
     """The name of the one schema of a database that has none to name."""
     port: int | None = None
+    tls_offer: Literal["answer", "greeting", ""] = ""
+    """How its server says before a login that it encrypts: in its `answer` to an SSLRequest, or in
+    its `greeting`; empty if that is not known."""
     in_process: bool = False
     """The database runs in the JVM itself, on files or in memory."""
     file_endings: tuple[str, ...] = ("",)
@@ -84,6 +87,7 @@ PRODUCTS: dict[str, Product] = {
         system_schemas=(*_SQL_STANDARD, "pg_catalog", "pg_toast"),
         mark="?",
         port=5432,
+        tls_offer="answer",
     ),
     "jdbc:mariadb:": Product(
         name="mariadb",
@@ -106,6 +110,7 @@ PRODUCTS: dict[str, Product] = {
         schemas=False,
         mark="?",
         port=3306,
+        tls_offer="greeting",
     ),
     "jdbc:mysql:": Product(
         name="mysql",
@@ -128,6 +133,7 @@ PRODUCTS: dict[str, Product] = {
         schemas=False,
         mark="?",
         port=3306,
+        tls_offer="greeting",
     ),
     "jdbc:h2:": Product(
         name="h2",
