@@ -21,10 +21,9 @@ def uses_color(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def color(text: str, code: str, stream: TextIO | None = None) -> str:
-    """The text in an SGR color (`1` bold, `2` dim, `32` green) if the stream (default: stdout)
-    shows colors."""
-    return f"\x1b[{code}m{text}\x1b[0m" if uses_color(stream or sys.stdout) else text
+def color(text: str, code: str) -> str:
+    """The text in an SGR color (`1` bold, `2` dim, `32` green) if stdout shows colors."""
+    return f"\x1b[{code}m{text}\x1b[0m" if uses_color(sys.stdout) else text
 
 
 def print_status(text: str = "") -> None:

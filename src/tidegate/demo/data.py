@@ -171,8 +171,6 @@ COUNTRIES: tuple[Country, ...] = (
     ),
 )  # fmt: skip
 
-COUNTRY_BY_CODE = {country.code: country for country in COUNTRIES}
-
 
 class Kind(NamedTuple):
     """A kind of product: a leaf of the category tree. Prices are in cents."""

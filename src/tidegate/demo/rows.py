@@ -246,9 +246,9 @@ class Sales:
         self._prices = prices
         self._random = RandomSource("orders")
 
-    def generate(self, count: int = ORDERS) -> None:
-        for number in range(1, count + 1):
-            self._order(number, int(sqrt(number / count) * (SPAN_S - DAY_S)))
+    def generate(self) -> None:
+        for number in range(1, ORDERS + 1):
+            self._order(number, int(sqrt(number / ORDERS) * (SPAN_S - DAY_S)))
 
     def _order(self, number: int, at: int) -> None:
         draw = self._random

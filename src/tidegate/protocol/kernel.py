@@ -231,4 +231,4 @@ class Kernel:
         if code == RESOURCE_NOT_FOUND and request is not None and request.wire.modern:
             code = INVALID_PARAMS
         frame = jsonrpc.error_frame(id, code, error.message, error.data)
-        return Answer(frame, status or 200, error.headers)
+        return Answer(frame, status or 200)

@@ -174,14 +174,12 @@ class RpcError(Exception):
         data: Mapping[str, Any] | None = None,
         *,
         status: int | None = None,
-        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.status = status
-        self.headers = headers
 
 
 PARSE_ERROR = -32700

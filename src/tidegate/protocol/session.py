@@ -49,8 +49,8 @@ class EventSink(Protocol):
 class Session:
     """State of one client between `initialize` and the end."""
 
-    def __init__(self, actor: Actor, id: str | None = None) -> None:
-        self.id = id or urlsafe_b64encode(os.urandom(24)).decode()
+    def __init__(self, actor: Actor) -> None:
+        self.id = urlsafe_b64encode(os.urandom(24)).decode()
         self.actor = actor
         self.revision: Revision | None = None
         self.client = Info("unknown", "0")

@@ -29,9 +29,9 @@ class SessionState(dict[str, Any]):
     """Values by name, and what to close with them. `id` is unguessable and names the owner of
     what a session opens (a temporary source)."""
 
-    def __init__(self, id: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.id = id or urlsafe_b64encode(os.urandom(18)).decode()
+        self.id = urlsafe_b64encode(os.urandom(18)).decode()
         self.closed = False
         self.watched = False
         """Whether the gate is notified of the end."""

@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, int):
         return int(value) if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else str(int(value))
     if isinstance(value, float):
-        return value if isfinite(value) else _not_finite(value)
+        return value if isfinite(value) else not_finite(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return {str(key): plain(inner) for key, inner in items}
@@ -139,7 +139,7 @@ def text(value: Any) -> str | None:
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, float):
-        return repr(value) if isfinite(value) else _not_finite(value)
+        return repr(value) if isfinite(value) else not_finite(value)
     shaped = plain(value)
     if isinstance(shaped, (list, dict)):
         return encode(_repaired(shaped)).decode()
@@ -222,7 +222,8 @@ def _text_column(column: tuple[Any, ...]) -> Sequence[str | None]:
     return [text(value) for value in column]
 
 
-def _not_finite(value: float) -> str:
+def not_finite(value: float) -> str:
+    """The word for NaN or an infinity."""
     if isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"

@@ -90,11 +90,6 @@ class PageBuilder:
         self.rest = rest
 
     @property
-    def bytes_per_row(self) -> int:
-        """What a row takes, on average, at least 1."""
-        return max(1, self._bytes // max(1, self._count))
-
-    @property
     def remaining(self) -> int:
         """How many rows to fetch next; 0: enough. One row more than allowed means that the result
         is cut."""

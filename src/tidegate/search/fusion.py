@@ -13,7 +13,7 @@ K = 60
 RowT = TypeVar("RowT", bound=Hashable)
 
 
-def fuse(rankings: Sequence[tuple[float, Sequence[RowT]]], k: int = K) -> dict[RowT, float]:
+def fuse(rankings: Sequence[tuple[float, Sequence[RowT]]]) -> dict[RowT, float]:
     """The fused score of each row, best first. `rankings` are (weight, rows from the best on).
 
     Rows of equal score are in the order of their best place, then of the first ranking with it.
@@ -22,7 +22,7 @@ def fuse(rankings: Sequence[tuple[float, Sequence[RowT]]], k: int = K) -> dict[R
     best: dict[RowT, tuple[int, int]] = {}
     for number, (weight, rows) in enumerate(rankings):
         for place, row in enumerate(rows, 1):
-            scores[row] = scores.get(row, 0.0) + weight / (k + place)
+            scores[row] = scores.get(row, 0.0) + weight / (K + place)
             best[row] = min(best.get(row, (place, number)), (place, number))
     ranked = sorted(scores, key=lambda row: (-scores[row], best[row]))
     return {row: scores[row] for row in ranked}

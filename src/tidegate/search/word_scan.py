@@ -34,7 +34,7 @@ async def by_scan(search: Search, columns: tuple[str, ...]) -> WordRanking:
         return WordRanking([], columns, "scan", None, capped, counts, looked)
     sql = Sql(search.target)
     worth = " + ".join(
-        f"CASE WHEN {_holds(sql, 'c.t', term)} THEN {idf(counts[term], looked):.6f} ELSE 0 END"
+        f"CASE WHEN {_holds(sql, term)} THEN {idf(counts[term], looked):.6f} ELSE 0 END"
         for term in present
     )
     texts = [f"c.t{at}" for at in range(len(columns))]
@@ -58,7 +58,7 @@ async def _counts(
 ) -> tuple[dict[str, float], float]:
     """How many of the rows hold each word, and how many rows there are to look at."""
     sql = Sql(search.target)
-    sums = [f"sum(CASE WHEN {_holds(sql, 'c.t', term)} THEN 1 ELSE 0 END)" for term in wanted]
+    sums = [f"sum(CASE WHEN {_holds(sql, term)} THEN 1 ELSE 0 END)" for term in wanted]
     text = f"SELECT count(*), {', '.join(sums)} FROM ({_inner(search, sql, columns)}) AS c"
     page = await search.handle(sql.query(text, 1), Page)
     looked, *found = rows_of(page)[0]
@@ -77,6 +77,6 @@ def _inner(search: Search, sql: Sql, columns: tuple[str, ...]) -> str:
     )
 
 
-def _holds(sql: Sql, text: str, term: str) -> str:
+def _holds(sql: Sql, term: str) -> str:
     # A word holds neither of LIKE's signs: it is made of letters and digits.
-    return f"{text} LIKE {sql.value(f'%{term}%')}"
+    return f"c.t LIKE {sql.value(f'%{term}%')}"

@@ -57,7 +57,7 @@ _BODY_WORDS = words("ELSEIF ELSIF EXIT IF PERFORM RAISE RETURN RETURNS UNTIL WHE
 """Words of procedural code that may stand before a bracket and call nothing."""
 
 _ROLE_OPTIONS = words("BYPASSRLS CREATEROLE REPLICATION RESET SET SUPERUSER")
-"""Options by which a role is bound by privileges no longer, or has settings of its own."""
+"""Options that lift a role above its privileges, or give it settings of its own."""
 
 _RIGHTS_ON = words("FOREIGN LANGUAGE LARGE PARAMETER TABLESPACE")
 """What PostgreSQL's GRANT may not be about: it leads out of the database."""
@@ -67,9 +67,6 @@ _PRIVILEGES = words("""
     ROUTINE SELECT SHOW TABLES TEMPORARY TRIGGER UPDATE USAGE VIEW
     """)
 """The words of MySQL's privileges that stay within a database."""
-
-_OUTWARD = re.compile(r"(?:pg_|lo_|dblink)")
-"""Names of PostgreSQL's own roles and functions: those among them that reach files are many."""
 
 OUTSIDE_HINT = "Leave it out, or ask the operator to run the statement."
 
@@ -144,7 +141,7 @@ def _vacuum(tokens: list[Token], dialect: Dialect) -> Reading:
         raise _Outside("VACUUM INTO writes a file")
     _check_kinds(tokens, (WORD, NAME, NUMBER), ".,()")
     if dialect.in_files and len(tokens) > 1 and [t.key for t in tokens[1:]] != ["MAIN"]:
-        raise _Outside("VACUUM of another database is about another file")
+        raise _Outside("VACUUM of another database rewrites another file")
     tables = dict.fromkeys(name for name in _listed(tokens[1:]) if name.upper() not in _HOW)
     reason = "Rewrites or cleans up tables; changes no data"
     administration = Administration(shows=False, in_transaction=False)
@@ -178,13 +175,13 @@ def _rights(tokens: list[Token], dialect: Dialect) -> Reading:
     grants = tokens[0].key == "GRANT"
     keys = [token.key for token in tokens]
     if "PROXY" in keys:
-        raise _Outside("PROXY lets one account be another")
+        raise _Outside("PROXY lets one account act as another")
     if grants and "ON" in keys:
         at = keys.index("ON")
         if dialect.definitions_commit:
             _check_mysql_rights(tokens[1:at], tokens[at + 1 :], dialect)
         elif tokens[at + 1 : at + 2] and keys[at + 1] in _RIGHTS_ON:
-            raise _Outside(f"A right on {keys[at + 1]} leads out of the database")
+            raise _Outside(f"A right on {keys[at + 1]} reaches beyond the database")
     what = "Grants rights" if grants else "Takes rights away"
     return _reading(
         "rights", what, Administration(shows=grants, in_transaction=not dialect.definitions_commit)
@@ -197,7 +194,7 @@ def _check_mysql_rights(privileges: list[Token], rest: list[Token], dialect: Dia
     for token in privileges:
         depth += (token.key == "(") - (token.key == ")")
         if not depth and token.kind in _NAMES and token.key not in _PRIVILEGES:
-            raise _Outside(f"The privilege {token.text[:40]} is about the whole server")
+            raise _Outside(f"The privilege {token.text[:40]} applies to the whole server")
     target = rest[1:] if rest and rest[0].key in ("TABLE", "FUNCTION", "PROCEDURE") else rest
     dotted = len(target) > 2 and target[1].key == "."
     place = target[0] if dotted else None
@@ -208,25 +205,22 @@ def _check_mysql_rights(privileges: list[Token], rest: list[Token], dialect: Dia
     elif place.key == "*":
         if [token.key for token in privileges] == ["USAGE"]:
             return
-        raise _Outside("A privilege ON *.* is about the whole server")
+        raise _Outside("A privilege ON *.* applies to the whole server")
     else:
-        if _may_be_system(place.text):
+        if _may_be_system(place.text, dialect):
             raise _Outside(f"The pattern {place.text[:40]} covers the server's own databases")
         parts = (place.text, "any" if target[2].key == "*" else target[2].text)
     if parts and is_restricted(parts, dialect):
         raise _Outside(f"{'.'.join(parts)[:80]} holds the server's internal state")
 
 
-_SYSTEM_DATABASES = ("mysql", "sys", "performance_schema", "information_schema")
-
-
-def _may_be_system(pattern: str) -> bool:
+def _may_be_system(pattern: str, dialect: Dialect) -> bool:
     """Whether a name in GRANT, where % and _ stand for others, covers a database of the server's.
     Names of accounts' databases are compared without regard to case, which covers all servers."""
     plain = pattern.lower().replace("\\_", "\0").replace("\\%", "\1")
     found = re.escape(plain).replace("%", ".*").replace("_", ".")
     expression = re.compile(found.replace("\0", "_").replace("\1", "%"))
-    return any(expression.fullmatch(name) for name in _SYSTEM_DATABASES)
+    return any(expression.fullmatch(name) for name in dialect.system_databases)
 
 
 def _account(tokens: list[Token], dialect: Dialect) -> Reading:
@@ -256,11 +250,10 @@ def _account(tokens: list[Token], dialect: Dialect) -> Reading:
 
 
 def _check_names(tokens: Collection[Token], dialect: Dialect) -> None:
-    """Refuse PostgreSQL's own roles and functions, some of which are files and programs."""
-    if dialect.system_prefix != "pg_":
-        return
+    """Refuse the server's own roles and functions, some of which reach files and programs."""
     for token in tokens:
-        if token.kind in (*_NAMES, STRING) and _OUTWARD.match(token.text.lower()):
+        named = token.kind in (*_NAMES, STRING)
+        if named and token.text.lower().startswith(dialect.server_prefixes):
             raise _Outside(f"{token.text[:80]} is a part of the server and may reach its files")
 
 
@@ -408,8 +401,8 @@ def _check_code(
             raise _Outside("The code holds a DO block")
         previous = token
     for parts in _chains(tokens):
-        if dialect.system_prefix == "pg_" and parts[-1].lower() == "pg_settings":
-            raise _Outside("The code may change settings by pg_settings")
+        if parts[-1].lower() in dialect.settings_tables:
+            raise _Outside(f"The code may change settings by {parts[-1]}")
         if is_restricted(parts, dialect):
             raise _Outside(f"{'.'.join(parts)[:80]} holds secrets, internal state, or is a file")
     checked = check_tokens(tokens, dialect, reading=False)
@@ -508,7 +501,7 @@ def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
         raise _Outside("COPY reaches a file, a program or the client's input")
     _check_kinds(tokens[to + 2 :], (WORD, NAME, STRING, NUMBER), ",()*")
     if {"PROGRAM", "BINARY"} & {token.text.upper() for token in tokens[to:]}:
-        raise _Outside("COPY as binary, or by a program")
+        raise _Outside("COPY in this form sends binary data or starts a program")
     source = tokens[1:to]
     if source and source[0].key == "(" and source[-1].key == ")":
         reading = _query(source[1:-1], dialect)
@@ -532,7 +525,7 @@ def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
 def _query(tokens: list[Token], dialect: Dialect) -> Reading:
     """The reading of a query inside. Raises: _Outside if it does more than read; Refusal."""
     if not tokens or dialect.roots.get(tokens[0].key) != "query" or tokens[0].key == "TABLE":
-        raise _Outside("What is copied or passed on is not a query")
+        raise _Outside("What COPY or CALL reads is not a query")
     reading = read_query_statement(tokens, dialect, reading=True)
     if reading.opinions:
         raise _Outside(reading.opinions[0].reason)

@@ -27,7 +27,7 @@ class HttpRefusal(Exception):
     """A request that is refused before it reaches a kernel or a handler.
 
     `status` is the HTTP status and `code` the JSON-RPC code of the same refusal; the conventions of
-    the endpoint renders one of them, or `name`, an error code of ours. `id` is the request's
+    the endpoint render one of them, or `name`, an error code of ours. `id` is the request's
     JSON-RPC id, where it is known (`basic/transports`). With `close` the connection ends after the
     answer.
     """
@@ -41,7 +41,6 @@ class HttpRefusal(Exception):
         headers: HeaderList | None = None,
         id: bytes | None = None,
         close: bool = False,
-        name: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -50,7 +49,7 @@ class HttpRefusal(Exception):
         self.headers: HeaderList = headers or []
         self.id = id
         self.close = close
-        self.name = name
+        self.name = ""
 
 
 def reply(

@@ -70,12 +70,10 @@ def _where(outline: DmlStatement) -> str:
     return f"WHERE ({outline.where.text}\n)" if outline.where.text else ""
 
 
-def added(
-    affected: int, columns: Sequence[str], rows: Sequence[Sequence[Any]], reason: str = ""
-) -> DryRun:
+def added(affected: int, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> DryRun:
     """The dry run of an INSERT from some of the rows that it adds."""
     after = tuple([_shown(row) for row in rows])
-    return DryRun(affected, tuple(columns), (None,) * len(after), after, reason)
+    return DryRun(affected, tuple(columns), (None,) * len(after), after)
 
 
 def dry_run_of(

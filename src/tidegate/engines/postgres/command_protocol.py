@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGcancelConn, PGconn, PGresult
 
 from tidegate.engines.common.errors import MAX_MESSAGE, lost, shortened
 from tidegate.engines.postgres.errors import unreachable
-from tidegate.engines.postgres.socket_io import SocketIO
+from tidegate.engines.postgres.socket_io import SocketIO, wake
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import TidegateError
 
@@ -77,9 +77,9 @@ async def _poll(step: Callable[[], int], connection: PGconn | PGcancelConn) -> N
         waiter: asyncio.Future[None] = loop.create_future()
         socket = connection.socket
         if state == _READING:
-            loop.add_reader(socket, _wake, waiter)
+            loop.add_reader(socket, wake, waiter)
         else:
-            loop.add_writer(socket, _wake, waiter)
+            loop.add_writer(socket, wake, waiter)
         try:
             await waiter
         finally:
@@ -112,11 +112,6 @@ async def _resolved(target: Conninfo) -> dict[str, str]:
         "hostaddr": ",".join(address for _, address, _ in named),
         "port": ",".join(port for _, _, port in named),
     }
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 Params = Sequence[bytes | None] | None

@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from math import isfinite, isnan
+from math import isfinite
 from typing import Any, cast
 from uuid import UUID
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.results.json_values import not_finite
 
 _PLAIN = (int, Decimal, UUID)
 _DATED = (datetime.datetime, datetime.date, datetime.time)
@@ -45,7 +46,7 @@ def _text(value: Any) -> str:
     if isinstance(value, _PLAIN):
         return str(value)
     if isinstance(value, float):
-        return repr(value) if isfinite(value) else _not_finite(value)
+        return repr(value) if isfinite(value) else not_finite(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "\\x" + bytes(cast("bytes", value)).hex()
     if isinstance(value, _DATED):
@@ -77,9 +78,3 @@ def _element(value: Any) -> str:
         return _array(cast("Sequence[Any]", value))
     escaped = _text(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _not_finite(value: float) -> str:
-    if isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"

@@ -248,7 +248,7 @@ class SocketIO:
         """Wait until more can be sent; take in meanwhile what the server sends, or both stall."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiter = waiter
-        self._loop.add_writer(self._socket, _wake, waiter)
+        self._loop.add_writer(self._socket, wake, waiter)
         try:
             await waiter
         finally:
@@ -268,13 +268,14 @@ class SocketIO:
 
     def _readable(self) -> None:
         if self._waiter is not None:
-            _wake(self._waiter)
+            wake(self._waiter)
         elif self.unanswered:
             self._unwatch()  # the reader pauses: let the server wait
         else:
             self.check()  # a notice, or the server's last message
 
 
-def _wake(waiter: asyncio.Future[None]) -> None:
+def wake(waiter: asyncio.Future[None]) -> None:
+    """End the waiting, unless it has ended."""
     if not waiter.done():
         waiter.set_result(None)

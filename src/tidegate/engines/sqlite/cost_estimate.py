@@ -11,10 +11,7 @@ from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from tidegate.sql.dialects.model import words
 
 MAX_VALUE_BYTES = 16 * 1024 * 1024
 """The largest value or row that SQLite may make or read for a caller."""
@@ -62,7 +59,7 @@ SEARCHES: dict[str, tuple[int, int]] = {
 argument is the needle). Weight 0: the needle is a pattern, whose length SQLite bounds. One polygon
 is enough to take long with the other."""
 
-TAME_FUNCTIONS = _words(
+TAME_FUNCTIONS = words(
     "abs avg ceil ceiling coalesce count cume_dist current_date current_time current_timestamp date"
     " datetime dense_rank exp first_value floor iif ifnull julianday lag last_value lead length ln"
     " log log10 log2 lower max min mod nth_value ntile nullif octet_length percent_rank pow power"
@@ -71,13 +68,13 @@ TAME_FUNCTIONS = _words(
 )
 """Functions that cost no more than a pass over their arguments and make nothing larger."""
 
-VOLATILE_FUNCTIONS = _words(
+VOLATILE_FUNCTIONS = words(
     "changes current_date current_time current_timestamp date datetime julianday last_insert_rowid"
     " random randomblob strftime time timediff total_changes unixepoch"
 )
 """Functions that may answer otherwise next time, so that a measured cost says nothing."""
 
-TAME_OPCODES = _words(
+TAME_OPCODES = words(
     "Add Affinity AggFinal AggInverse AggStep AggValue And BeginSubrtn BitAnd BitNot BitOr Blob"
     " Cast Close CollSeq Column Compare Copy DecrJumpZero DeferredSeek Delete Divide ElseEq"
     " EndCoroutine Eq Explain Filter FilterAdd FinishSeek Found Function Ge Gosub Goto Gt Halt"
@@ -108,11 +105,11 @@ MAX_TAME_CALLS = 24
 
 _CALLS = frozenset({"Function", "PureFunc", "AggStep", "AggInverse", "AggValue", "AggFinal"})
 _WRITES_P1 = frozenset({"AggFinal", "Cast"})
-_WRITES_P2 = _words(
+_WRITES_P2 = words(
     "BitNot Blob Copy IdxRowid Int64 IntCopy Integer Move Not Null Param Real RowData Rowid SCopy"
     " Sequence SoftNull SorterData String Variable ZeroOrNull"
 )
-_WRITES_P3 = _words(
+_WRITES_P3 = words(
     "Add AggValue And BitAnd BitOr Column Concat Divide Function Multiply Or PureFunc Remainder"
     " ShiftLeft ShiftRight Subtract VColumn"
 )

@@ -18,6 +18,7 @@ from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.dialects.model import words
 
 if TYPE_CHECKING:
     from tidegate.engines.sqlite.connection import Glance, SqliteSession
@@ -42,11 +43,7 @@ class Mode(Enum):
     OWN = 3
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-READ_PRAGMAS = _words(
+READ_PRAGMAS = words(
     "application_id auto_vacuum busy_timeout cache_size collation_list compile_options data_version"
     " database_list encoding foreign_key_check foreign_key_list foreign_keys freelist_count"
     " function_list index_info index_list index_xinfo integrity_check journal_mode"
@@ -56,13 +53,13 @@ READ_PRAGMAS = _words(
 )
 """Pragmas that only read, when they are given no value to set."""
 
-ARGUMENT_PRAGMAS = _words(
+ARGUMENT_PRAGMAS = words(
     "foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check"
     " quick_check table_info table_list table_xinfo"
 )
 """Those whose argument names what to read, and sets nothing."""
 
-REFUSED_FUNCTIONS = _words(
+REFUSED_FUNCTIONS = words(
     "load_extension fts3_tokenizer writefile readfile edit fsdir lsmode sqlite_log eval"
     " sqlite_dbpage_write carray_bind"
 )

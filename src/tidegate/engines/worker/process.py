@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
@@ -60,23 +59,7 @@ class WorkerProcess(FramedProcess):
         Raises: TidegateError SOURCE_UNREACHABLE if the process does not start or answer.
         """
         command = (sys.executable, "-P", "-m", module)
-        return await cls.start_command(command, setup, f"Run `python -m {module}` to see why.")
-
-    @classmethod
-    async def start_command(
-        cls,
-        command: Sequence[str],
-        setup: Any,
-        hint: str,
-        environment_names: Sequence[str] = (),
-    ) -> Self:
-        """Start any program that speaks the frames of `frames.py` on its stdin and stdout, and send
-        it `setup`. It gets `ENVIRONMENT` and the variables in `environment_names`.
-
-        Raises: TidegateError SOURCE_UNREACHABLE, with `hint` if the process does not answer.
-        """
-        names = (*ENVIRONMENT, *environment_names)
-        environment = {name: os.environ[name] for name in names if name in os.environ}
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         worker = await cls.launch(command, environment)
         try:
             await asyncio.wait_for(worker.send("setup", setup), START_S)
@@ -87,7 +70,7 @@ class WorkerProcess(FramedProcess):
             raise TidegateError(
                 Code.SOURCE_UNREACHABLE,
                 "The process of the database driver did not start.",
-                hint=hint,
+                hint=f"Run `python -m {module}` to see why.",
             ) from error
         return worker
 

@@ -177,6 +177,13 @@ class Dialect(msgspec.Struct, frozen=True):
     """A definition ends the transaction that it stands in, and accounts are `'name'@'host'`."""
     routine_languages: frozenset[str] = frozenset()
     """Languages of routines whose code the gate can read, in upper case."""
+    server_prefixes: tuple[str, ...] = ()
+    """Begin the names of the server's own roles and functions, some of which reach its files: no
+    statement that administers may hold such a name."""
+    system_databases: tuple[str, ...] = ()
+    """The server's own databases, which the pattern of a GRANT may not cover."""
+    settings_tables: frozenset[str] = frozenset()
+    """Tables through whose rows settings are changed."""
     with_before_change: bool = True
     """A change may begin with WITH."""
     explains_tables: bool = False

@@ -234,6 +234,7 @@ DIALECT = _Mysql(
     compound=frozenset({"TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE"}),
     administration=words("account call rights routine trigger"),
     definitions_commit=True,
+    system_databases=("mysql", "sys", "performance_schema", "information_schema"),
     routine_languages=words("SQL"),
     explain_words=frozenset({"ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT"}),
     respellings=(

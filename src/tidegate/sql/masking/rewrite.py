@@ -158,10 +158,10 @@ def _bound(statement: Statement, written: _Written, key: str, dialect: Dialect) 
 
 
 def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | None) -> _Under:
-    rules = find(dialect)
-    if not rules.fence:
-        raise masking_refused(f"Masks are not known for {dialect}", "masking.dialect")
-    return _Under(rules.name, data_rules, _Known(catalog), KEY, schema)
+    found = find(dialect)
+    if not found.fence:
+        raise masking_refused(f"The dialect {dialect} has no masks", "masking.dialect")
+    return _Under(found.name, data_rules, _Known(catalog), KEY, schema)
 
 
 class _Written(NamedTuple):

@@ -97,8 +97,8 @@ def _without_rows(found: Answer) -> Iterator[str]:
     yield f"Natural Language Query: {found.question}"
     if found.sql is not None:
         yield f"\nGenerated SQL:\n{found.sql}"
-        cost = "" if found.cost is None else f", estimated at {found.cost:.0f}"
-        yield f"\nNot run: its cost{cost}, is above the limit of this server.\n\nPlan:"
+        cost = "" if found.cost is None else f", estimated at {found.cost:.0f},"
+        yield f"\nNot run: its cost{cost} is above the limit of this server.\n\nPlan:"
         yield found.plan or ""
     guide = found.guide
     if guide is not None:

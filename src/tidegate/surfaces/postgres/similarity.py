@@ -114,8 +114,11 @@ def _chunk(place: int, chunk: ChunkHit, *, whole: bool) -> Iterator[str]:
     yield chunk.text if whole else _beginning(chunk.text)
 
 
-def _beginning(said: str, most: int = 160) -> str:
-    return said if len(said) <= most else f"{said[:most].rstrip()} ..."
+def _beginning(said: str) -> str:
+    return said if len(said) <= _MOST_SHOWN else f"{said[:_MOST_SHOWN].rstrip()} ..."
+
+
+_MOST_SHOWN = 160
 
 
 def similarity_tool(databases: Databases) -> SurfaceTool:
