@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from tidegate.model.results import Page
+
 _MOST = 4
+_NOTHING = re.compile(rb'\[\[(?:"?0"?|null)(?:,(?:"?0"?|null))*\]\]')
+"""The one row of counts and sums of nothing."""
 
 
 def masking_note(masked: Sequence[tuple[str, str]]) -> str:
@@ -14,3 +19,10 @@ def masking_note(masked: Sequence[tuple[str, str]]) -> str:
         names.append(f"{len(masked) - _MOST} more")
     verb = "is" if len(masked) == 1 else "are"
     return f"{', '.join(names)} {verb} masked: conditions and counts use the mask, not the value"
+
+
+def found_nothing(page: Page) -> bool:
+    """Whether no row met the conditions: there is none, or one of counts and sums of nothing."""
+    if not page.columns or page.affected:
+        return False
+    return not page.row_count or (page.row_count == 1 and bool(_NOTHING.fullmatch(page.rows)))

@@ -17,10 +17,11 @@ from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.search.shorthand import short_type, table_name
+from tidegate.search.words import split
 
 _NO_TABLE = re.compile(
     r"""no such table: (?P<a>[\w.]+)|(?:relation|table) (?:with name )?["'`]?(?P<b>[\w.]+)["'`]?"""
-    r""" (?:does not|doesn't) exist""",
+    r""" (?:does not|doesn't) exist|table "(?P<c>[\w.]+)" not found""",
     re.IGNORECASE,
 )
 _NO_COLUMN = re.compile(
@@ -30,7 +31,7 @@ _NO_COLUMN = re.compile(
     re.IGNORECASE,
 )
 _AMBIGUOUS = re.compile(
-    r"""ambiguous column name: (?P<a>[\w.]+)|column reference "?(?P<b>[\w.]+)"? is ambiguous"""
+    r"""ambiguous column name:? "?(?P<a>[\w.]+)|column reference "?(?P<b>[\w.]+)"? is ambiguous"""
     r"""|column ['`](?P<c>[\w.]+)['`] in .{1,40} is ambiguous"""
     r"""|ambiguous reference to column name "?(?P<d>[\w.]+)""",
     re.IGNORECASE,
@@ -38,10 +39,19 @@ _AMBIGUOUS = re.compile(
 _CLASH = re.compile(
     r"operator does not exist: (?P<left>[\w ]+?) (?P<operator>[^\w\s]{1,3}|~~\*?) (?P<right>[\w ]+)"
     r"|cannot compare values of type (?P<a>\w+) and type (?P<b>\w+)"
-    r"|invalid input syntax for type (?P<type>[\w ]+): \"(?P<value>[^\"]{0,80})\""
-    r"|function (?P<function>\w+)\((?P<given>[\w ,]+)\) does not exist",
+    r"|(?:function |argument types ')(?P<function>\w+)\([\w ,]+\)(?: does not exist|')"
+    r"|sum or avg on wrong data type for \"(?P<aggregate>\w+)",
     re.IGNORECASE,
 )
+_NOT_CONVERTED = re.compile(
+    r"""invalid input syntax for type (?P<a>[\w ]+): "(?P<av>[^"]{0,80})\""""
+    r"""|could not convert string ['"](?P<bv>[^'"]{0,80})['"] to (?P<b>[\w(),]+)"""
+    r"""|data conversion error converting "(?P<cv>[^"]{0,80})\"""",
+    re.IGNORECASE,
+)
+_DIGITS_AND_COMMAS = re.compile(r"[-+$€£ ]*\d[\d., ]*,[\d., ]*%?")
+_LITERAL = "_LITERAL"
+"""What DuckDB writes behind the type of a constant."""
 _EQUALITY = re.compile(
     # Quantifiers that give nothing back: a long text takes no more than one look at each character.
     r"""(?<![\w$.])(?P<column>(?:[\w$]++\.)*+[\w$]++|"[^"]{1,80}"|`[^`]{1,80}`)\s*+"""
@@ -58,15 +68,22 @@ _LONGEST_READ = 10_000
 """Characters of the longest statement that is read for hints."""
 _MOST_TABLES = 8
 _MOST_NOTES = 2
+_MOST_NEAR = 3
+_MOST_LISTED = 12
+"""Columns of a table that are listed where none is like the unknown one."""
 
 
 async def advise(
-    error: TidegateError, caller: Caller, source: str | None, sql: str
+    error: TidegateError, caller: Caller, source: str | None, sql: str, *, find: str
 ) -> TidegateError:
-    """The error, with what to try for a hint where the database missed a name or a type."""
+    """The error, with what to try for a hint where the database missed a name or a type. `find` is
+    what to do about a name that is like none."""
     if error.code not in (Code.SQL_FAILED, Code.TABLE_UNKNOWN):
         return error
     hint = _cast_hint(error.message)
+    if hint is None and _NOT_CONVERTED.search(error.message):
+        notes = await note_near_values(sql, caller, source)
+        hint = f"{notes}." if notes else conversion_hint(error.message)
     if hint is None:
         if not _names_something(error.message):
             return error
@@ -74,14 +91,14 @@ async def advise(
             catalog = await caller.handle(Browse("catalog"), source, Catalog)
         except TidegateError:
             return error
-        other = error.hint if _AMBIGUOUS.search(error.message) else "Find it with search."
+        other = error.hint if _AMBIGUOUS.search(error.message) else find
         hint = name_hint(error.message, sql, catalog) or other
     return TidegateError(error.code, error.message, hint=hint, details=error.details)
 
 
 def hint_on(message: str, sql: str, catalog: Catalog) -> str | None:
     """What to try after a database's error message; None if it is about no name and no type."""
-    return _cast_hint(message) or name_hint(message, sql, catalog)
+    return _cast_hint(message) or conversion_hint(message) or name_hint(message, sql, catalog)
 
 
 def _names_something(message: str) -> bool:
@@ -100,12 +117,14 @@ def name_hint(message: str, sql: str, catalog: Catalog) -> str | None:
     if doubled is not None:
         owners = _owners(name, _named_in(sql, catalog), catalog)
         return f"Say which: {', '.join(owners)}." if len(owners) > 1 else None
-    near = (
-        nearest_tables(name, catalog)
-        if table is not None
-        else nearest_columns(name, catalog, _named_in(sql, catalog))
-    )
-    return f"Nearest: {', '.join(near)}." if near else None
+    if table is not None:
+        near = nearest_tables(name, catalog)
+        return f"Nearest: {', '.join(near)}." if near else None
+    own = _named_in(sql, catalog)
+    near = nearest_columns(name, catalog, own)
+    if near:
+        return f"Nearest: {', '.join(near)}."
+    return " ".join([_columns_of(each, catalog) for each in own[:_MOST_NOTES]]) or None
 
 
 async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
@@ -140,9 +159,15 @@ async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
 
 def _value_notes(place: str, known: ColumnProfile, wanted: Iterable[str]) -> list[str]:
     texts = [value for value in known.values if isinstance(value, str)]
+    codes = [str(value) for value in known.values if not isinstance(value, str)]
     notes: list[str] = []
     for value in wanted:
         value = value.replace("''", "'")
+        if codes and not value.strip().lstrip("-").isdigit():
+            more = ["…"] if known.more else []
+            keys = "".join([f", keys of {join.schema}.{join.table}" for join in known.joins or ()])
+            notes.append(f"{place} has numbers ({', '.join([*codes, *more])}){keys}")
+            continue
         if value in texts or not texts or "%" in value:
             continue
         near = _alike(value, texts)
@@ -173,11 +198,26 @@ def _cast_hint(message: str) -> str | None:
         left, right = clash["left"], clash["right"]
         return f"Cast one side: CAST(… AS {right}) or CAST(… AS {left})."
     if clash["a"] is not None:
-        return f"Cast one side: CAST(… AS {clash['b']}) or CAST(… AS {clash['a']})."
-    if clash["type"] is not None:
-        kind = clash["type"]
-        return f"'{clash['value']}' is no {kind}: send one, or cast the other side to text."
-    return f"Cast the argument: {clash['function']}(CAST(… AS numeric)) takes other types."
+        left, right = (clash[name].removesuffix(_LITERAL) for name in "ab")
+        return f"Cast one side: CAST(… AS {right}) or CAST(… AS {left})."
+    name = clash["function"] or clash["aggregate"]
+    return f"Cast the argument: {name}(CAST(… AS numeric)) takes other types."
+
+
+def conversion_hint(message: str) -> str | None:
+    """What to do about a text that is not what it was to be converted to."""
+    found = _NOT_CONVERTED.search(message)
+    if found is None:
+        return None
+    value = found["av"] or found["bv"] or found["cv"] or ""
+    if _DIGITS_AND_COMMAS.fullmatch(value):
+        return (
+            f"'{value}' has a comma: before the cast make it a point (replace(…, ',', '.')) or,"
+            " where it groups thousands, remove it (replace(…, ',', ''))."
+        )
+    kind = found["a"] or found["b"]
+    kind = f"no {kind}" if kind else "not of the other side's type"
+    return f"'{value}' is {kind}: send one, or cast the other side to text."
 
 
 def _named_in(sql: str, catalog: Catalog) -> list[Table]:
@@ -185,7 +225,19 @@ def _named_in(sql: str, catalog: Catalog) -> list[Table]:
     if len(sql) > _LONGEST_READ:
         return []
     words = {word.casefold() for word in _NAME.findall(sql)}
-    return [table for table in catalog.tables if table.name.casefold() in words]
+    named = [table for table in catalog.tables if table.name.casefold() in words]
+    own = [
+        table
+        for table in named
+        if table.schema == catalog.default_schema or table.schema.casefold() in words
+    ]
+    return own or named
+
+
+def _columns_of(table: Table, catalog: Catalog) -> str:
+    names = [column.name for column in table.columns[:_MOST_LISTED]]
+    more = ["…"] if len(table.columns) > _MOST_LISTED else []
+    return f"{table_name(table, catalog)} has {', '.join([*names, *more])}."
 
 
 def _owners(name: str, tables: Sequence[Table], catalog: Catalog) -> list[str]:
@@ -210,17 +262,31 @@ def nearest_tables(name: str, catalog: Catalog) -> list[str]:
 
 
 def nearest_columns(name: str, catalog: Catalog, first: Sequence[Table] = ()) -> list[str]:
-    """Up to three `table.column type` for the columns most like `name`, those of the tables `first`
-    before others."""
+    """Up to three `table.column type` for the columns most like `name`: those of the tables `first`
+    that are written like it or have one of its words, else those of any table that are written like
+    it; of other tables none where a column of that name is in many."""
     for tables in (first, catalog.tables):
-        owners: dict[str, str] = {}
+        owners: dict[str, list[str]] = {}
         for table in tables:
             for column in table.columns:
-                owners.setdefault(column.name.casefold(), _described(table, column, catalog))
-        near = [owners[near] for near in _nearest(name, list(owners))]
-        if near:
-            return near
+                owner = _described(table, column, catalog)
+                owners.setdefault(column.name.casefold(), []).append(owner)
+        near = _nearest(name, list(owners))
+        if not near and tables is first:
+            near = _sharing_words(name, list(owners))
+        found = [owners[other] for other in near if tables is first or len(owners[other]) == 1]
+        if found:
+            return [each[0] for each in found]
     return []
+
+
+def _sharing_words(name: str, names: Sequence[str]) -> list[str]:
+    """Up to three names with a word of `name`."""
+    own = name.rpartition(".")[2]
+    if len(own) > LONGEST:
+        return []
+    wanted = set(split(own))
+    return [other for other in names if wanted.intersection(split(other))][:_MOST_NEAR]
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:

@@ -149,6 +149,7 @@ def _statement_error(error: duckdb.Error) -> TidegateError:
             Code.ARGUMENT_INVALID, "The parameters do not match the placeholders.", details=details
         )
     head, _, _ = text.partition("\n\nLINE ")
+    head, _, _ = head.partition("\n\t")  # every form of a function, one a line
     suggestion = _SUGGESTION.search(head)
     hint = suggestion[0] if suggestion else _hint(error)
     message = _PATH.sub("<path>", _SUGGESTION.sub("", head).strip())

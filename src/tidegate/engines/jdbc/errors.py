@@ -37,6 +37,8 @@ _BY_NUMBER: dict[tuple[str, int], Code] = {
     ("mariadb", 1317): Code.CALL_CANCELLED,
     ("mariadb", 1969): Code.LIMIT_TIME,
 }
+_ECHO = re.compile(r"; SQL statement:\n.*?(?= \[\d+-\d+\]|\Z)", re.DOTALL)
+"""The whole statement, which H2 repeats in its messages."""
 _READ_ONLY = re.compile(r"(?i)read[- ]only|readonly")
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`;]+){2,}/?")
 
@@ -75,7 +77,7 @@ def unconnected(fault: JvmFault) -> TidegateError:
 
 def clean(message: str) -> str:
     """The message without passwords in URLs, and without paths of this machine."""
-    return _PATH.sub("<path>", mask_shapes(shortened(message)))
+    return _PATH.sub("<path>", mask_shapes(shortened(_ECHO.sub("", message))))
 
 
 def _own(fault: JvmFault) -> TidegateError:

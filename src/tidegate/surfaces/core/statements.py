@@ -22,7 +22,7 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import found_nothing, masking_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -161,7 +161,7 @@ async def _query(
     except TidegateError as error:
         raise await _advised(error, context, source, sql) from None
     note = ""
-    if not page.row_count and page.columns and not page.affected and "'" in sql:
+    if found_nothing(page) and "'" in sql:
         from tidegate.search.suggestions import note_near_values
 
         note = await note_near_values(sql, context, source)
@@ -196,7 +196,7 @@ async def _advised(
 ) -> TidegateError:
     from tidegate.search.suggestions import advise
 
-    return await advise(error, context, source, sql)
+    return await advise(error, context, source, sql, find="Find it with search.")
 
 
 def _answer(page: Page, source: str | None, note: str = "") -> bytes:

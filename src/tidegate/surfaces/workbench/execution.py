@@ -15,7 +15,7 @@ from tidegate.model.requests import Query, Switch
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import found_nothing, masking_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
@@ -120,8 +120,10 @@ def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceT
                 raise
             from tidegate.search.suggestions import advise
 
-            raise await advise(error, context, source, args.query) from None
-        if advises and not page.row_count and page.columns and not page.affected:
+            raise await advise(
+                error, context, source, args.query, find="Find it with find_tables."
+            ) from None
+        if advises and found_nothing(page):
             from tidegate.search.suggestions import note_near_values
 
             note = await note_near_values(args.query, context, source)
