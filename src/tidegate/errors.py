@@ -121,7 +121,7 @@ FATES: dict[Code, Fate] = {
         403,
         "42501",
         77,
-        "Confirm it with the phrase: `confirm` of core's query, or confirm_destructive_operation.",
+        "Confirm it with the phrase that the tool asks for.",
     ),
     Code.POLICY_MASKED: Fate(
         -32007, 403, "42501", 77, "Use a plain SELECT, or ask the operator to remove the mask."
@@ -153,9 +153,7 @@ FATES: dict[Code, Fate] = {
     Code.QUESTION_TOO_LONG: Fate(
         -32602, 200, "54000", 2, "Shorten the question, or send SQL with `mode` sql."
     ),
-    Code.QUESTION_UNANSWERABLE: Fate(
-        -32602, 200, "42P01", 66, "Ask for what the tables hold; list or search them first."
-    ),
+    Code.QUESTION_UNANSWERABLE: Fate(-32602, 200, "42P01", 66, "Ask for what the tables hold."),
     Code.QUESTION_UNSOLVED: Fate(
         -32602, 200, "42000", 65, "Ask in other words that name tables or columns, or send SQL."
     ),
@@ -179,7 +177,7 @@ FATES: dict[Code, Fate] = {
     Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
     Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
     Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
-    Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "List the tabs and use one of them."),
+    Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "Use a tab that is open."),
     Code.ENGINE_MISSING: Fate(
         -32000, 503, "0A000", 69, "Install the extra that the message names."
     ),

@@ -206,9 +206,7 @@ async def describe_tables(
         if not named:
             unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
     if not lines:
-        raise TidegateError(
-            Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}", hint="Find it with search."
-        )
+        raise TidegateError(Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}")
     if unknown:
         lines.append(f"No table {', '.join(unknown)}")
     return "\n".join(lines)

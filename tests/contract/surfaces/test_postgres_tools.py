@@ -483,3 +483,24 @@ def test_no_other_way_tells_more_in_production_than_a_tool_does(
             assert told is (setting == "development"), said
             assert ("Correlation id: " in said) is (setting == "production")
     assert all("error" in reply for reply in replies)
+
+
+def test_a_mistake_gets_what_corrects_it_with_tools_that_the_surface_has(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()
+        statements = (
+            "SELECT emial FROM users",
+            "SELECT 1 FROM zzzzzz",
+            "SELECT id FROM users WHERE status = 'Actve'",
+            "SELECT count(*) FROM users WHERE status = 'Actve'",
+        )
+        results = [await peer.call("query_database", query=sql) for sql in statements]
+        return [result["result"]["content"][0]["text"] for result in results]
+
+    column, table, empty, none = play(tmp_path, shop, scene)
+    assert "Nearest: users.email " in column
+    assert table.endswith("See the tables with get_schema_info.")
+    assert "users.status has no 'Actve', but 'active'" in empty
+    assert "users.status has no 'Actve', but 'active'" in none

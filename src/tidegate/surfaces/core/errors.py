@@ -5,21 +5,27 @@ from __future__ import annotations
 from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.confirmation import PHRASE
+from tidegate.surfaces.hints import Guide
 from tidegate.surfaces.tool_context import ToolContext
 
 _MESSAGES = {
     Code.CONFIRM_NEEDLESS: "The statement needs no confirmation",
     Code.SQL_MULTIPLE: "The text holds several statements",
 }
-_HINTS = {
-    Code.POLICY_CONFIRM: f'Send it again with confirm: "{PHRASE}"; a person must also approve it.',
-    Code.CONFIRM_NEEDLESS: "Send it without confirm.",
-    Code.SOURCE_UNKNOWN: "See sources.",
-    Code.SQL_MULTIPLE: "Send an array of statements.",
-    Code.TABLE_UNKNOWN: "Find it with search.",
-    Code.LIMIT_TIME: "Narrow the statement.",
-    Code.RESULT_GONE: "Run the query again.",
-}
+GUIDE = Guide(
+    tables="Find it with search.",
+    columns="See its columns with describe.",
+    sources="See sources.",
+    codes={
+        Code.POLICY_CONFIRM: (
+            f'Send it again with confirm: "{PHRASE}"; a person must also approve it.'
+        ),
+        Code.CONFIRM_NEEDLESS: "Send it without confirm.",
+        Code.SQL_MULTIPLE: "Send an array of statements.",
+        Code.LIMIT_TIME: "Narrow the statement.",
+        Code.RESULT_GONE: "Run the query again.",
+    },
+)
 
 
 def render_error(error: TidegateError, context: ToolContext) -> ToolResult:
@@ -27,9 +33,9 @@ def render_error(error: TidegateError, context: ToolContext) -> ToolResult:
     return ToolResult(body=error_text(error).encode(), structured=False, is_error=True)
 
 
-def error_text(error: TidegateError) -> str:
-    """The error's code, what happened, what to do now."""
-    hint = _HINTS.get(error.code, error.hint) if error.hint == error.fate.hint else error.hint
+def error_text(error: TidegateError, guide: Guide = GUIDE) -> str:
+    """The error's code, what happened, what to do now on the surface of `guide`."""
+    hint = guide.hint(error)
     message = _MESSAGES.get(error.code, error.message).rstrip(". ")
     said = "" if message.endswith(hint.rstrip(".")) else hint
     return f"{error.code.value}: {message}{_place(error)}. {said}".rstrip()

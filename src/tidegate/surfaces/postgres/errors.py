@@ -14,10 +14,22 @@ from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import INVALID_PARAMS, RpcError, ToolResult
 from tidegate.surfaces.api import ErrorRenderer
 from tidegate.surfaces.core.errors import error_text
+from tidegate.surfaces.hints import Guide
 from tidegate.surfaces.postgres.error_codes import ErrorCodes
 from tidegate.surfaces.tool_context import ToolContext
 
 logger = logging.getLogger("tidegate.surfaces.postgres")
+
+GUIDE = Guide(
+    tables="See the tables with get_schema_info.",
+    columns="See its columns with get_schema_info and its table_name.",
+    sources="Leave `source` out, or ask the operator for the names that this token may use.",
+    codes={
+        Code.POLICY_CONFIRM: "Send a statement that only reads.",
+        Code.LIMIT_TIME: "Narrow the statement.",
+        Code.QUESTION_UNANSWERABLE: ("Ask for what the tables hold; get_schema_info shows them."),
+    },
+)
 
 NOT_READY = frozenset({Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY})
 """What is wrong while a database cannot be reached."""
@@ -73,7 +85,7 @@ def error_renderer(codes: ErrorCodes, detail: Detail) -> ErrorRenderer:
 def shown_text(error: TidegateError, context: ToolContext, detail: Detail) -> str:
     """The error as text for this caller."""
     if detail.is_full(context) or error.code in _SHOWN:
-        return error_text(error)
+        return error_text(error, GUIDE)
     return f"{error.code.value}: {_general(error)}"
 
 

@@ -19,10 +19,12 @@ from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult, text
 from tidegate.protocol.text_stream import TextStream
+from tidegate.results.notes import found_nothing
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.connection_phrases import read_phrase
 from tidegate.surfaces.postgres.databases import Databases, no_owner
+from tidegate.surfaces.postgres.errors import GUIDE
 from tidegate.surfaces.postgres.questions import answer_question
 from tidegate.surfaces.postgres.result_text import (
     ending,
@@ -106,8 +108,18 @@ class QueryTool:
         if stream is not None:
             return await self._stream(context, query, args.offset, limits, source, stream)
         request = Query(Statement(query), limits=limits, offset=args.offset)
-        page = await self._databases.handle(context, source, request, Page)
-        return self._answer(page, query, args.offset, source)
+        try:
+            page = await self._databases.handle(context, source, request, Page)
+        except TidegateError as error:
+            from tidegate.search.suggestions import advise
+
+            raise await advise(error, context, source, query, find=GUIDE.tables) from None
+        note = ""
+        if found_nothing(page) and not args.offset and "'" in query:
+            from tidegate.search.suggestions import note_near_values
+
+            note = await note_near_values(query, context, source)
+        return self._answer(page, query, args.offset, source, note)
 
     async def _stream(
         self,
@@ -149,12 +161,14 @@ class QueryTool:
             )
         return Limits(limit, self._limits.max_bytes, self._limits.timeout_s)
 
-    def _answer(self, page: Page, query: str, offset: int, source: str | None) -> ToolResult:
+    def _answer(
+        self, page: Page, query: str, offset: int, source: str | None, note: str
+    ) -> ToolResult:
         said = b"".join(
             (
                 sql_heading(query.strip()).encode(),
                 page_text(page),
-                ending(page, offset).encode(),
+                ending(page, offset, [note] if note else []).encode(),
             )
         )
         return ToolResult(

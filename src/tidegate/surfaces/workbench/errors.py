@@ -9,6 +9,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import METHOD_NOT_FOUND, Context, Info, RpcError
 from tidegate.protocol.revisions import MODERN
 from tidegate.surfaces.api import ErrorRenderer
+from tidegate.surfaces.hints import Guide
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.policy_words import refusal_words
 
@@ -47,6 +48,19 @@ _WORDS = {
     Code.SQL_TOO_LONG: "Query exceeds 100KB limit",
     Code.SQL_MULTIPLE: "Multi-statement queries are not supported. Send one statement at a time.",
 }
+
+
+GUIDE = Guide(
+    tables="See the tables with list_tables.",
+    columns="See its columns with describe_table.",
+    sources="See the connections with list_connections.",
+    codes={
+        Code.POLICY_CONFIRM: "Confirm it with confirm_destructive_operation.",
+        Code.SOURCE_NOT_CONNECTED: "Open it with connect.",
+        Code.TAB_UNKNOWN: "Use a tab of list_recent_tabs.",
+        Code.LIMIT_TIME: "Narrow the statement or raise timeout_seconds.",
+    },
+)
 
 
 def status_rule(mode: ErrorStatus) -> StatusOf:
@@ -136,7 +150,7 @@ def _hint(error: TidegateError) -> str:
     """What to do; of an argument of the wrong type, what is wrong with it."""
     if error.details.get("problem") == "type":
         return f"{error.message}."
-    return error.hint
+    return GUIDE.hint(error)
 
 
 def unknown_tool(name: str, context: Context) -> NoReturn:

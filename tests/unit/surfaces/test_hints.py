@@ -1,0 +1,168 @@
+"""What errors advise exists on the surface that shows them: no tool of another surface, and a tool
+by name where the advice is to list or to describe something."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tidegate
+from tidegate.config.model import Config
+from tidegate.errors import FATES, Code, TidegateError
+from tidegate.model.replies import Reply
+from tidegate.surfaces.core import errors as core
+from tidegate.surfaces.hints import TOPICS, Guide
+from tidegate.surfaces.postgres import errors as postgres
+from tidegate.surfaces.registry import open_surface
+from tidegate.surfaces.workbench import errors as workbench
+
+ROOT = Path(tidegate.__file__).parent
+GUIDES = {"core": core.GUIDE, "workbench": workbench.GUIDE, "postgres": postgres.GUIDE}
+NOT_FOR_CALLERS = ("cli", "demo", "bridge", "config", "maven")
+"""Packages whose errors a person reads at the command line."""
+
+PLAIN = re.compile(
+    r"\b(?:with|call|see|use|by) (search|describe|sources|more|query|explain)\b(?! \w)"
+)
+"""Tools of core are ordinary words: so they are meant only behind such a word."""
+FACILITY = re.compile(
+    r"\b(list|search)\b[^.]*\b(tables?|sources?|connections?|them)\b|\bdescribe the\b"
+    r"|search for it",
+    re.IGNORECASE,
+)
+COMMANDS = re.compile(r"`tidegate [^`]*`|`[a-z]+\.[a-z_.]+`|Ask the operator to [^.]*\.")
+"""Commands, settings and tasks of the operator."""
+
+
+def names_of_tools(surface: str, **section: object) -> set[str]:
+    config = Config(surface={surface: section} if section else {})
+    return set(open_surface(surface, NoGate(), config).tools_by_name)
+
+
+class NoGate:
+    """What lists a surface's tools sends nothing through the gate."""
+
+    async def handle(self, call: object) -> Reply:
+        raise AssertionError(call)
+
+    async def answer_approval(self, needed: object, call: object, allow: bool) -> None:
+        raise AssertionError(needed)
+
+    def end_session(self, session: str) -> None:
+        raise AssertionError(session)
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The texts in an expression, with a word for what is filled in."""
+    inner = {id(part) for each in ast.walk(node) if isinstance(each, ast.JoinedStr)
+             for part in each.values}  # fmt: skip
+    for each in ast.walk(node):
+        if isinstance(each, ast.JoinedStr):
+            yield "".join(
+                [str(part.value) if isinstance(part, ast.Constant) else "NAME"
+                 for part in each.values]
+            )  # fmt: skip
+        elif isinstance(each, ast.Constant) and id(each) not in inner:
+            yield from [each.value] if isinstance(each.value, str) else []
+
+
+def hints_in(path: Path) -> Iterator[str]:
+    """The hints that a module gives: what it passes as `hint` or `find`, returns from a function
+    of that name, or keeps in a table of an `errors` module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.keyword) and node.arg in ("hint", "find"):
+            yield from texts(node.value)
+        elif isinstance(node, ast.FunctionDef) and "hint" in node.name:
+            for each in ast.walk(node):
+                if isinstance(each, ast.Return) and each.value is not None:
+                    yield from texts(each.value)
+        elif isinstance(node, ast.Dict | ast.Tuple) and path.name == "errors.py":
+            for text in texts(node):
+                if text.endswith(".") and " " in text:
+                    yield text
+
+
+def collect() -> dict[str, set[str]]:
+    """All hints of the package that a caller may get, with the folders of surfaces that give them,
+    or `` where it is no surface's own."""
+    found: dict[str, set[str]] = {each.hint: {""} for each in FATES.values()}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).parts
+        if parts[0] in NOT_FOR_CALLERS:
+            continue
+        owner = parts[1] if parts[0] == "surfaces" and len(parts) > 2 else ""
+        for hint in hints_in(path):
+            found.setdefault(hint, set()).add(owner)
+    return found
+
+
+HINTS = collect()
+OF_CODES = {fate.hint for fate in FATES.values()}
+TOOLS = {
+    "core": names_of_tools("core"),
+    "workbench": names_of_tools("workbench"),
+    "postgres": names_of_tools("postgres"),
+}
+EXTENDED = names_of_tools("workbench", extended=True)
+ALL = set().union(EXTENDED, *TOOLS.values())
+
+
+def shown(surface: str) -> Iterator[tuple[str, str]]:
+    """Each hint that callers of the surface may get, and how it is shown to them."""
+    guide: Guide = GUIDES[surface]
+    for hint, owners in HINTS.items():
+        if hint in OF_CODES and hint not in TOPICS:
+            continue  # comes with its code, below
+        if "" in owners or surface in owners:
+            yield hint, guide.hint(TidegateError(Code.SQL_FAILED, "It failed", hint=hint))
+    for code, fate in FATES.items():
+        yield fate.hint, guide.hint(TidegateError(code, "It failed"))
+
+
+def foreign(text: str, own: set[str]) -> list[str]:
+    """The tools that a text names and that are not among `own`."""
+    plain = COMMANDS.sub("", text)
+    words = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", plain)) & ALL
+    return sorted((words | set(PLAIN.findall(plain))) - own)
+
+
+def test_enough_hints_are_collected() -> None:
+    assert len(HINTS) > 200
+    assert set(TOPICS) <= set(HINTS)
+    assert "Cast one side: CAST(… AS NAME) or CAST(… AS NAME)." in HINTS
+
+
+@pytest.mark.parametrize("surface", sorted(GUIDES))
+def test_no_hint_names_a_tool_of_another_surface(surface: str) -> None:
+    own = EXTENDED if surface == "workbench" else TOOLS[surface]
+    wrong = {text: found for _, text in shown(surface) if (found := foreign(text, own))}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("surface", sorted(GUIDES))
+def test_advice_to_list_or_describe_names_the_tool_for_it(surface: str) -> None:
+    wrong = [
+        text
+        for hint, text in shown(surface)
+        if FACILITY.search(COMMANDS.sub("", hint))
+        and FACILITY.search(COMMANDS.sub("", text))
+        and not any(re.search(rf"\b{tool}\b", text) for tool in TOOLS[surface])
+    ]
+    assert wrong == []
+
+
+def test_the_usual_tools_of_the_workbench_are_enough_for_its_guide() -> None:
+    guide = GUIDES["workbench"]
+    for text in (guide.tables, guide.columns, guide.sources, *guide.codes.values()):
+        assert foreign(text, TOOLS["workbench"]) == []
+
+
+def test_the_check_finds_a_tool_of_another_surface() -> None:
+    assert foreign("Find it with search.", TOOLS["postgres"]) == ["search"]
+    assert foreign("See the tables with list_tables.", TOOLS["core"]) == ["list_tables"]
+    assert foreign("Run `tidegate source list`.", TOOLS["core"]) == []
+    assert FACILITY.search("Search or list the tables, then use a name from there.")
