@@ -250,6 +250,46 @@ async def test_a_broken_file_is_an_error_of_its_table_alone(case, folder):
         assert await case.ask(engine, "SELECT name FROM latin") == [("Müller",)]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n6,7,8\n", "line 1 has 3 values but line 3 has 2 values"),
+        ("a,b,c\n1,2,3\n4,5,6,7\n8,9,0\n", "line 1 has 3 values but line 3 has 4 values"),
+        ("a;b\n1;2;3\n4;5;6\n", "line 1 has 2 values but line 2 has 3 values"),
+        ("a,b,c\n1,2,3\n4,5,6\nTotal: 2\n", "line 1 has 3 values but line 4 has one value"),
+        ("May\na,b,c\n1,2,3\n4,5\n", "line 1 has one value but line 2 has 3 values"),
+        ('a,b\n"x\ny",2\n3\n', "line 1 has 2 values but line 4 has one value"),
+        ("a,b,c\n" + "1,2,3\n" * 3_000 + "4,5\n", "line 1 has 3 values but line 3002 has 2 values"),
+    ],
+)
+async def test_rows_of_different_lengths_are_an_error_and_no_wrong_table(case, folder, text, said):
+    (folder / "ragged.csv").write_text(text)
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
+    async with case.opened() as engine:
+        for name in ("ragged", "packed"):
+            with pytest.raises(TidegateError) as caught:
+                await case.ask(engine, f"SELECT * FROM {name}")
+            assert f"cannot be read: {said}; make all rows alike" in caught.value.message
+        (folder / "ragged.csv").write_text("a,b\n1,2\n")
+        assert await case.ask(engine, "SELECT b FROM ragged") == [(2,)]
+
+
+async def test_one_column_with_marks_in_its_texts_is_still_a_table(case, folder):
+    (folder / "notes.csv").write_text("note\nall well\nlate, but here\nfine\n")
+    (folder / "quoted.csv").write_text('a,b\n"x,y",2\n"p""q",3\n')
+    async with case.opened() as engine:
+        assert await case.ask(engine, "SELECT count(*) FROM notes") == [(3,)]
+        assert await case.ask(engine, "SELECT a FROM quoted") == [("x,y",), ('p"q',)]
+
+
+async def test_lines_before_the_header_are_left_out_and_the_comment_says_so(case, folder):
+    (folder / "report.csv").write_text("Report of May\n\na,b\n1,2\n3,4\n")
+    async with case.opened() as engine:
+        assert await case.ask(engine, "SELECT a, b FROM report") == [(1, 2), (3, 4)]
+        _, said = await comment(case, engine, "report")
+    assert said == "report.csv, without its first 2 lines"
+
+
 async def test_a_line_that_does_not_fit_is_named_without_its_values(case, folder):
     rows = "".join(f"{number},x\n" for number in range(1_800_000))
     (folder / "long.csv").write_text(f"id,name\n{rows}hunter2,password\n")

@@ -33,6 +33,7 @@ from tidegate.engines.duckdb.spreadsheets import (
     load_sheet,
     read_sheets,
 )
+from tidegate.engines.duckdb.uneven_rows import find_uneven_row, skipped_text
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Ddl, Table
@@ -260,6 +261,9 @@ class FolderSession(DuckdbSession):
                     raise
                 fault = _reason(error)
         comment = file.shown if not table.sheet else f"{file.shown}, sheet {table.sheet + 1}"
+        known = self._known.get(file.path)
+        if known is not None and known.mark == file.mark and known.left_out:
+            comment = f"{comment}, without its first {known.left_out} lines"
         if fault is not None:
             comment = f"{comment} cannot be read: {fault}"
             is_view = True
@@ -279,10 +283,11 @@ class FolderSession(DuckdbSession):
         known = self._known.get(file.path)
         if known is None or known.mark != file.mark:
             try:
-                known = Definition(file.mark, _query(handle, file))
+                query, left_out = _query(handle, file)
+                known = Definition(file.mark, query, left_out=left_out)
             except duckdb.InterruptException:
                 raise
-            except duckdb.Error as error:
+            except (duckdb.Error, OSError) as error:
                 known = Definition(file.mark, None, _reason(error))
         fault = known.fault
         if known.query is not None:
@@ -307,21 +312,31 @@ def _place(name: Name) -> str:
     return ".".join(map(_quote, name))
 
 
-def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> str:
+def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> tuple[str, int]:
+    """The query of a file, and how many lines before its table it leaves out."""
     path = _literal(sole_path(file.path))
     if file.kind == "parquet":
-        return f"SELECT * FROM read_parquet({path}, hive_partitioning = false)"
+        return f"SELECT * FROM read_parquet({path}, hive_partitioning = false)", 0
     if file.kind == "json":
-        return f"SELECT * FROM read_json({path}, hive_partitioning = false)"
+        return f"SELECT * FROM read_json({path}, hive_partitioning = false)", 0
     whole = os.stat(file.path).st_size <= WHOLE_BYTES  # noqa: PTH116 - as text
     rows = -1 if whole else SAMPLE_ROWS
-    found = handle.execute(
-        "SELECT Delimiter, Quote, Escape, NewLineDelimiter, Comment, SkipRows, HasHeader, Columns,"
-        f" DateFormat, TimestampFormat FROM sniff_csv({path}, sample_size = {rows})"
-    ).fetchone()
+    try:
+        found = handle.execute(
+            "SELECT Delimiter, Quote, Escape, NewLineDelimiter, Comment, SkipRows, HasHeader,"
+            f" Columns, DateFormat, TimestampFormat FROM sniff_csv({path}, sample_size = {rows})"
+        ).fetchone()
+    except duckdb.InvalidInputException as error:
+        uneven = find_uneven_row(file.path, 0, 0)
+        if uneven is None:
+            raise
+        raise duckdb.InvalidInputException(uneven) from error
     if found is None:
         raise duckdb.InvalidInputException("It has no columns.")
     *texts, skip, header, columns, date, timestamp = found
+    uneven = find_uneven_row(file.path, len(columns), skip)
+    if uneven is not None:
+        raise duckdb.InvalidInputException(uneven)
     delimiter, quote, escape, line, comment = ["" if each == _EMPTY else each for each in texts]
     if not quote and not whole:
         quote = escape = '"'  # none in the sample; there may be some behind it
@@ -342,7 +357,9 @@ def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> str:
         if form:
             options[name] = _literal(form)
     said = ", ".join(f"{name} = {value}" for name, value in options.items())
-    return f"SELECT * FROM read_csv({path}, auto_detect = false, hive_partitioning = false, {said})"
+    left_out = skip if skip and skipped_text(file.path, skip) else 0
+    said = f"auto_detect = false, hive_partitioning = false, {said}"
+    return f"SELECT * FROM read_csv({path}, {said})", left_out
 
 
 _EMPTY = "(empty)"

@@ -16,11 +16,13 @@ Rows = list[Any]
 
 class Definition(msgspec.Struct, frozen=True, array_like=True):
     """How a file is read: the query of its view, or the reason why there is none. `mark` is the
-    state of the file that this was found out from."""
+    state of the file that this was found out from. `left_out`: lines before the table that hold
+    something."""
 
     mark: str
     query: str | None
     fault: str | None = None
+    left_out: int = 0
 
 
 class Folder(msgspec.Struct, frozen=True, array_like=True):
