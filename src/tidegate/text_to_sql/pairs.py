@@ -45,7 +45,8 @@ from tidegate.text_to_sql.slots import (
 MOST_EXAMPLES = 3
 _LOOKUP = Limits(max_rows=2, max_bytes=4_096, timeout_s=2.0)
 _SLOT = re.compile(r"\{\d+:\w+\}")
-_SAMPLES = {"text": "x", "number": "1", "date": "2024-01-01"}
+SAMPLES = {"text": "x", "number": "1", "date": "2024-01-01"}
+"""Values of slots, by their kind, with which a statement is tried."""
 
 PairState = Literal["same", "differs", "runs", "lapsed", "failed"]
 """What a check found: the rows that were confirmed, others, that a statement with slots can still
@@ -185,7 +186,7 @@ async def confirm(caller: Caller, source: str | None, handle: str) -> PairEntry:
             pattern.slots,
             tuple(sorted({f"{table.schema}.{table.name}" for table in bound.tables})),
             schema_digest(list(bound.tables)),
-            "" if pattern.slots else _result_digest(page),
+            "" if pattern.slots else result_digest(page),
         ),
         source,
         PairEntry,
@@ -205,7 +206,7 @@ async def check_pairs(caller: Caller, source: str | None) -> list[PairCheck]:
             )
             continue
         runner = Runner(caller, Question(text=pair.question, source=source), catalog, guidance)
-        samples = {slot.name: _SAMPLES[slot.kind] for slot in pair.slots}
+        samples = {slot.name: SAMPLES[slot.kind] for slot in pair.slots}
         try:
             checked = await runner.check(fill(pair, samples, catalog.dialect))
             if pair.slots:
@@ -215,12 +216,12 @@ async def check_pairs(caller: Caller, source: str | None) -> list[PairCheck]:
         except TidegateError as error:
             checks.append(PairCheck(pair, "failed", error.message))
             continue
-        same = page is not None and _result_digest(page) == pair.result_digest
+        same = page is not None and result_digest(page) == pair.result_digest
         checks.append(PairCheck(pair, "same" if same else "differs"))
     return checks
 
 
-def _result_digest(page: Page) -> str:
+def result_digest(page: Page) -> str:
     """A digest of the columns and rows, whatever the order of the rows."""
     rows = sorted(msgspec.json.encode(row) for row in msgspec.json.decode(page.rows))
     names = msgspec.json.encode([column.name for column in page.columns])

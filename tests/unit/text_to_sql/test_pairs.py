@@ -19,6 +19,7 @@ from tidegate.model.actors import Scope
 from tidegate.store.records import PairEntry
 from tidegate.text_to_sql.answering import answer
 from tidegate.text_to_sql.model import Answer, Question
+from tidegate.text_to_sql.pair_import import import_pairs, read_pairs
 from tidegate.text_to_sql.pairs import check_pairs, confirm, export
 from tidegate.text_to_sql.slots import make_pattern, match
 
@@ -196,3 +197,72 @@ def test_a_value_that_is_in_the_question_twice_is_no_slot() -> None:
     assert filled is not None
     assert [each.value for each in filled] == ["12"]
     assert match(pair, "top twelve regions?") is None
+
+
+def test_what_was_exported_is_imported_elsewhere_and_answers_there(tmp_path: Path) -> None:
+    async def leave(app: App) -> str:
+        return export([await confirmed(app), await confirmed(app, "What is the total?")])
+
+    async def arrive(app: App) -> tuple[list[PairEntry], str, Answer, list[str]]:
+        person = GateCaller(app, PERSON)
+        kept = await import_pairs(person, "shop", read_pairs(text))
+        again = await import_pairs(person, "shop", read_pairs(text))
+        assert [pair.id for pair in again] == [pair.id for pair in kept]
+        states = [each.state for each in await check_pairs(person, "shop")]
+        asked = Question(text="How many orders since 2026-01-01 have customers in 'London'?")
+        pairs = app.state.questions.pairs(app.connections.sources()[0].id)
+        return kept, export(pairs), await answer(GateCaller(app), asked), states
+
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    with scripted(wrote(SQL), wrote("SELECT sum(total) AS t FROM orders")) as model:
+        text = work(tmp_path / "here", model, leave)
+        kept, exported, found, states = work(tmp_path / "there", model, arrive)
+    assert len(model.prompts) == 2
+    assert len(kept) == 2
+    assert exported.replace("confirmed_by: cli", "") == text.replace("confirmed_by: cli", "")
+    assert (found.origin, n(found)) == ("pair", b"[[2]]")
+    assert sorted(states) == ["runs", "same"]
+
+
+GOOD = "pairs:\n- {question: 'How many orders?', sql: 'SELECT count(*) FROM orders'}\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("- {question: 'Delete?', sql: 'DELETE FROM orders'}", "cannot be kept"),
+        ("- {question: 'Two?', sql: 'SELECT 1; SELECT 2'}", "cannot be kept"),
+        ("- {question: 'Gone?', sql: 'SELECT 1 FROM nowhere'}", "cannot be kept"),
+        ("- {question: 'None?', sql: 'SELECT 1'}", "which tables"),
+        ("- {question: 'In {1:text}?', sql: 'SELECT {1:text} FROM orders'}", "slots"),
+        ("- {question: 'How many  orders', sql: 'SELECT 5 FROM orders'}", "twice"),
+        ("- {question: 'A?', sql: 'SELECT 1 FROM orders', colour: red}", "colour"),
+        ("- {question: 'A?'}", "sql"),
+        ("- [", "not one of"),
+    ],
+)
+def test_if_one_question_of_a_file_cannot_be_kept_none_is(
+    tmp_path: Path, bad: str, said: str
+) -> None:
+    async def run(app: App) -> tuple[str, int]:
+        with pytest.raises(TidegateError) as refused:
+            await import_pairs(GateCaller(app, PERSON), "shop", read_pairs(f"{GOOD}{bad}\n"))
+        source = app.connections.sources()[0]
+        return refused.value.message, len(app.state.questions.pairs(source.id))
+
+    with scripted("") as model:
+        message, count = work(tmp_path, model, run)
+    assert said in message
+    assert count == 0
+
+
+def test_an_agent_imports_nothing(tmp_path: Path) -> None:
+    async def run(app: App) -> int:
+        with pytest.raises(TidegateError) as refused:
+            await import_pairs(GateCaller(app), "shop", read_pairs(GOOD))
+        assert refused.value.code is Code.POLICY_SCOPE
+        return len(app.state.questions.pairs(app.connections.sources()[0].id))
+
+    with scripted("") as model:
+        assert work(tmp_path, model, run) == 0

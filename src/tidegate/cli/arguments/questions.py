@@ -47,6 +47,13 @@ def add_ask(commands: Commands) -> None:
     )
     ask.add_argument("--export", action="store_true", help="print the confirmed questions as YAML")
     ask.add_argument(
+        "--import",
+        dest="pairs",
+        metavar="FILE",
+        help="confirm the questions of a file that --export wrote; each is checked on SOURCE, and "
+        "if one cannot be kept none is; - reads standard input",
+    )
+    ask.add_argument(
         "--show-prompt",
         action="store_true",
         help="print what the model would be sent, and send nothing",

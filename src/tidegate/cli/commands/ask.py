@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ from tidegate.model.results import Limits
 from tidegate.results.notes import masking_note
 from tidegate.text_to_sql.answering import answer, show_prompt
 from tidegate.text_to_sql.model import Answer, Guide, Question
+from tidegate.text_to_sql.pair_import import import_pairs, read_pairs
 from tidegate.text_to_sql.pairs import check_pairs, confirm, export
 from tidegate.text_to_sql.requests import Guidance, ReadGuidance, RemovePair
 
@@ -30,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(actions) > 1 or (actions and arguments.question is not None):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "QUESTION, --confirm, --forget, --check and --export are alternatives.",
+            "QUESTION, --confirm, --forget, --check, --export and --import are alternatives.",
             hint="Give one of them.",
         )
     if actions:
@@ -111,6 +113,26 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _import(arguments: argparse.Namespace) -> int:
+    """Confirm the questions of a file; none if one of them cannot be kept."""
+    try:
+        content = sys.stdin.read() if arguments.pairs == "-" else Path(arguments.pairs).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"Cannot read `{arguments.pairs}`: {reason}.",
+            hint="Name a file of `tidegate ask SOURCE --export`.",
+        ) from None
+    pairs = read_pairs(content)
+    kept = _on_pairs(arguments, lambda caller: import_pairs(caller, arguments.source, pairs))
+    if arguments.json:
+        show_json(kept)
+    count = "1 question" if len(kept) == 1 else f"{len(kept):,} questions"
+    print_status(f"confirmed {count}")
+    return 0
+
+
 def _on_pairs(arguments: argparse.Namespace, work: Callable[[LocalCaller], Awaitable[T]]) -> T:
     return with_app(App.open(load_for_query(arguments)), lambda app: work(LocalCaller(app, "ask")))
 
@@ -120,6 +142,7 @@ _ON_PAIRS: dict[str, Callable[[argparse.Namespace], int]] = {
     "forget": _forget,
     "check": _check,
     "export": _export,
+    "pairs": _import,
 }
 
 
