@@ -29,6 +29,7 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.jdbc_sources import JdbcSources
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
@@ -42,7 +43,7 @@ from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Tokens, check_token
 from tidegate.model.actors import Actor
-from tidegate.model.requests import OpenTemporary, SearchHistory
+from tidegate.model.requests import CloseTemporary, OpenJdbc, OpenTemporary, SearchHistory
 from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
@@ -119,6 +120,7 @@ class App:
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings)
+        jdbc = JdbcSources(self.connections, config.temporary_sources)
         self.gateway = Gateway(
             self.connections,
             self.audit,
@@ -133,6 +135,8 @@ class App:
                 ListTabs: self.workspace.list_tabs,
                 EmbedTexts: self.embedder.answer,
                 OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
+                OpenJdbc: jdbc.open,
+                CloseTemporary: jdbc.close,
                 **AnswerService(config.language, self.state.questions).handlers,
             },
         )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ UNRESOLVED = "reference"
 """`details["cause"]` of a reference whose secret is not there now."""
 
 _typed: dict[str, str] = {}
+_numbers = count(1)
 
 
 def check_references(url: str) -> None:
@@ -81,15 +83,27 @@ def files_of(text: str) -> list[str]:
     return [name for kind, name in re.findall(_REFERENCE, text) if kind == "FILE"]
 
 
+class HeldSecret:
+    """A secret that is not saved, kept in memory until `release`; `reference` stands for it."""
+
+    def __init__(self, secret: str) -> None:
+        self._name = f"{next(_numbers)}"
+        self.reference = f"${{TYPED:{self._name}}}"
+        _typed[self._name] = secret
+
+    def release(self) -> None:
+        """Forget the secret. Safe to call twice."""
+        _typed.pop(self._name, None)
+
+
 @contextmanager
 def typed(password: str) -> Generator[str]:
     """A reference to a password that is not saved, for as long as the block runs."""
-    name = f"{len(_typed) + 1}"
-    _typed[name] = password
+    held = HeldSecret(password)
     try:
-        yield f"${{TYPED:{name}}}"
+        yield held.reference
     finally:
-        del _typed[name]
+        held.release()
 
 
 PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"

@@ -59,6 +59,8 @@ READS_ALONE = {
     "unknown": NEVER,
     "several": NEVER,
 }
+QUERIES_ALONE = {effect: READS if effect == "read" else NEVER for effect in RUNS}
+"""What takes queries and refuses everything else before the gate is asked."""
 EXPLAINED = {"read": READS}
 """And of other effects what the engine has plans of: see `explained`."""
 CONFIRMS = {
@@ -93,6 +95,8 @@ class Row(NamedTuple):
 
 
 ID, NAME, HANDLE, TAB, URI = "connection_id", "source", "handle", "tab_id", "uri"
+URL, OPENED = "url", "connectionId"
+"""The name of the source in place of a URL; and the id of a connection that is opened before."""
 
 
 def _names(**arguments: Any) -> Row:
@@ -174,6 +178,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("postgres", "pg://settings"): Row(URI, {}, ELSEWHERE),
     ("postgres", "pg://stat/activity"): Row(URI, {}, ELSEWHERE),
     ("postgres", "pg://stat/replication"): Row(URI, {}, ELSEWHERE),
+    ("jdbc", "connect"): Row(URL, {}, {"read": STATE}),
+    ("jdbc", "discover"): Row(OPENED, {"table": "orders"}, {"read": NAMES}),
+    ("jdbc", "record"): Row(OPENED, {}, QUERIES_ALONE, "query"),
+    ("jdbc", "close"): Row(OPENED, {}, {"read": STATE}),
 }
 """By surface and the name of a tool or the URI of a resource. `?` is a resource's query."""
 

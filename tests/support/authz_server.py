@@ -16,11 +16,13 @@ from support.authz_calls import (
     HANDLE,
     ID,
     NAME,
+    OPENED,
     ROWS,
     RUNS,
     SERVER_ROWS,
     TAB,
     URI,
+    URL,
     Row,
     explained,
 )
@@ -187,14 +189,25 @@ class Caller:
             arguments[TAB] = await harness.tab()
         elif row.takes == HANDLE:
             arguments[HANDLE] = await self._handle()
+        elif row.takes == OPENED:
+            connected = await self.peer.call("connect", url=harness.source.name)
+            if connected["result"].get("isError"):
+                return word(connected)
+            arguments[OPENED] = connected["result"]["structuredContent"]["id"]
         else:
-            arguments[row.takes] = {ID: harness.source.id, NAME: harness.source.name}[row.takes]
+            named = {ID: harness.source.id, NAME: harness.source.name, URL: harness.source.name}
+            arguments[row.takes] = named[row.takes]
         if row.text is not None:
             way = name.partition(" ")[2]
             by = f"{actor}_{way}" if way else actor
             arguments[row.text] = harness.engine.statement(effect, by)
         if name == "disconnect":
             await harness.connect()
+        if name == "record":
+            extracted = await self.peer.call(name, **arguments)
+            if extracted["result"].get("isError"):
+                return word(extracted)
+            arguments["confirmed"] = True
         found = word(await self.peer.call(name.partition(" ")[0], **arguments))
         return "denied" if row.explains and found in WITHOUT_PLAN else found
 
@@ -213,7 +226,8 @@ def word(reply: dict[str, Any]) -> str:
     if "error" in reply:
         code = reply["error"].get("data", {}).get("code", reply["error"]["message"])
     elif reply["result"].get("isError"):
-        code = reply["result"]["content"][0]["text"].partition(": ")[0]
+        said = reply["result"]["content"][0]["text"]
+        code = msgspec.json.decode(said)["code"] if said[:1] == "{" else said.partition(": ")[0]
     else:
         return "ok"
     return word_of(code)

@@ -90,15 +90,25 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The sources that a session may open for itself while the server runs. By default none.
+    """The sources that a session may open for itself while the server runs. By default none, but
+    for the tool `connect` of the surface `jdbc`, see `stdio_hosts`.
 
     `hosts` lists database servers as `host` or `host:port`, `directories` the absolute paths of
     directories with database files. A temporary source is read-only and ends with its session, at
     the latest after `lifetime_s` seconds; a session has at most `per_owner` of them.
+
+    What follows is for `connect` alone. `stdio_hosts` are hosts in addition, for a client on stdio:
+    the user who starts that server can reach their own machine without it. `environment` are
+    patterns of environment variables that a call may name; without it `DB_*` and `JDBC_*` on stdio,
+    and none over HTTP. A URL that comes from a variable need not be on the lists. `driver_path` are
+    the jars, or a folder of jars, of the drivers for databases that need one.
     """
 
     hosts: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
+    stdio_hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+    environment: tuple[str, ...] | None = None
+    driver_path: str = ""
     lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     per_owner: Annotated[int, msgspec.Meta(ge=1)] = 8
 

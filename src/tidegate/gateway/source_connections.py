@@ -342,6 +342,16 @@ class SourceConnections:
         for key in [key for key in self._temporary if key[0] == owner]:
             self._end_temporary(key)
 
+    def find_temporary(self, owner: str, name: str) -> SourceConnection | None:
+        """The connection of a source that `owner` opened, while it lasts."""
+        return self._temporary.get((owner, name))
+
+    def close_temporary(self, owner: str, name: str) -> bool:
+        """Remove one source that `owner` opened. Returns whether there was one."""
+        there = (owner, name) in self._temporary
+        self._end_temporary((owner, name))
+        return there
+
     def _end_temporary(self, key: tuple[str, str]) -> None:
         timer = self._timers.pop(key, None)
         if timer is not None:

@@ -49,23 +49,24 @@ class TemporarySources:
         request = call.request
         if not isinstance(request, OpenTemporary):
             raise TypeError(type(request).__name__)
-        await self._check_not_saved(request.url)
+        check_allowed(request.url, self._settings)
+        await refuse_saved(self._connections, request.url)
         owner = call.session or call.actor.id
         return open_temporary(self._connections, request.name, request.url, owner, self._settings)
 
-    async def _check_not_saved(self, url: str) -> None:
-        """Refuse a database that is a source already: its masks, filters and callers would not hold
-        for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
-        check_allowed(url, self._settings)
-        dialect = dialects.find(find(url).dialect_of(url))
-        wanted = await place_of(url)
-        for source in self._connections.sources():
-            if wanted.path is None and dialects.find(source.dialect) is not dialect:
-                continue
-            known = await place_of(source.url)
-            reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
-            if wanted.shares_files(known) or reached(known):
-                raise _denied("That database is a source of this server already.")
+
+async def refuse_saved(connections: SourceConnections, url: str) -> None:
+    """Refuse a database that is a source already: its masks, filters and callers would not hold
+    for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
+    dialect = dialects.find(find(url).dialect_of(url))
+    wanted = await place_of(url)
+    for source in connections.sources():
+        if wanted.path is None and dialects.find(source.dialect) is not dialect:
+            continue
+        known = await place_of(source.url)
+        reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
+        if wanted.shares_files(known) or reached(known):
+            raise denied("That database is a source of this server already.")
 
 
 def open_temporary(
@@ -93,36 +94,44 @@ def check_allowed(url: str, settings: TemporarySourceSettings) -> None:
     """Apply the rule `source.temporary`. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
     entry = find(url)
     if "$" in url:
-        raise _denied("A temporary source cannot use a secret of the server.")
+        raise denied("A temporary source cannot use a secret of the server.")
     if dialects.find(entry.dialect_of(url)).in_files:
         plain = url.partition("?")[0]
         is_folder = scheme_of(url) == FOLDER_SCHEME
         path = parse_folder_url(plain, ())[0] if is_folder else parse_file_url(plain, ()).path
-        if "?" in url or path is None or not _is_within(path, settings.directories):
-            raise _denied("The file is in no directory that the operator has listed.")
+        if "?" in url or path is None or not is_within(path, settings.directories):
+            raise denied("The file is in no directory that the operator has listed.")
         return
     server = parse_server_url(url)
     place = server.places[0]
     if len(server.places) > 1 or _HOST.fullmatch(place.host) is None:
-        raise _denied("The URL names no host that could be checked.")
+        raise denied("The URL names no host that could be checked.")
     options = parse_qsl(server.query, keep_blank_values=True)
     unfit = [option for option, _ in options if option not in HARMLESS_OPTIONS]
     if unfit:
-        raise _denied(f"The URL has the option {unfit[0][:80]!r}, which could lead elsewhere.")
-    host = f"[{place.host}]" if ":" in place.host else place.host
-    host, port = host.lower(), place.port or entry.port or ""
-    if not {host, f"{host}:{port}"} & {allowed.lower() for allowed in settings.hosts}:
-        raise _denied(f"The host {host[:80]!r} is not on the operator's list.")
+        raise denied(f"The URL has the option {unfit[0][:80]!r}, which could lead elsewhere.")
+    if not is_listed_host(place.host, place.port or entry.port or "", settings.hosts):
+        raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
 
 
-def _is_within(path: str, directories: tuple[str, ...]) -> bool:
+def is_listed_host(host: str, port: int | str, listed: tuple[str, ...]) -> bool:
+    """Whether a host is on a list of `host` and `host:port`; an IPv6 address may be in brackets."""
+    known = {allowed.lower() for allowed in listed}
+    lowered = host.lower()
+    bracketed = f"[{lowered}]" if ":" in lowered else lowered
+    return bool(lowered) and bool({lowered, bracketed, f"{bracketed}:{port}"} & known)
+
+
+def is_within(path: str, directories: tuple[str, ...]) -> bool:
+    """Whether a file is below one of the directories, after links are followed."""
     real = os.path.realpath(path)
     return any(
         os.path.commonpath([real, root]) == root for root in map(os.path.realpath, directories)
     )
 
 
-def _denied(reason: str) -> TidegateError:
+def denied(reason: str) -> TidegateError:
+    """The refusal by the rule."""
     return TidegateError(
         Code.POLICY_DENIED,
         reason,

@@ -221,6 +221,31 @@ class OpenTemporary(Request, frozen=True):
     url: str
 
 
+class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
+    """Open the database behind a JDBC URL as a temporary source, and connect to it.
+
+    Each field but `name` may be `${NAME}` or `env:NAME`, whole, for an environment variable of the
+    server whose name the settings allow. `dependency` (group:artifact:version) and `repository` say
+    where the driver is. The answer is a `replies.OpenedJdbc`.
+    """
+
+    user: str | None = None
+    password: str | None = None
+    driver: str | None = None
+    dependency: str | None = None
+    repository: str | None = None
+
+
+class CloseTemporary(Request, frozen=True):
+    """Close a temporary source of the caller, by its name."""
+
+    kind: ClassVar[str] = "close"
+    judgement: ClassVar[Judgement | None] = metadata("close", "closes a temporary source")
+    spans_sources: ClassVar[bool] = True
+
+    name: str
+
+
 class Connect(Request, frozen=True):
     """Open the source if it is closed."""
 

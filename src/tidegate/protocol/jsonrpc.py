@@ -131,7 +131,7 @@ def result_frame(id: bytes, result: bytes) -> bytes:
 
 
 def error_frame(
-    id: bytes | None, code: int, message: str, data: Mapping[str, Any] | None = None
+    id: bytes | None, code: int, message: str, data: Mapping[str, Any] | str | None = None
 ) -> bytes:
     """An error reply; with id None it has no `id` member at all."""
     error: dict[str, Any] = {"code": code, "message": message}

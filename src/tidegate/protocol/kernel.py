@@ -79,7 +79,8 @@ class Kernel:
                 return initialization.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
             params = self._read(message, method, transport)
-            request = open_request(self._served, message, params, transport)
+            bare = message.method not in METHODS
+            request = open_request(self._served, message, params, transport, bare=bare)
             return await self._run(message, method, params, request, transport)
         except RpcError as error:
             return self._refuse(message.id, error, request)
@@ -166,7 +167,9 @@ class Kernel:
             envelope = p.read(p.Params, message.params)
         except RpcError:
             return
-        self._find(message, method, open_request(self._served, message, envelope, transport))
+        bare = message.method not in METHODS
+        request = open_request(self._served, message, envelope, transport, bare=bare)
+        self._find(message, method, request)
 
     async def _run(
         self,

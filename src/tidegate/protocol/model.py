@@ -171,7 +171,7 @@ class RpcError(Exception):
         self,
         code: int,
         message: str,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, Any] | str | None = None,
         *,
         status: int | None = None,
     ) -> None:
@@ -353,6 +353,10 @@ class Settings(msgspec.Struct, frozen=True):
     known) and user agent; None: the kernel's table."""
     without_session: str | None = None
     """The revision of requests over HTTP that come without a session; None: they are refused."""
+    methods_without_session: str | None = None
+    """The revision of methods that are not part of MCP (`Server.methods`) and come before
+    `initialize`, or over HTTP without a session; None: they are refused. An unknown method then is
+    unknown, whether there is a session or not."""
     newer_fields: bool = False
     """Whether clients of 2025-03-26 are shown titles, output schemas and structured content, which
     their revision allows and does not name."""

@@ -34,9 +34,15 @@ UNKNOWN_CLIENT = Info("unknown", "0")
 
 
 def open_request(
-    served: ServedServer, message: Message, params: p.Params, transport: TransportContext
+    served: ServedServer,
+    message: Message,
+    params: p.Params,
+    transport: TransportContext,
+    *,
+    bare: bool = False,
 ) -> McpRequest:
-    """The request that a method answers, with its client, era and session.
+    """The request that a method answers, with its client, era and session. `bare`: the method is
+    not part of MCP.
 
     Raises: RpcError, if the request has no place in either era: INVALID_REQUEST, INVALID_PARAMS,
     HEADER_MISMATCH, UNSUPPORTED_VERSION.
@@ -44,6 +50,10 @@ def open_request(
     modern = (params.meta and VERSION_KEY in params.meta) or transport.names_modern
     if modern and served.knows_modern:
         return _open_stateless(served, message, params, transport)
+    revision = served.settings.methods_without_session
+    session = transport.session
+    if bare and revision is not None and (session is None or session.revision is None):
+        return _open_before_handshake(served, revision, message, params, transport)
     return _open_in_session(served, message, params, transport)
 
 
@@ -168,6 +178,25 @@ def _open_alone(
         closer=transport.closer,
         body=transport.body,
     )
+
+
+def _open_before_handshake(
+    served: ServedServer,
+    revision: str,
+    message: Message,
+    params: p.Params,
+    transport: TransportContext,
+) -> McpRequest:
+    """A request for a method of the server's own, which needs no handshake. What it keeps belongs
+    to the connection's session, or over HTTP to a state under a handle."""
+    request = _open_alone(served, revision, message, params, transport)
+    session = transport.session
+    if session is None:
+        request.states = served.states
+        return request
+    request.session = session
+    request.state, request.state_id = session.state, session.state.id
+    return request
 
 
 def _user_agent(transport: TransportContext) -> str:

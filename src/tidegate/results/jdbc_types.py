@@ -220,7 +220,7 @@ def _duckdb(name: str, plain: str) -> JdbcType:
 def _sqlite(declared: str, first: Any) -> JdbcType:
     if declared:
         name = _ARGUMENTS.sub("", declared).strip()
-        return JdbcType(_SQLITE.get(name.upper(), 2), name, _class_of(first))
+        return JdbcType(_SQLITE.get(name.upper(), 2), name.upper(), _class_of(first))
     if first is None:
         return JdbcType(2, "NUMERIC", _OBJECT)
     if isinstance(first, int):

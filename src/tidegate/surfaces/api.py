@@ -35,6 +35,10 @@ ErrorRenderer = Callable[[TidegateError, ToolContext], ToolResult]
 """Shows a refusal or failure: returns a `ToolResult` with `is_error`, or raises RpcError. It never
 returns a result that looks like success."""
 
+MethodErrorRenderer = Callable[[TidegateError, ToolContext], Mapping[str, Any]]
+"""Shows a refusal or failure of a method (`SurfaceMethod`) as the fields of its result, or raises
+RpcError."""
+
 BeforeArguments = Callable[["SurfaceTool", ToolContext], None]
 """Runs before a tool's arguments are checked. Raises: TidegateError to refuse the call."""
 

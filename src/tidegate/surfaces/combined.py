@@ -60,7 +60,11 @@ class CombinedServer:
             name: value for surface in surfaces for name, value in surface.capabilities.items()
         }
         accepted = set[str]().union(*(s.settings.revisions.accepted for s in surfaces))
-        self.settings = Settings(RevisionPolicy(tuple(sorted(accepted))))
+        early = [s.settings.methods_without_session for s in surfaces]
+        self.settings = Settings(
+            RevisionPolicy(tuple(sorted(accepted))),
+            methods_without_session=next(filter(None, early), None),
+        )
         self._listed: tuple[ListedTool, ...] | None = None
 
     def tools(self, context: Context) -> Sequence[ListedTool]:

@@ -49,6 +49,9 @@ SURFACES: dict[str, Entry] = {
         settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
         realm="TablePro MCP",
     ),
+    "jdbc": Entry(
+        "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
+    ),
     "postgres": Entry(
         "tidegate.surfaces.postgres",
         settings="tidegate.surfaces.postgres.settings:PostgresSettings",

@@ -37,6 +37,7 @@ from tidegate.surfaces.api import (
     BeforeArguments,
     Completer,
     ErrorRenderer,
+    MethodErrorRenderer,
     OnRejectedCall,
     Shrink,
     SurfaceMethod,
@@ -68,6 +69,7 @@ class Surface:
         list_resources: Callable[[ToolContext], Awaitable[Sequence[Resource]]] | None = None,
         prompts: Sequence[SurfacePrompt] = (),
         methods: Sequence[SurfaceMethod] = (),
+        render_method_error: MethodErrorRenderer | None = None,
         shape: ArgumentShape = argument_shape,
         before_arguments: BeforeArguments | None = None,
         unknown_tool: UnknownTool | None = None,
@@ -87,6 +89,7 @@ class Surface:
         self._gate = gate
         self._shape = shape
         self._render_error = render_error
+        self._render_method_error = render_method_error
         self._before_arguments = before_arguments
         self._unknown_tool = unknown_tool or _no_such_tool
         self._approval_form = approval_form
@@ -142,12 +145,15 @@ class Surface:
     async def _call_method(
         self, method: SurfaceMethod, context: Context, params: dict[str, Any]
     ) -> Mapping[str, Any]:
-        """Answer a method of the surface's own. Raises: RpcError for every refusal."""
+        """Answer a method of the surface's own. Raises: RpcError for every refusal that the surface
+        does not show as a result."""
         tool_context = self._tool_context(context, method.name, method.scope)
         try:
             return await method.run(tool_context, convert(params, method.args))
         except TidegateError as error:
             self._record_own_refusal(error, tool_context)
+            if self._render_method_error is not None:
+                return self._render_method_error(error, tool_context)
             raise self._rpc_error(error, tool_context) from None
 
     def _rpc_error(self, error: TidegateError, tool_context: ToolContext) -> RpcError:

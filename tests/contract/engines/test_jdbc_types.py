@@ -46,7 +46,8 @@ MARIADB_QUERY = """SELECT t.*, count(*) OVER () AS cnt, sum(i) OVER () AS si_, N
 SQLITE = """CREATE TABLE t (a INT, b INTEGER, c MEDIUMINT, d BIGINT, e INT8, f TINYINT, g SMALLINT,
   h INT2, i BOOLEAN, j NUMERIC, k DECIMAL(10,2), l REAL, m DOUBLE, n FLOAT, o CHAR(3),
   p VARCHAR(10), q TEXT, r CLOB, s BLOB, t DATE, u DATETIME, v TIMESTAMP, w, x DOUBLE PRECISION,
-  y NVARCHAR(5), z UNSIGNED BIG INT, aa BIT, bb STRING, cc JSON, dd TIME)"""
+  y NVARCHAR(5), z UNSIGNED BIG INT, aa BIT, bb STRING, cc JSON, dd TIME,
+  ee varchar(20), ff integer)"""
 SQLITE_QUERY = """SELECT t.*, count(*) AS cnt, 1 AS one, 1.5 AS de, 'x' AS tx, NULL AS nu,
   a + 1 AS ex, 5000000000 AS big FROM t"""
 LOOKED_UP = {"e", "co", "s", "bs", "ss", "idt"}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from support.authz_calls import HANDLE, ID, ROWS, TAB, URI, Row
+from support.authz_calls import HANDLE, ID, OPENED, ROWS, TAB, URI, Row
 from support.authz_engines import SqliteShop
 from support.authz_server import Harness, play
 from support.surface_client import Peer
@@ -100,7 +100,7 @@ def test_a_foreign_source_is_answered_as_one_that_does_not_exist(
             await peers[surface].open()
         asked = 0
         for (surface, tool), row in ROWS.items():
-            if row.takes == TAB or (row.takes == URI and "{id}" not in tool):
+            if row.takes in (TAB, OPENED) or (row.takes == URI and "{id}" not in tool):
                 continue  # no source is named; for tabs of other sources see the test above
             foreign, absent = [
                 repr(await _ask(peers[surface], tool.partition(" ")[0], row, text, id, name))

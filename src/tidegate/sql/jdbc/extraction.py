@@ -82,7 +82,7 @@ def _extract(text: str, name: str) -> Extraction:
 def _check_root(root: Token) -> None:
     if root.key in _ROOTS:
         return
-    near = difflib.get_close_matches(root.key, _ROOTS, 1)
+    near = difflib.get_close_matches(root.key, _ROOTS, 1, 0.75)
     raise Refusal(
         Code.SQL_UNKNOWN,
         "jdbc.no_query",

@@ -1,0 +1,320 @@
+"""Opens the database behind a JDBC URL that a caller names, as a source of its session.
+
+The rule is that of every temporary source: a host or a directory that the operator has listed. A
+client on stdio may also name this machine itself, and a URL that an environment variable holds is
+the operator's own. Databases with an engine of ours need no driver; what names a driver, or has
+none of our engines, goes to a Java process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.config.sources import SourceSettings, TemporarySourceSettings
+from tidegate.engines.jdbc.native_url import NativeUrl, native_url, split_login
+from tidegate.engines.jdbc.products import product_of
+from tidegate.engines.jdbc.url import JdbcUrl, file_of, parse_jdbc_url
+from tidegate.engines.registry import locate
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.source_connections import SourceConnections
+from tidegate.gateway.temporary_sources import (
+    RULE,
+    denied,
+    is_listed_host,
+    is_within,
+    refuse_saved,
+)
+from tidegate.model.replies import OpenedJdbc
+from tidegate.model.requests import Call, CloseTemporary, OpenJdbc
+from tidegate.model.sources import Source
+from tidegate.secrets import MASK, HeldSecret
+
+STDIO_VARIABLES = ("DB_*", "JDBC_*")
+"""What a call on stdio may name unless the settings say otherwise."""
+
+DRIVER_FAULTS = frozenset(
+    {
+        Code.ENGINE_MISSING,
+        Code.DRIVER_REPOSITORY,
+        Code.DRIVER_UNRESOLVED,
+        Code.DRIVER_UNTRUSTED,
+        Code.CONFIG_INVALID,
+    }
+)
+"""What is wrong where a driver cannot be had."""
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}|env:([A-Za-z_]\w*)", re.ASCII)
+_COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
+_FIELDS = ("url", "user", "password", "driver", "dependency", "repository")
+_WORDS = re.compile(r"[\w.-]{3,}")
+_SHORT = 2
+"""Characters of what could be part of any word."""
+_COMMON = frozenset(
+    {"jdbc", "localhost", "127.0.0.1", "mem", "file", "tcp", "database", "server", "oracle", "thin"}
+    | {"postgresql", "mysql", "mariadb", "sqlite", "duckdb", "hsqldb", "derby", "sqlserver"}
+)
+"""Words of URLs that say nothing of a place."""
+
+
+class _Given(NamedTuple):
+    """What a call gave, with the values of the environment in place; `secret` are these values."""
+
+    values: Mapping[str, str | None]
+    resolved: frozenset[str]
+    redact: Callable[[str], str]
+
+
+class JdbcSources:
+    """Answers `OpenJdbc` and `CloseTemporary` requests by the settings."""
+
+    def __init__(self, connections: SourceConnections, settings: TemporarySourceSettings) -> None:
+        self._connections = connections
+        self._settings = settings
+        self._held: dict[tuple[str, str], HeldSecret] = {}
+
+    async def open(self, call: Call, _: tuple[Source, ...]) -> OpenedJdbc:
+        """Open the source and connect to it.
+
+        Raises: TidegateError ARGUMENT_INVALID for a variable that may not be named or is not set,
+        SOURCE_URL, POLICY_DENIED by the rule `source.temporary`, ENGINE_MISSING,
+        SOURCE_UNREACHABLE. No message shows what the environment holds.
+        """
+        request = call.request
+        if not isinstance(request, OpenJdbc):
+            raise TypeError(type(request).__name__)
+        self._release_ended()
+        given = self._resolve(call, request)
+        try:
+            return await self._open(call, request.name, given)
+        except TidegateError as error:
+            raise _redacted(error, given.redact) from None
+
+    async def close(self, call: Call, _: tuple[Source, ...]) -> bool:
+        """Close a source that the caller opened. Returns whether there was one."""
+        request = call.request
+        if not isinstance(request, CloseTemporary):
+            raise TypeError(type(request).__name__)
+        owner = call.session or call.actor.id
+        closed = self._connections.close_temporary(owner, request.name)
+        self._release_ended()
+        return closed
+
+    async def _open(self, call: Call, name: str, given: _Given) -> OpenedJdbc:
+        values = given.values
+        url, login = split_login(values["url"] or "")
+        user = values["user"] if values["user"] is not None else login.user
+        password = values["password"] if values["password"] is not None else login.password
+        if "$" in url or not url.lower().startswith("jdbc:"):
+            raise TidegateError(
+                Code.SOURCE_URL,
+                "A JDBC URL begins with `jdbc:` and the name of a database.",
+                hint="Write it like jdbc:postgresql://host:port/database.",
+            )
+        wants_driver = values["driver"] is not None or values["dependency"] is not None
+        native = None if wants_driver else native_url(url)
+        parsed = parse_jdbc_url(url) if native is None else None
+        if "url" not in given.resolved:
+            self._check_allowed(call, native, parsed)
+        held = HeldSecret(password) if password else None
+        try:
+            settings = (
+                SourceSettings(
+                    name=name, url=native.with_account(user, held.reference if held else None)
+                )
+                if native is not None
+                else self._driver_settings(name, url, user, held, values)
+            )
+            await self._check_not_saved(settings.url)
+            source = self._add(call, settings)
+        except BaseException:
+            if held is not None:
+                held.release()
+            raise
+        owner = call.session or call.actor.id
+        if held is not None:
+            self._held[owner, name] = held
+        try:
+            await self._connect(owner, name)
+        except TidegateError as error:
+            if wants_driver and error.code in DRIVER_FAULTS and native_url(url) is not None:
+                error.hint += " Without `driver` and `dependency` no driver is needed here."
+            raise
+        driver = values["driver"] or (native.driver if native else product_of(url).driver)
+        return OpenedJdbc(
+            source,
+            driver,
+            native is not None,
+            values["dependency"],
+            "maven" if values["dependency"] else "classpath",
+            given.redact,
+            _shown_place(call.request, settings.url, given),
+        )
+
+    def _add(self, call: Call, settings: SourceSettings) -> Source:
+        source = source_from_settings(settings)
+        limits = self._settings
+        owner = call.session or call.actor.id
+        return self._connections.add_temporary(
+            source, str(uuid.uuid4()), owner, limits.lifetime_s, limits.per_owner
+        )
+
+    async def _connect(self, owner: str, name: str) -> None:
+        connection = self._connections.find_temporary(owner, name)
+        if connection is None:
+            raise TidegateError(Code.SOURCE_UNKNOWN, "The session ended while it connected.")
+        try:
+            await self._connections.engine(connection)
+        except BaseException:
+            self._connections.close_temporary(owner, name)
+            self._release_ended()
+            raise
+
+    def _resolve(self, call: Call, request: OpenJdbc) -> _Given:
+        """Put the values of environment variables in their places. Raises: TidegateError
+        ARGUMENT_INVALID."""
+        settings = self._settings.environment
+        allowed = settings if settings is not None else () if call.address else STDIO_VARIABLES
+        values: dict[str, str | None] = {}
+        resolved: set[str] = set()
+        for field in _FIELDS:
+            value: str | None = getattr(request, field)
+            found = None if value is None else _REFERENCE.fullmatch(value)
+            if found is not None:
+                value = _variable(found[1] or found[2], field, allowed)
+                resolved.add(field)
+            values[field] = value
+        secrets = [value for field, value in values.items() if field in resolved and value]
+        return _Given(values, frozenset(resolved), _redactor(secrets, values["password"]))
+
+    def _check_allowed(self, call: Call, native: NativeUrl | None, parsed: JdbcUrl | None) -> None:
+        """Apply the rule `source.temporary`. Raises: TidegateError POLICY_DENIED."""
+        settings = self._settings
+        hosts = settings.hosts if call.address else (*settings.hosts, *settings.stdio_hosts)
+        local = parsed is not None and parsed.kind in ("file", "memory")
+        if local or (native is not None and not native.is_server):
+            path = native.path if native else file_of(parsed) if parsed else None
+            path = None if path is None else str(Path(path).expanduser())
+            if path is not None and not is_within(path, settings.directories):
+                raise denied("The file is in no directory that the operator has listed.")
+            return
+        url = native.url if native is not None else parsed.text if parsed is not None else ""
+        place = locate(url)
+        port = place.port or (parsed.product.port if parsed is not None else None) or ""
+        if not is_listed_host(place.host, port, hosts):
+            raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
+
+    def _driver_settings(
+        self,
+        name: str,
+        url: str,
+        user: str | None,
+        held: HeldSecret | None,
+        values: Mapping[str, str | None],
+    ) -> SourceSettings:
+        """A source behind a JDBC driver. Raises: TidegateError ARGUMENT_INVALID."""
+        dependency, driver = values["dependency"], values["driver"]
+        if dependency is not None and _COORDINATE.fullmatch(dependency) is None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"Invalid dependency format: {dependency[:80]}. Expected group:artifact:version.",
+                details={"field": "dependency"},
+            )
+        options: dict[str, str] = {}
+        if dependency is not None:
+            options["driver_coordinate"] = dependency
+            if values["repository"] is not None:
+                options["driver_repository"] = values["repository"]
+        elif self._settings.driver_path:
+            options["driver_path"] = self._settings.driver_path
+        if driver is not None:
+            options["driver"] = driver
+        if user is not None:
+            options["user"] = user
+        if held is not None:
+            options["password"] = held.reference
+        return SourceSettings(name=name, url=url, options=options)
+
+    async def _check_not_saved(self, url: str) -> None:
+        """Raises: TidegateError POLICY_DENIED for a database that is a source already."""
+        try:
+            await refuse_saved(self._connections, url)
+        except TidegateError as error:
+            if error.details.get("rule") == RULE:
+                error.hint = "Connect to it by the name of the source, in place of a URL."
+            raise
+
+    def _release_ended(self) -> None:
+        """Forget the passwords of sources that have ended."""
+        for owner, name in list(self._held):
+            if self._connections.find_temporary(owner, name) is None:
+                self._held.pop((owner, name)).release()
+
+
+def _variable(name: str, field: str, allowed: tuple[str, ...]) -> str:
+    """The value of an environment variable. Whether one that may not be named is set is not said.
+    Raises: TidegateError ARGUMENT_INVALID."""
+    if not any(fnmatchcase(name, pattern) for pattern in allowed):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The environment variable '{name[:80]}' may not be used for connect parameter"
+            f" '{field}'.",
+            hint=f"Allowed here: {', '.join(allowed) or 'none'}. The operator lists others under"
+            " `temporary_sources.environment`.",
+            details={"rule": RULE, "field": field},
+        )
+    value = os.environ.get(name)
+    if value is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"Missing environment variable '{name[:80]}' for connect parameter '{field}'.",
+            hint="Set it where the server starts, and start the server again.",
+            details={"field": field},
+        )
+    return value
+
+
+def _redactor(secrets: list[str], password: str | None) -> Callable[[str], str]:
+    """A function that takes values of the environment and a password out of a text, and their
+    parts."""
+    parts: set[str] = {password} if password and len(password) > _SHORT else set()
+    for secret in secrets:
+        parts.add(secret)
+        parts.update(word for word in _WORDS.findall(secret) if word.lower() not in _COMMON)
+    ordered = sorted(parts, key=len, reverse=True)
+    if not ordered:
+        return str
+    pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
+    return lambda text: pattern.sub(MASK, text)
+
+
+def _redacted(error: TidegateError, redact: Callable[[str], str]) -> TidegateError:
+    shown = TidegateError(
+        error.code,
+        redact(error.message),
+        hint=redact(error.hint),
+        retry_after_s=error.retry_after_s,
+        details={
+            name: value
+            for name, value in error.details.items()
+            if name in ("cause", "sqlstate", "rule", "field")
+        },
+    )
+    shown.call_id = error.call_id
+    return shown
+
+
+def _shown_place(request: object, url: str, given: _Given) -> str:
+    """Where a source is, for the records: never an account, and of a URL from the environment the
+    name of its variable."""
+    if "url" in given.resolved and isinstance(request, OpenJdbc):
+        return request.url
+    place = locate(url)
+    host = f"{place.host}:{place.port}/" if place.port else ""
+    return f"{host}{place.database}"

@@ -1,0 +1,138 @@
+"""`connect` and `close`: a database behind a JDBC URL, or a source by its name."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.config.sources import SOURCE_NAME
+from tidegate.engines.jdbc.native_url import DRIVERS
+from tidegate.engines.jdbc.products import product_of
+from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import ConnectionState, OpenedJdbc
+from tidegate.model.requests import Connect, ListSources, OpenJdbc
+from tidegate.model.sources import Source
+from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
+from tidegate.surfaces.tool_context import ToolContext
+
+WARNINGS = (
+    "Use this MCP connection only against non-sensitive databases (local/dev/test), not"
+    " production.",
+    "Never expose credentials in prompts, logs, screenshots, or committed files.",
+)
+GUIDANCE: Mapping[str, Any] = {
+    "recommendation": "Use environment variables or a secrets manager and inject credentials at"
+    " runtime.",
+    "avoid": ["hardcoded passwords", "plaintext secrets in scripts"],
+}
+"""The words of the document."""
+
+_BY_ENGINE = {"postgres": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "duckdb": "duckdb"}
+
+Text = str | None
+
+
+class ConnectArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: Annotated[
+        str,
+        Meta(
+            description="JDBC URL, the name of a source, or a reference to an environment variable:"
+            " ${DB_URL} or env:DB_URL"
+        ),
+    ]
+    user: Annotated[str, Meta(description="User, or ${DB_USER}")] | None = None
+    password: Annotated[str, Meta(description="Use ${DB_PASSWORD}, not the password")] | None = None
+    driver: Annotated[str, Meta(description="Driver class; found from the URL")] | None = None
+    dependency: Annotated[str, Meta(description="groupId:artifactId:version")] | None = None
+    repository: Annotated[str, Meta(description="Base URL of a Maven repository")] | None = None
+
+
+class CloseArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    connection_id: Annotated[str, Meta(description="The id of `connect`")]
+
+
+class Connector:
+    """Opens and closes the connections of callers."""
+
+    def __init__(self, connections: ConnectionTable) -> None:
+        self._connections = connections
+
+    async def connect(self, context: ToolContext, args: ConnectArgs) -> Mapping[str, Any]:
+        """Open a connection; returns the fields of the reply. Raises: TidegateError."""
+        async with self._connections.order(context):
+            self._connections.check_room(context)
+            if SOURCE_NAME.fullmatch(args.url):
+                return await self._by_name(context, args.url)
+            return await self._by_url(context, args)
+
+    async def close(self, context: ToolContext, args: CloseArgs) -> Mapping[str, Any]:
+        """Close a connection; returns the fields of the reply. Raises: TidegateError."""
+        async with self._connections.order(context):
+            connection = self._connections.find(context, args.connection_id)
+            await self._connections.close(connection)
+            return {"status": "closed", "connectionId": connection.id}
+
+    async def _by_url(self, context: ToolContext, args: ConnectArgs) -> Mapping[str, Any]:
+        request = OpenJdbc(
+            f"jdbc-{uuid.uuid4()}",
+            args.url,
+            user=args.user,
+            password=args.password,
+            driver=args.driver,
+            dependency=args.dependency,
+            repository=args.repository,
+        )
+        opened = await context.handle(request, None, OpenedJdbc)
+        connection = Connection(
+            context,
+            opened.source.name,
+            opened.source.dialect,
+            temporary=True,
+            redact=opened.redact,
+        )
+        self._connections.add(connection)
+        return _reply(connection, opened.driver, opened)
+
+    async def _by_name(self, context: ToolContext, name: str) -> Mapping[str, Any]:
+        try:
+            await context.handle(Connect(), name, ConnectionState)
+        except TidegateError as error:
+            if error.code is not Code.SOURCE_UNKNOWN:
+                raise
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"{name} is neither a JDBC URL nor the name of a source that you may use.",
+                hint="Write it like jdbc:postgresql://host:port/database.",
+            ) from None
+        entries = await context.sources(ListSources(keys=(name,)))
+        if not entries:
+            raise TidegateError(Code.SOURCE_UNKNOWN, f"There is no source {name!r}")
+        source = entries[0].source
+        connection = Connection(context, source.name, source.dialect, temporary=False)
+        self._connections.add(connection)
+        return _reply(connection, _driver_of(source), None)
+
+
+def _driver_of(source: Source) -> str:
+    if source.engine == "jdbc":
+        named = dict(source.options).get("driver")
+        return named or product_of(source.url).driver
+    return DRIVERS.get(_BY_ENGINE.get(source.engine, ""), "")
+
+
+def _reply(connection: Connection, driver: str, opened: OpenedJdbc | None) -> dict[str, Any]:
+    return {
+        "id": connection.id,
+        "status": "connected",
+        "driver": driver,
+        "dependency": opened.dependency if opened else None,
+        "driverSource": opened.driver_source if opened else "classpath",
+        "securityWarnings": WARNINGS,
+        "credentialGuidance": GUIDANCE,
+        "engine": "native" if opened is None or opened.native else "jdbc",
+        "dialect": connection.dialect,
+    }

@@ -1,0 +1,142 @@
+"""The connections that callers have opened, by id. An id belongs to one session of one actor.
+
+It ends with `close`, with its session, when it lies unused, and when its source is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from weakref import WeakValueDictionary
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import CloseTemporary
+from tidegate.surfaces.jdbc.settings import JdbcSettings
+from tidegate.surfaces.tool_context import ToolContext
+
+
+class Connection:
+    """One connection. `source` is the name of its source; `redact` takes what the environment holds
+    out of a text."""
+
+    def __init__(
+        self,
+        context: ToolContext,
+        source: str,
+        dialect: str,
+        *,
+        temporary: bool,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        self.id = str(uuid.uuid4())
+        self.actor = context.actor.id
+        self.state_id = context.new_state().id
+        self.source = source
+        self.dialect = dialect
+        self.temporary = temporary
+        self.redact = redact
+        self.context = context
+        self.timer: asyncio.TimerHandle | None = None
+
+    @contextmanager
+    def redacted(self) -> Generator[None]:
+        """Take what the environment holds out of the message of an error that the block raises."""
+        try:
+            yield
+        except TidegateError as error:
+            error.message = self.redact(error.message)
+            raise
+
+
+class ConnectionTable:
+    """The connections of all callers."""
+
+    def __init__(self, settings: JdbcSettings) -> None:
+        self._settings = settings
+        self._connections: dict[str, Connection] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def check_room(self, context: ToolContext) -> None:
+        """Raises: TidegateError ARGUMENT_INVALID if the caller has all that it may have."""
+        own = sum(each.actor == context.actor.id for each in self._connections.values())
+        if own >= self._settings.connections:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"You have {own} connections, which is the most that you may have.",
+                hint="Close one of them with `close`.",
+            )
+
+    def add(self, connection: Connection) -> None:
+        """Keep a connection until it ends."""
+        self._connections[connection.id] = connection
+        state = connection.context.find_state(connection.state_id)
+        if state is not None:
+            state.on_close(partial(self._forget, connection.id))
+        self._renew(connection)
+
+    def find(self, context: ToolContext, id: str) -> Connection:
+        """The caller's own connection. Raises: TidegateError SOURCE_UNKNOWN."""
+        connection = self._connections.get(id)
+        if (
+            connection is None
+            or connection.actor != context.actor.id
+            or context.find_state(connection.state_id) is None
+        ):
+            raise TidegateError(
+                Code.SOURCE_UNKNOWN,
+                "Invalid connection",
+                hint="Connect again: an id ends when it is closed or unused, and with its session.",
+                details={"cause": "connection"},
+            )
+        connection.context = context
+        self._renew(connection)
+        return connection
+
+    def only_dialect(self, context: ToolContext) -> str | None:
+        """The dialect of the connection of the caller's session, if it has exactly one."""
+        state = context.context.state_id
+        own = [each for each in self._connections.values() if state and each.state_id == state]
+        return own[0].dialect if len(own) == 1 else None
+
+    async def close(self, connection: Connection) -> None:
+        """End a connection, with its source if that was opened for it."""
+        self._forget(connection.id)
+        if connection.temporary:
+            request = CloseTemporary(connection.source)
+            await connection.context.handle(request, None, bool)
+
+    def order(self, context: ToolContext) -> asyncio.Lock:
+        """The lock that keeps the calls of one session in their order."""
+        key = context.context.state_id
+        if not key:
+            return asyncio.Lock()
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
+
+    def _renew(self, connection: Connection) -> None:
+        if connection.timer is not None:
+            connection.timer.cancel()
+        loop = asyncio.get_running_loop()
+        connection.timer = loop.call_later(self._settings.idle_s, self._expire, connection)
+
+    def _expire(self, connection: Connection) -> None:
+        task = asyncio.ensure_future(self._close_quietly(connection))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close_quietly(self, connection: Connection) -> None:
+        try:
+            await self.close(connection)
+        except TidegateError:
+            return  # it ended by itself, or the server does; its source has a lifetime as well
+
+    def _forget(self, id: str) -> None:
+        connection = self._connections.pop(id, None)
+        if connection is not None and connection.timer is not None:
+            connection.timer.cancel()

@@ -1,0 +1,101 @@
+"""The values of a query's parameters: how many there must be, and JSON as Python's types."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+
+MOST_SETS = 100
+
+_TYPES: dict[str, Any] = {
+    "BIGINT": int, "BOOLEAN": bool, "CHAR": str, "DATE": datetime.date, "DECIMAL": Decimal,
+    "DOUBLE": float, "INTEGER": int, "NUMERIC": Decimal, "SMALLINT": int, "TIME": datetime.time,
+    "TIMESTAMP": datetime.datetime, "TIMESTAMP_WITH_TIMEZONE": datetime.datetime, "UUID": UUID,
+    "VARCHAR": str,
+}  # fmt: skip
+"""By the names of `java.sql.JDBCType`; bytes (`BINARY`) come as base64."""
+
+
+def parameter_sets(
+    parameters: Sequence[Any] | None,
+    sets: Sequence[Sequence[Any]] | None,
+    count: int,
+    dialect: str,
+) -> list[tuple[Any, ...]]:
+    """The values of each execution, in the order of the `?`. Raises: TidegateError ARGUMENT_INVALID
+    if a set has not `count` values, or a value does not fit its type."""
+    if parameters is not None and sets is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "Both parameters and parameterSets are given.",
+            hint="Send parameterSets alone: it holds one list for each execution.",
+        )
+    given = [list(each) for each in sets] if sets is not None else [list(parameters or ())]
+    if not given or len(given) > MOST_SETS:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"parameterSets holds {len(given)} lists, of 1 to {MOST_SETS}."
+        )
+    for number, values in enumerate(given, 1):
+        if len(values) != count:
+            where = f"set {number} of parameterSets has" if sets is not None else "there are"
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"Parameter count mismatch: the query has {count} parameter(s), and {where}"
+                f" {len(values)} value(s).",
+                hint="Give one value for each ? in `parameters`, from left to right.",
+            )
+    written = _as_sqlite if dialect == "sqlite" else _as_it_is
+    return [
+        tuple([written(_value(each, at)) for at, each in enumerate(values, 1)]) for values in given
+    ]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _as_sqlite(value: Any) -> Any:
+    """SQLite has no type for decimals, dates and times: it keeps them as texts."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return str(value) if isinstance(value, (Decimal, UUID)) else value
+
+
+def _value(given: Any, place: int) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    typed = cast("Mapping[str, Any]", given)
+    name, value = typed.get("type"), typed.get("value")
+    if set(typed) != {"type", "value"} or not isinstance(name, str):
+        raise _unfit(place, 'is an object, and no {"type": ..., "value": ...}')
+    if value is None:
+        return None
+    wanted = name.upper().replace(" ", "_")
+    try:
+        if wanted in ("BINARY", "VARBINARY", "BLOB"):
+            return base64.b64decode(value, validate=True)
+        if wanted in _TYPES:
+            return msgspec.convert(value, _TYPES[wanted], strict=False)
+    except (msgspec.ValidationError, binascii.Error, TypeError):
+        raise _unfit(place, f"is no {wanted[:40]}") from None
+    known = ", ".join(sorted((*_TYPES, "BINARY")))
+    raise _unfit(place, f"has the type {wanted[:40]}; known are {known}")
+
+
+def _unfit(place: int, what: str) -> TidegateError:
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"Parameter {place} of the query {what}.",
+        hint='Write the value itself, or like {"type": "DATE", "value": "2026-01-31"}.',
+    )

@@ -1,0 +1,220 @@
+"""`record`: a query in two steps. The first says what the query is made of, the second runs exactly
+that, once its caller, or a person, has confirmed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.config.model import LimitSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.model.long_work import TakesLong, may_take_long
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits, Page
+from tidegate.model.statements import Statement
+from tidegate.sql.jdbc.extraction import extract
+from tidegate.sql.jdbc.model import Extraction
+from tidegate.sql.jdbc.source_text import GENERIC
+from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.jdbc.confirmations import Confirmations
+from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
+from tidegate.surfaces.jdbc.parameters import parameter_sets
+from tidegate.surfaces.jdbc.result_shape import awaiting, executed, extracted
+from tidegate.surfaces.jdbc.settings import JdbcSettings
+from tidegate.surfaces.tool_context import ToolContext
+
+SHORT = 4_096
+"""Characters up to which a query is read on the event loop."""
+
+MOST_ASKED = 12
+"""Parameters that a person is asked for in one form."""
+
+_ALLOW = "run it"
+_FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": ["do not run it", _ALLOW]}
+    },
+    "required": ["decision"],
+}
+
+
+class RecordArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    query: str
+    connection_id: str | None = None
+    confirmed: bool | None = None
+    parameters: list[Any] | None = None
+    parameter_sets: list[list[Any]] | None = None
+    max_rows: Annotated[int, Meta(ge=1)] | None = None
+
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "One SELECT, with ? for each parameter"},
+        "connectionId": {
+            "type": "string",
+            "description": "The id of `connect`; needed to execute the query",
+        },
+        "confirmed": {
+            "type": "boolean",
+            "description": "Execute the query whose extraction was shown before",
+        },
+        "parameters": {
+            "type": "array",
+            "items": {},
+            "description": 'A value for each ?, such as 1, "a", null or'
+            ' {"type": "DATE", "value": "2026-01-31"}',
+        },
+        "parameterSets": {
+            "type": "array",
+            "items": {"type": "array", "items": {}},
+            "description": "Lists of values: one execution for each",
+        },
+        "maxRows": {"type": "integer", "minimum": 1, "description": "Most rows of the answer"},
+    },
+    "required": ["query"],
+}
+
+
+class Recorder:
+    """Answers `record`."""
+
+    def __init__(
+        self, connections: ConnectionTable, settings: JdbcSettings, limits: LimitSettings
+    ) -> None:
+        self._connections = connections
+        self._settings = settings
+        self._limits = limits
+        self._confirmations = Confirmations(settings.confirmed_s)
+
+    async def record(self, context: ToolContext, args: RecordArgs) -> Mapping[str, Any]:
+        """The fields of the reply. Raises: TidegateError."""
+        if args.confirmed and args.connection_id is None:
+            raise wrong_argument("connectionId", "missing", "is required to execute a query")
+        async with self._connections.order(context):
+            owner = context.context.state_id or f"actor {context.actor.id}"
+            connection = None
+            if args.connection_id is not None:
+                connection = self._connections.find(context, args.connection_id)
+            if not args.confirmed or connection is None:
+                return await self._extract(context, owner, args, connection)
+            with connection.redacted():
+                return await self._execute(context, owner, args, connection)
+
+    async def _extract(
+        self, context: ToolContext, owner: str, args: RecordArgs, connection: Connection | None
+    ) -> Mapping[str, Any]:
+        dialect = connection.dialect if connection else self._connections.only_dialect(context)
+        found = await extract_query(args.query, dialect or GENERIC)
+        place = connection.id if connection else None
+        self._confirmations.add(owner, args.query, place, found)
+        return awaiting(args.query, found)
+
+    async def _execute(
+        self, context: ToolContext, owner: str, args: RecordArgs, connection: Connection
+    ) -> Mapping[str, Any]:
+        seen = self._confirmations.find(owner, args.query, connection.id)
+        if seen is None:
+            raise TidegateError(
+                Code.POLICY_CONFIRM,
+                "This query has not been extracted before, so there is nothing to confirm.",
+                hint="First call record with the query alone, review what it extracts, and then"
+                " confirm exactly that query.",
+            )
+        found = await extract_query(args.query, connection.dialect)
+        if _shape(found) != _shape(seen):
+            self._confirmations.add(owner, args.query, connection.id, found)
+            note = "The database of this connection reads the query differently. "
+            return awaiting(args.query, found, note)
+        given = args.parameters
+        if given is None and args.parameter_sets is None:
+            given = await self._ask_values(context, found)
+        sets = parameter_sets(given, args.parameter_sets, len(found.parameters), connection.dialect)
+        if self._settings.confirm == "person":
+            await _ask_person(context, args.query, sets)
+        return await self._run(context, connection, args, found, sets)
+
+    async def _run(
+        self,
+        context: ToolContext,
+        connection: Connection,
+        args: RecordArgs,
+        found: Extraction,
+        sets: Sequence[tuple[Any, ...]],
+    ) -> Mapping[str, Any]:
+        settings = self._limits
+        rows = min(args.max_rows or settings.default_rows, settings.max_rows)
+        space = settings.max_bytes
+        pages: list[Page] = []
+        for values in sets:
+            if rows < 1 or space < 3:
+                break
+            request = Query(
+                Statement(found.source_text, values or None),
+                limits=Limits(rows, space, settings.timeout_s),
+            )
+            page = await context.handle(
+                request, connection.source, Page, reads_only=True, quiet=len(sets) > 1
+            )
+            rows -= page.row_count
+            space -= len(page.rows)
+            pages.append(page)
+        return executed(args.query, pages, connection.dialect, len(sets) - len(pages))
+
+    async def _ask_values(self, context: ToolContext, found: Extraction) -> list[Any] | None:
+        """Ask the client's user for the values, where it can be asked."""
+        count = len(found.parameters)
+        if not 0 < count <= MOST_ASKED or not context.can_ask:
+            return None
+        fields = {
+            f"p{index}": {
+                "type": "string",
+                "title": " ".join(filter(None, (each.field, each.operator, f"? ({index})")))[:100],
+            }
+            for index, each in enumerate(found.parameters, 1)
+        }
+        schema = {"type": "object", "properties": fields, "required": list(fields)}
+        content = await context.ask("parameters", "Values of the query's parameters", schema)
+        return None if content is None else [content[name] for name in fields]
+
+
+async def extract_query(text: str, dialect: str) -> Extraction:
+    """The structure of a query, read in a thread where that takes long. Raises: TidegateError."""
+    if len(text) <= SHORT:
+        token = may_take_long.set(False)
+        try:
+            return extract(text, dialect)
+        except TakesLong:
+            pass
+        finally:
+            may_take_long.reset(token)
+    return await asyncio.to_thread(extract, text, dialect)
+
+
+async def _ask_person(context: ToolContext, query: str, sets: Sequence[tuple[Any, ...]]) -> None:
+    """Have the client's user confirm a query. Raises: TidegateError APPROVAL_NEEDED,
+    APPROVAL_DECLINED."""
+    if not context.can_ask:
+        raise TidegateError(
+            Code.APPROVAL_NEEDED,
+            "A person must confirm each query here, and this client cannot ask one.",
+            hint="Use a client that supports elicitation, or a source that the operator has set"
+            ' `approval_for = "everything"` on, whose questions wait in the inbox.',
+        )
+    values = "".join(f"\nwith {list(each)!r}"[:500] for each in sets[:5]) if any(sets) else ""
+    content = await context.ask("confirm", f"Run this query?\n{query}{values}", _FORM)
+    if content is None or content.get("decision") != _ALLOW:
+        raise TidegateError(Code.APPROVAL_DECLINED, "The person did not confirm the query.")
+
+
+def _shape(found: Extraction) -> Mapping[str, Any]:
+    """What an extraction says, without the dialect by which it was read."""
+    shown = extracted(found)
+    del shown["dialect"]
+    return shown

@@ -1,0 +1,26 @@
+"""The settings of the surface `jdbc`: the section `[surface.jdbc]`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class JdbcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is particular to the surface `jdbc`. The hosts, directories, environment variables and
+    drivers of `connect` are in `temporary_sources`.
+
+    `confirm` says whose confirmation runs a query: that of the `agent`, or that of a `person`, whom
+    the client asks with a form; a client without forms is refused then. A confirmation counts for
+    `confirmed_s` seconds. A connection ends when it lies unused for `idle_s` seconds; a caller has
+    at most `connections` of them.
+    """
+
+    confirm: Literal["agent", "person"] = "agent"
+    confirmed_s: Seconds = 600.0
+    idle_s: Seconds = 1800.0
+    connections: Count = 16
