@@ -259,6 +259,31 @@ async def test_the_sessions_settings_are_those_that_the_judge_reads_by(shop):
     assert (zone, charset) == ("+00:00", "utf8mb4")
 
 
+@pytest.mark.parametrize(
+    ("text", "reset"),
+    [
+        ("SELECT 'a@b' LIKE '%_@_%' AS fits", False),
+        ("SELECT 'set' AS word, \"lock\" AS other /* use */", False),
+        ("SELECT CAST('a' AS CHAR CHARACTER SET utf8mb4) AS text", False),
+        ("SELECT @a AS kept", True),
+        ("SELECT last_insert_id() AS kept", True),
+    ],
+)
+async def test_a_session_is_reset_after_what_may_leave_something_and_not_for_a_string(
+    shop, text, reset
+):
+    # A reset sets the session's counters to nothing.
+    shop.source = Source("s1", "shop", f"{shop.url}&pool=1", "mysql", "mysql")
+    counter = "SHOW SESSION STATUS LIKE 'Com_select'"
+    async with shop.opened() as engine:
+        for _ in range(9):
+            await shop.ask(engine, "SELECT 1")
+        ((_, before),) = await shop.ask(engine, counter)
+        await shop.ask(engine, text)
+        ((_, after),) = await shop.ask(engine, counter)
+    assert (int(after) < int(before)) is reset
+
+
 async def test_nothing_of_a_session_is_left_for_the_next_caller(shop):
     shop.source = Source("s1", "shop", f"{shop.url}&pool=1", "mysql", "mysql")
     async with shop.opened() as engine:

@@ -39,15 +39,22 @@ from tidegate.model.requests import Explain
 from tidegate.model.schema import Catalog, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql import dialects
 from tidegate.sql.dml_parser import parse_dml
+from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
+from tidegate.sql.lex import STRING, lex
 
 _STARTED_WITHIN_S = 3
 
 _SHORT = 4_096
 """Characters of the longest text of which an answer is kept."""
-_MAY_LEAVE = re.compile(r"(?i)@|\b(?:set|lock|into|use|prepare|call|temporary)\b|_id\s*\(")
-"""What could leave something on the session behind a statement that reads; then it is reset."""
+_MAY_LEAVE = re.compile(
+    r"(?i)@|\b(?:(?<!character )set|lock|into|use|prepare|call|temporary)\b|_id\s*\("
+)
+"""What could leave something on the session after a statement that reads; then it is reset."""
+
+_LEXICAL_RULES = dialects.find("mysql").lexical_rules
 
 
 class MysqlEngine:
@@ -209,7 +216,14 @@ def _may_leave(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _may_leave_kept(text: str) -> bool:
-    return _MAY_LEAVE.search(text) is not None
+    if _MAY_LEAVE.search(text) is None:
+        return False
+    try:
+        tokens = lex(text, _LEXICAL_RULES)
+    except Refusal:
+        return True
+    # Strings set nothing: a mask of mail addresses looks for `@` in each.
+    return _MAY_LEAVE.search(" ".join([t.text for t in tokens if t.kind != STRING])) is not None
 
 
 async def _send(
