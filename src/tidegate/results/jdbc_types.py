@@ -16,6 +16,7 @@ from typing import Any
 
 from tidegate.model.results import Column, JdbcType
 from tidegate.results.column_types import JDBC_CODES
+from tidegate.sql.dialects import find
 
 OTHER = 1111
 _STRING, _OBJECT, _BYTES = "java.lang.String", "java.lang.Object", "[B"
@@ -168,35 +169,37 @@ def jdbc_type(column: Column, dialect: str, first: Any = None) -> JdbcType:
     looks at it."""
     if column.jdbc is not None:
         return column.jdbc
-    if dialect == "sqlite":
+    driver = find(dialect).jdbc_driver
+    if driver == "sqlite-jdbc":
         return _sqlite(column.type, first)
     name = column.type.lower()
     plain = _ARGUMENTS.sub("", name)
-    if dialect == "postgres":
+    if driver == "pgjdbc":
         return _postgres(plain)
-    if dialect == "mysql":
+    if driver == "connector-j":
         found = _MYSQL_WHOLE.get(name) or _MYSQL.get(plain)
         return JdbcType(*found) if found else _by_kind(column)
-    if dialect == "duckdb":
+    if driver == "duckdb-jdbc":
         return _duckdb(column.type, plain)
     return _by_kind(column)
 
 
 def listed_code(type_name: str, dialect: str) -> int:
     """The code that the driver's `getColumns` gives for a table's column of a type."""
+    driver = find(dialect).jdbc_driver
     name = type_name.lower()
     plain = _ARGUMENTS.sub("", name)
-    if dialect == "sqlite":
+    if driver == "sqlite-jdbc":
         return _sqlite_listed(type_name)
-    if dialect == "postgres":
+    if driver == "pgjdbc":
         return _postgres(plain).code
-    if dialect == "mysql":
+    if driver == "connector-j":
         if name in _MYSQL_WHOLE:
             return _MYSQL_WHOLE[name][0]
         base = plain.removesuffix(" zerofill")
         found = _MYSQL.get(base)
         return _MYSQL_LISTED.get(base, found[0] if found else OTHER)
-    if dialect == "duckdb":
+    if driver == "duckdb-jdbc":
         return _duckdb(type_name, plain).code
     return OTHER
 

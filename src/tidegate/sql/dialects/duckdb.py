@@ -281,6 +281,8 @@ def _ancient(value: Any) -> Any:
 DIALECT = _Duckdb(
     name="duckdb",
     row_id="rowid",
+    jdbc_driver="duckdb-jdbc",
+    jdbc_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},
     vectors="arrays",
     writing_rules=("The database is DuckDB. Its functions are much like those of PostgreSQL.",),
     samples_rows=True,

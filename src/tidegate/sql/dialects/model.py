@@ -257,6 +257,16 @@ class Dialect(msgspec.Struct, frozen=True):
     writing_rules: tuple[str, ...] = ()
     """What one who writes statements of this dialect has to know."""
 
+    # JDBC.
+    jdbc_driver: Literal["", "pgjdbc", "connector-j", "sqlite-jdbc", "duckdb-jdbc"] = ""
+    """The driver whose types clients of JDBC expect (`results/jdbc_types.py`)."""
+    jdbc_functions: dict[str, str] = {}
+    """Functions of JDBC's escapes that are called otherwise here."""
+    typed_literals: bool = True
+    """DATE '2026-01-31' is a literal."""
+    signs_join: bool = False
+    """`&&` and `||` mean AND and OR."""
+
     # Filters that a surface builds.
     text_type: str = "TEXT"
     exact_collation: str = ""

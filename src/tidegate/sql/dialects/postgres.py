@@ -433,6 +433,15 @@ SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])
 DIALECT = _Postgres(
     name="postgres",
     row_id="ctid",
+    jdbc_driver="pgjdbc",
+    jdbc_functions={
+        "char": "chr",
+        "ifnull": "coalesce",
+        "log": "ln",
+        "log10": "log",
+        "rand": "random",
+        "truncate": "trunc",
+    },
     vectors="typed",
     writing_rules=(
         "The database is PostgreSQL. A name with capital letters must stand in double quotes.",

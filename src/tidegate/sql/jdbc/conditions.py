@@ -38,10 +38,10 @@ class _Operator(NamedTuple):
 class ConditionReader:
     """Collects the conditions of one query, its nested ones included."""
 
-    def __init__(self, groups: TokenGroups, *, words_as_signs: bool) -> None:
-        """`words_as_signs`: `&&` and `||` mean AND and OR, as in MySQL."""
+    def __init__(self, groups: TokenGroups, *, signs_join: bool) -> None:
+        """`signs_join`: `&&` and `||` mean AND and OR, as in MySQL."""
         self._groups = groups
-        self._joining = words("AND OR XOR && ||") if words_as_signs else words("AND OR XOR")
+        self._joining = words("AND OR XOR && ||") if signs_join else words("AND OR XOR")
         self._found: list[tuple[int, Condition]] = []
         self.parameters: dict[int, Parameter] = {}
 

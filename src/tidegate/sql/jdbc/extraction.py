@@ -65,7 +65,7 @@ def _extract(text: str, name: str) -> Extraction:
     _check_parameters(tokens, source)
     tables = _tables(tokens, dialect)
     groups = TokenGroups(source, tokens, dialect.lexical_rules)
-    conditions = ConditionReader(groups, words_as_signs=dialect.parser == "mysql")
+    conditions = ConditionReader(groups, signs_join=dialect.signs_join)
     clauses = ClauseReader(groups, conditions)
     clauses.read()
     return Extraction(

@@ -36,15 +36,6 @@ _NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*+(?P<empty>\(\s*+\))?")
 _WORD_CHARACTER = re.compile(r"[A-Za-z0-9_$\x80-\U0010ffff]")
 
 _STANDARD_NAMES: Mapping[str, str] = {"ucase": "upper", "lcase": "lower"}
-_NAMES: dict[str, Mapping[str, str]] = {
-    "postgres": {
-        "char": "chr", "ifnull": "coalesce", "log": "ln", "log10": "log", "rand": "random",
-        "truncate": "trunc",
-    },
-    "duckdb": {"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},
-    "sqlite": {"log": "ln", "rand": "random", "substring": "substr", "truncate": "trunc"},
-}  # fmt: skip
-"""Functions of JDBC's escapes that the dialect calls otherwise."""
 _WITHOUT_BRACKETS = {
     "curdate": "CURRENT_DATE",
     "current_date": "CURRENT_DATE",
@@ -259,7 +250,7 @@ class _Writer:
         said = {"escape": "ESCAPE ", "limit": "LIMIT ", "oj": ""}.get(word)
         if said is None:
             kind = {"d": "DATE ", "t": "TIME ", "ts": "TIMESTAMP "}[word]
-            said = "" if self._dialect.name == "sqlite" else kind  # which has no such literals
+            said = kind if self._dialect.typed_literals else ""
         self._replace(at, end, said)
         return end
 
@@ -273,7 +264,7 @@ class _Writer:
         if found["empty"] and name in _WITHOUT_BRACKETS:
             self._replace(at, found.end(), _WITHOUT_BRACKETS[name])
             return found.end()
-        own = {**_STANDARD_NAMES, **_NAMES.get(self._dialect.parser, {})}.get(name)
+        own = {**_STANDARD_NAMES, **self._dialect.jdbc_functions}.get(name)
         if own is None:
             self._replace(at, end, "")
             return end
