@@ -129,8 +129,7 @@ class DriverCache:
         if found is not None:
             return found
         again = key_of(coordinates) in self.lock().drivers and self._settings.download != "none"
-        # From another repository a known driver could be anything.
-        elsewhere = repository not in (None, self._settings.repository)
+        elsewhere = self._is_elsewhere(repository)
         if not again and not self.may_download(coordinates, elsewhere=elsewhere):
             raise refused(coordinates)
         driver = self.fetch(coordinates, repository, stop=stop, report=report)
@@ -268,6 +267,16 @@ class DriverCache:
                 yield Fault(path, MISSING)
             except OSError as error:
                 yield Fault(path, error.strerror or "it cannot be read")
+
+    def _is_elsewhere(self, repository: str | None) -> bool:
+        """Whether a repository is another than that of the settings: from there a known driver
+        could be anything."""
+        if repository is None:
+            return False
+        try:
+            return repository.rstrip("/") != self.repository().rstrip("/")
+        except TidegateError:
+            return True
 
     def repository(self) -> str:
         """The address that downloads come from. Raises: TidegateError CONFIG_INVALID if none is

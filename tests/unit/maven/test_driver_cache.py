@@ -92,6 +92,8 @@ def test_a_known_driver_of_another_repository_is_not_downloaded_unasked(
         with pytest.raises(TidegateError) as caught:
             cache.jars(DRIVER, other.url)
         assert caught.value.code is Code.POLICY_DENIED and other.requests == []
+        assert cache.jars(DRIVER, f"{repository.url}/")  # which is the one of the settings
+        cache.remove("org.known:driver:1")
         assert cache_at(tmp_path, repository, download="any").jars(DRIVER, other.url)
 
 
