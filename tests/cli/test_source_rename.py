@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Ended
+from support.terminal import terminal
 
 Run = Callable[..., Ended]
 
@@ -90,3 +91,43 @@ def test_a_source_that_the_settings_name_keeps_its_name(
     ended = run("source", "rename", "towns", "cities", "--config", str(settings))
     assert ended.status == 2 and str(settings) in ended.err, ended.err
     assert names(run) == ["towns"]
+
+
+def test_kept_passwords_follow_the_new_name(run: Run, state: Path) -> None:
+    url = "postgresql://ann@127.0.0.1:1/shop"
+    keep(run, state, "shop", url, "s3cret")
+    keep(run, state, "shop.eu", url, "0ther")
+    folder = state / "passwords"
+    (folder / "shop.shop_reader.0a0b0c0d").write_text("of the account")
+    renamed = run("source", "rename", "shop", "store")
+    assert renamed.status == 0, renamed.err
+    listed = {each["name"]: each["url"] for each in run("source", "list", "--json").json["sources"]}
+    kept = {path.name.rpartition(".")[0]: path for path in folder.iterdir()}
+    assert sorted(kept) == ["shop.eu", "store", "store.shop_reader"]
+    assert {kept[name].stat().st_mode & 0o077 for name in ("store", "store.shop_reader")} == {0}
+    assert listed["store"] == url.replace("ann@", f"ann:${{FILE:{kept['store']}}}@")
+    assert str(kept["shop.eu"]) in listed["shop.eu"]
+    texts = [kept[name].read_text() for name in sorted(kept)]
+    assert texts == ["0ther", "s3cret", "of the account"]
+    assert "s3cret" not in renamed.out + renamed.err
+
+
+def test_a_rename_that_is_refused_leaves_the_kept_password(run: Run, state: Path) -> None:
+    url = "postgresql://ann@127.0.0.1:1/shop"
+    for name in ("shop", "taken"):
+        keep(run, state, name, url, "s3cret")
+    before = sorted((state / "passwords").iterdir()), run("source", "list", "--json").json
+    assert run("source", "rename", "shop", "taken").status != 0
+    assert run("source", "rename", "shop", "new", stdin="").status != 0
+    assert (sorted((state / "passwords").iterdir()), run("source", "list", "--json").json) == before
+
+
+def keep(run: Run, state: Path, name: str, url: str, password: str) -> None:
+    """Save a source that cannot be reached, with a password that was typed."""
+    with terminal(["source", "add", name, url, "--ask-password", "--anyway"], state) as person:
+        person.until("Password of ann")
+        person.type(password)
+        if (state / "passwords").exists() and name != "shop":
+            person.until("agree: ")
+            person.type("add")
+        assert person.end() == 0, person.said

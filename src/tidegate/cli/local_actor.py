@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from tidegate.engines.common.errors import ACCOUNT, LOGIN
+from tidegate.engines.common.url import UNREADABLE
+from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Actor
@@ -47,13 +50,40 @@ async def ask(
     except TidegateError as error:
         if cancellation.cancelled and error.code is Code.CALL_CANCELLED:
             raise KeyboardInterrupt from None
-        raise
+        shown = located(app, error, source)
+        if shown is error:
+            raise
+        raise shown from None
     finally:
         with suppress(NotImplementedError):
             loop.remove_signal_handler(signal.SIGINT)
     if not isinstance(payload, expected):
         raise TidegateError(Code.INTERNAL, f"Unexpected reply: {type(payload).__name__}.")
     return payload
+
+
+def located(app: App, error: TidegateError, source: str | None) -> TidegateError:
+    """The failure of a connection with host and port, and with the user whose login was refused:
+    only the operator may see them."""
+    if error.code not in (Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY):
+        return error
+    found = next((each for each in app.connections.sources() if each.name == source), None)
+    where = UNREADABLE if found is None else locate(found.url)
+    if not where.port:
+        return error  # a file, or nothing is known
+    user = where.user or dict(found.options if found else ()).get("user", "")
+    who = f", user {user}" if user and error.details.get("cause") in (ACCOUNT, LOGIN) else ""
+    is_near = not where.host or where.host.startswith("/")
+    place = "this machine" if is_near else f"{where.host}:{where.port}"
+    shown = TidegateError(
+        error.code,
+        f"{place}{who}: {error.message}",
+        hint=error.hint,
+        retry_after_s=error.retry_after_s,
+        details=error.details,
+    )
+    shown.call_id = error.call_id
+    return shown
 
 
 class LocalCaller:

@@ -127,10 +127,7 @@ def _connect(
         # As the operator alone sees it: what the source admits, and to whom, is another question.
         tried = SourceSettings(settings.name, url, options=settings.options)
         app = App.open(msgspec.structs.replace(config, sources=(tried,)))
-        try:
-            return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
-        except TidegateError as error:
-            raise _located(error, settings.url) from None
+        return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
 
 
 def settings_of(source: Source, **changes: Any) -> SourceSettings:
@@ -164,15 +161,6 @@ def place_of(url: str) -> str:
     if not place:
         return "this machine"
     return place if place.rpartition(":")[2].isdecimal() else f"{place}:{entry.port}"
-
-
-def _located(error: TidegateError, url: str) -> TidegateError:
-    """The failure with the host and port, which only the operator may see."""
-    if error.code not in (Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY) or find(url).port is None:
-        return error
-    return TidegateError(
-        error.code, f"{place_of(url)}: {error.message}", hint=error.hint, details=error.details
-    )
 
 
 def require_success(tried: Tried, *, anyway: bool, undone: str) -> None:

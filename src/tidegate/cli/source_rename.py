@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -17,6 +17,7 @@ from tidegate.config.sources import check_source_name
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_id
 from tidegate.model.sources import Source
+from tidegate.store.passwords import Passwords
 
 
 def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
@@ -28,9 +29,24 @@ def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
     check_source_name(new)
     _refuse_named_elsewhere(app, was.name, new, arguments)
     require_consent(app, "rename", f"rename the source {was.name} to {new}", arguments)
-    now = msgspec.structs.replace(was, name=new, id=source_id(new, was.url))
-    app.note("source.renamed", {"source": was.name, "to": new})
-    holders = app.state.sources.rename(was, now, time.time())
+    passwords = Passwords(app.directory)
+    others = [each.url for each in app.state.sources.list() if each.name != was.name]
+    kept = passwords.copy(was.name, new, was.url, *dict(was.options).values(), named=others)
+    url = _replaced(was.url, kept)
+    now = msgspec.structs.replace(
+        was,
+        name=new,
+        id=source_id(new, url),
+        url=url,
+        options=tuple((name, _replaced(value, kept)) for name, value in was.options),
+    )
+    try:
+        app.note("source.renamed", {"source": was.name, "to": new})
+        holders = app.state.sources.rename(was, now, time.time())
+    except BaseException:
+        passwords.remove(*kept.values())
+        raise
+    passwords.remove(*(kept.values() if holders is None else kept), named=others)
     if holders is None:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -44,6 +60,12 @@ def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
         "approvals that were not used have expired; settings files and clients that name"
         f" {was.name} must be changed by hand"
     )
+
+
+def _replaced(text: str, references: Mapping[str, str]) -> str:
+    for old, new in references.items():
+        text = text.replace(old, new)
+    return text
 
 
 def _refuse_named_elsewhere(app: App, old: str, new: str, arguments: argparse.Namespace) -> None:

@@ -54,6 +54,34 @@ class Passwords:
             ) from None
         return None
 
+    def copy(self, old: str, new: str, *texts: str, named: Iterable[str] = ()) -> dict[str, str]:
+        """Keep the passwords of the source `old` for `new` as well: those that its `texts`, a URL
+        and options, refer to, and those that were made for its accounts and are in none of the
+        `named` URLs of others. Returns the new reference of each, by the old one.
+
+        Raises: TidegateError STATE_FAILED, and then nothing is kept for `new`.
+        """
+        own = {name for text in texts for name in files_of(text)}
+        others = {name for text in named for name in files_of(text)}
+        made: dict[str, str] = {}
+        try:
+            for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
+                source = path.name.rpartition(".")[0]
+                of_account = source == old or source.startswith(f"{old}.")
+                if str(path) in own or (of_account and str(path) not in others):
+                    renamed = new + source.removeprefix(old) if of_account else new
+                    made[f"${{FILE:{path}}}"] = self.save(renamed, path.read_text())
+        except BaseException as error:
+            self.remove(*made.values())
+            if not isinstance(error, OSError | UnicodeDecodeError):
+                raise
+            raise TidegateError(
+                Code.STATE_FAILED,
+                f"The passwords in `{self.directory}` cannot be read: {error}.",
+                details={"path": str(self.directory)},
+            ) from None
+        return made
+
     def remove(self, *urls: str, named: Iterable[str] = ()) -> None:
         """Remove the passwords that these URLs refer to, as far as they are kept here and the URLs
         in `named` refer to none of them."""

@@ -54,6 +54,9 @@ def outcome_unknown() -> TidegateError:
 ACCOUNT = "account"
 """`details["cause"]` where the server refuses the account or its password, or wants one."""
 
+LOGIN = "login"
+"""`details["cause"]` where the server refuses the login, and another password would not help."""
+
 MAX_MESSAGE = 2_000
 """Characters of a database's message that are read; a caller can make one of any length."""
 

@@ -72,7 +72,10 @@ def unconnected(fault: JvmFault) -> TidegateError:
     if state[:2] == "28":
         details["cause"] = ACCOUNT
         hint = "Check the user and the password of the source."
-    return TidegateError(Code.SOURCE_UNREACHABLE, clean(fault.message), hint=hint, details=details)
+    message = clean(fault.message)
+    if state[:2] == "28":
+        message = f"The database refused the login of the source's user: {message}"
+    return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint, details=details)
 
 
 def clean(message: str) -> str:

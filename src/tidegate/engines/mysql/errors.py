@@ -67,9 +67,12 @@ def unreachable(message: str, number: int = 0) -> TidegateError:
     """The coded error of a connection that could not be made."""
     hint = None
     code = Code.SOURCE_UNREACHABLE
-    if number in (1044, 1045, 1698):
-        message = "The server refuses the account or its password."
+    if number in (1045, 1698):
+        message = f"The server refused the login of the source's account: {message}"
         hint = "Check the user and the password that the source's URL refers to."
+    elif number == 1044:
+        message = f"The server refused the source's account the database: {message}"
+        hint = "Grant the account a right on the database, or name another one in the URL."
     elif number == 1049:
         hint = "Check the database's name in the source's URL."
     elif number in (1040, 1203, 1226):

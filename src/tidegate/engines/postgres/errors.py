@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.common.errors import ACCOUNT, MAX_MESSAGE, lost, stopped
+from tidegate.engines.common.errors import ACCOUNT, LOGIN, MAX_MESSAGE, lost, stopped
 from tidegate.engines.common.roles import role_refused
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity
@@ -45,6 +45,13 @@ _HINTS = {
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 _SECRET_OPTION = re.compile(r"(?i)(password|user|host|hostaddr)\s*=\s*\S+")
 _USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
+
+_SEVERITY = re.compile(r"^FATAL:\s+")
+_NO_LOGIN = re.compile(
+    r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in"
+    r"|\brole \S+ does not exist"
+)
+"""What the server says where no password would help."""
 
 CANCELED = "57014"
 
@@ -108,21 +115,25 @@ def unreachable(message: str) -> TidegateError:
     # adds details to its own.
     lines = [line for line in message[-MAX_MESSAGE:].splitlines() if line.strip()]
     reasons = [line for line in lines if not line.startswith(("\t", "DETAIL:", "HINT:"))] or lines
-    text = clean(reasons[-1].strip() if reasons else "no answer")
+    text = _SEVERITY.sub("", clean(reasons[-1].strip() if reasons else "no answer"))
     hint = None
     details: dict[str, Any] = {}
     if "password authentication failed" in text or "no password supplied" in text:
         hint = "Check the user and the password that the source's URL refers to."
         details["cause"] = ACCOUNT
+    elif _NO_LOGIN.search(text):
+        hint = "Ask who runs the server to let the account of the source's URL log in from here."
+        details["cause"] = LOGIN
     elif text.startswith("invalid "):  # libpq does not take what the URL says, and never will
         return TidegateError(Code.SOURCE_URL, f"The URL cannot be used: {text}")
     elif "does not exist" in text:
         hint = "Check the database's and the user's name in the source's URL."
     elif "SSL" in text or "certificate" in text:
         hint = "Check sslmode and sslrootcert in the source's URL."
+    failed = "refused the login of the source's account" if details else "cannot be reached"
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
-        f"PostgreSQL cannot be reached: {text}",
+        f"PostgreSQL {failed}: {text}",
         hint=hint,
         details=details,
     )

@@ -131,8 +131,8 @@ class SqliteSourceStore:
                     holders.append(holder)
             try:
                 connection.execute(
-                    f"UPDATE sources SET name = ?, id = ? WHERE ({_COLUMNS}) = ({_MARKS})",
-                    (now.name, now.id, *row),
+                    f"UPDATE sources SET ({_COLUMNS}) = ({_MARKS}) WHERE ({_COLUMNS}) = ({_MARKS})",
+                    (*_values(now), *row),
                 )
             except apsw.ConstraintError:
                 raise TidegateError(
