@@ -38,6 +38,9 @@ logger = logging.getLogger("tidegate.serve")
 
 CHECK_S = 1.0
 """How often the server checks whether it can do its work, for its log."""
+STATUS_SOURCES = 100
+"""How many sources `tidegate status` shows."""
+_URGENCY = {"error": 0, "connected": 1}
 LOG_S = 60.0
 """How long after a line about what fails comes the line that it works again, so that what comes and
 goes does not fill the log."""
@@ -358,7 +361,10 @@ def without_names(app: App) -> dict[str, str]:
 
 
 def _status(app: App) -> dict[str, Any]:
-    """What `tidegate status` shows of this server: its sources, and what fails."""
+    """What `tidegate status` shows of this server: its sources, those that fail first and then
+    those that are open, and what fails."""
+    entries = app.connections.list_for(cli())
+    first = sorted(entries, key=lambda entry: _URGENCY.get(entry.state.status, 2))
     sources = [
         {
             "name": entry.source.name,
@@ -366,9 +372,14 @@ def _status(app: App) -> dict[str, Any]:
             "status": entry.state.status,
             "error": entry.state.error,
         }
-        for entry in app.connections.list_for(cli())
+        for entry in first[:STATUS_SOURCES]
     ]
-    return {"sources": sources, "failing": {**app.audit.problems, **app.readiness()}}
+    count = len(entries)
+    return {
+        "sources": sources,
+        "source_count": count,
+        "failing": {**app.audit.problems, **app.readiness()},
+    }
 
 
 class LogFormatter(logging.Formatter):

@@ -1,4 +1,4 @@
-"""TRIALS D7: what the command line says of a connection that fails names host, port, user, cause."""
+"""TRIALS D7: what the command line says of a failed connection names host, port, user, cause."""
 
 from __future__ import annotations
 

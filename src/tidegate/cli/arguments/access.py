@@ -13,6 +13,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    listing_options,
 )
 
 
@@ -58,6 +59,7 @@ def add_token(commands: Commands) -> None:
     json_option(showing)
     listing = actions.add_parser("list", help="list the tokens, without their secrets")
     json_option(listing)
+    listing_options(listing)
     revoke = actions.add_parser("revoke", help="revoke a token, from the next call on")
     revoke.add_argument("name", metavar="NAME", help="an active token")
     for action in (create, edit, listing, showing, revoke):
@@ -220,6 +222,7 @@ def add_approvals(commands: Commands) -> None:
         title="actions", dest="action", metavar="ACTION", required=True
     )
     listing = actions.add_parser("list", help="list the pending approvals")
+    listing_options(listing)
     listing.add_argument("--all", action="store_true", help="list decided approvals too")
     listing.add_argument(
         "--watch",

@@ -70,6 +70,19 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
+def listing_options(parser: argparse.ArgumentParser) -> None:
+    """For commands that print a list: see `cli/listing.py`."""
+    parser.add_argument(
+        "--limit",
+        type=at_least_one,
+        metavar="N",
+        help="show at most N (default 200; all with --json)",
+    )
+    parser.add_argument(
+        "--like", type=filled, metavar="TEXT", help="show only those whose name holds TEXT"
+    )
+
+
 def consent_option(parser: argparse.ArgumentParser) -> None:
     """For commands that give rights away: see `cli/consent.py`."""
     parser.add_argument(

@@ -14,6 +14,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    listing_options,
     seconds,
 )
 from tidegate.cli.terminal import print_status
@@ -286,6 +287,7 @@ def add_source(commands: Commands) -> None:
     for action in (add, edit, update, rename, listing, showing, remove, test, harden):
         action.set_defaults(module="source")
         home_options(action)
+    listing_options(listing)
     for action in (listing, showing, test):
         json_option(action)
 

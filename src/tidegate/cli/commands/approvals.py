@@ -20,6 +20,7 @@ import msgspec
 from tidegate.app import App
 from tidegate.approvals.render import describe, visible
 from tidegate.cli.consent import require_consent
+from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import color, print_status, show, show_json, show_table, uses_color
@@ -94,7 +95,12 @@ def _show_changes(
 
 
 def _list(app: App, arguments: argparse.Namespace) -> None:
-    questions = app.approvals.list(everything=arguments.all)
+    questions = chosen(
+        app.approvals.list(everything=arguments.all),
+        arguments,
+        "approvals",
+        lambda question: question.id,
+    )
     if arguments.json:
         show_json({"approvals": [_fields(question) for question in questions]})
         return

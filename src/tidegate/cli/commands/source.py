@@ -14,6 +14,7 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.consent import require_consent
+from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import (
@@ -317,9 +318,13 @@ def _given(app: App, name: str) -> Source:
 
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
-    entries, has_settings = _entries(app, arguments)
+    found, has_settings = _entries(app, arguments)
+    entries = chosen(found, arguments, "sources", itemgetter("name"))
     if arguments.json:
         show_json({"sources": entries})
+        return
+    if found and not entries:
+        print_status("no source has such a name")
         return
     if not entries:
         print_status("there is no source; `tidegate source add NAME URL` saves one")

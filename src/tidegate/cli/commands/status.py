@@ -41,6 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
         ("state", failing.get("state", "can be read")),
         *(("source", text) for text in sources),
     ]
+    left_out = report["source_count"] - len(sources)
+    if left_out > 0:
+        rows.append(("", f"and {left_out} further sources; `tidegate source list` names them"))
     for name, text in rows:
         show(f"{name:<12}{text}")
     return 0
@@ -59,5 +62,6 @@ def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
             name: "is set" if value else "is not set" for name, value in found.variables.items()
         },
         "sources": status.get("sources", []),
+        "source_count": status.get("source_count", len(status.get("sources", []))),
         "failing": status.get("failing", {}),
     }

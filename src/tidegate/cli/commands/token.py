@@ -12,6 +12,7 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.allowlist import Allowlist, given, refuse_unknown
 from tidegate.cli.consent import require_consent
+from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show_json, show_table
@@ -59,10 +60,14 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
 
 async def _list(app: App, arguments: argparse.Namespace) -> None:
     now = time.time()
-    entries = app.tokens.list()
+    there = app.tokens.list()
+    entries = chosen(there, arguments, "tokens", lambda entry: entry.name)
     rows = [_described(entry, now) for entry in entries]
     if arguments.json:
         show_json({"tokens": rows})
+        return
+    if there and not rows:
+        print_status("no token has such a name")
         return
     if not rows:
         print_status("no tokens; `tidegate token create NAME --scope readOnly` creates one")
