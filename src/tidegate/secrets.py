@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidegate.errors import Code, TidegateError
 
@@ -305,23 +305,26 @@ _UNCERTAIN = r"\\|--|/\*|#"
 _FIRST_QUOTE = r"['\"$\\#]|--|/\*"
 
 
-def redact(text: str) -> str:
+def redact(text: str, *, mentions: bool = False) -> str:
     """Text of any kind, such as an error or a value, without anything that may be a secret; equal
     to `text` if there was nothing. For statements there is `sql.redaction`, which knows literals.
 
     Errs on the side of leaving out: a text that mentions a password, key or token loses all that is
     in quotes. What UTF-8 cannot hold (lone surrogates, as a command line may bring) becomes `?`.
-    Bounded work: give it a text cut to the size that is kept.
+    Bounded work: give it a text cut to the size that is kept, and say by `mentions` whether what
+    was cut off mentions a secret.
     """
     # Long texts seldom come twice, and the cache must stay small.
-    return _redact_cached(text) if len(text) <= 2_048 else _redact(text)
+    if len(text) <= 2_048 and not mentions:
+        return _redact_cached(text)
+    return _redact(text, mentions=mentions)
 
 
-def _redact(text: str) -> str:
+def _redact(text: str, *, mentions: bool = False) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     text = mask_shapes(text)
-    if not mentions_secret(text):
+    if not mentions and not mentions_secret(text):
         return text
     if re.search(_UNCERTAIN, text):
         first = re.search(_FIRST_QUOTE, text)
@@ -339,6 +342,28 @@ def mask_shapes(text: str) -> str:
     if any(map(text.__contains__, _SHAPES)):
         return re.sub(_SHAPED, _shaped, text)
     return text
+
+
+class Redactor(Protocol):
+    """What a language does: a text of it without what may be a secret."""
+
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str: ...
+
+
+def cut_and_redact(
+    text: str, most: int, language: Redactor | None, dialect: str
+) -> tuple[str, bool]:
+    """The first `most` characters of a statement without secrets, and whether it held any.
+
+    What is cut off counts: its alias or its column can be what says that a literal is a secret.
+    """
+    kept = text[:most]
+    mentions = len(text) > most and mentions_secret(text)
+    if language is None:
+        redacted = redact(kept, mentions=mentions)
+    else:
+        redacted = language.redact(kept, dialect, mentions=mentions)
+    return redacted, mentions or redacted != kept
 
 
 def mentions_secret(text: str) -> bool:

@@ -109,6 +109,14 @@ def test_the_newest_records_are_shown_in_order(run, record):
     assert "there are more" not in run("audit", "tail", "-n", "5").err
 
 
+def test_a_statement_that_the_record_has_in_part_says_how_long_it_was(run, record):
+    text = "SELECT name" + ", 1" * 1_500 + " AS password, 'hunter2' FROM towns"
+    assert run("query", "towns", text).status == 0
+    shown = run("audit", "tail", "-n", "1").out
+    assert f"... ({len(text):,} characters)" in shown
+    assert "hunter2" not in shown
+
+
 def test_records_are_chosen_by_who_where_and_when(run, record):
     def count(*words):
         return len(run("audit", "tail", "--json", *words).out.splitlines())

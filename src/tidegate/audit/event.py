@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tidegate.model.language import Language
-from tidegate.secrets import MASK, mentions_secret, redact
+from tidegate.secrets import MASK, cut_and_redact, mentions_secret, redact
 
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024
@@ -162,11 +162,10 @@ def _statement(
 def _record(
     text: str, language: Language | None, dialect: str
 ) -> tuple[str, str, int | None, bool]:
-    kept = text[:MAX_STATEMENT_CHARS]
-    recorded = redact(kept) if language is None else language.redact(kept, dialect)
-    redacted = recorded != kept
+    recorded, redacted = cut_and_redact(text, MAX_STATEMENT_CHARS, language, dialect)
     digest = sha256((recorded if redacted else text).encode("utf-8", "replace")).hexdigest()
-    return f"sha256:{digest}", recorded, None if len(kept) == len(text) else len(text), redacted
+    length = len(text) if len(text) > MAX_STATEMENT_CHARS else None
+    return f"sha256:{digest}", recorded, length, redacted
 
 
 _record_cached = lru_cache(maxsize=1_024)(_record)

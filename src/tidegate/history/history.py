@@ -18,7 +18,7 @@ from tidegate.model.replies import HistoryEntry, HistoryFound
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
-from tidegate.secrets import redact
+from tidegate.secrets import cut_and_redact, redact
 from tidegate.store.api import HistoryStore
 from tidegate.store.write_behind import WriteBehind
 
@@ -113,12 +113,13 @@ class History:
 
 
 def _without_secrets(entry: HistoryEntry, language: Language | None) -> HistoryEntry:
-    text = entry.text[:MAX_TEXT_CHARS]
-    kept = redact(text) if language is None else language.redact(text, entry.dialect)
+    kept, redacted = cut_and_redact(entry.text, MAX_TEXT_CHARS, language, entry.dialect)
+    if len(entry.text) > MAX_TEXT_CHARS:
+        kept += f"... ({len(entry.text):,} characters)"
     error = entry.error
     if error:
         # A database quotes the statement in its errors, and out of context no secret shows.
-        error = redact(error[:MAX_ERROR_CHARS]) if kept == text else ""
+        error = "" if redacted else redact(error[:MAX_ERROR_CHARS])
     database = redact(entry.database)
     if (kept, error, database) == (entry.text, entry.error, entry.database):
         return entry

@@ -33,11 +33,12 @@ class Language(Protocol):
         """
         ...
 
-    def redact(self, text: str, dialect: str) -> str:
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
         """A text of this language without what may be a secret; equal to `text` if there is none.
 
         What is recorded, kept in the history or shown to a person went through this. The text may
         be cut at its end, or be no statement at all: then leave out what cannot be read.
+        `mentions`: what was cut off mentions a secret, which any literal in the text may be.
         `secrets.redact` serves a language whose literals are in quotes.
         """
         ...

@@ -39,8 +39,8 @@ class SqlLanguage(Language):
             "Send an SQL statement instead.",
         )
 
-    def redact(self, text: str, dialect: str) -> str:
-        return redact_statement(text, dialect)
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
+        return redact_statement(text, dialect, mentions=mentions)
 
     def literal(self, value: Any, dialect: str) -> str:
         return quoting.literal(value, dialect)

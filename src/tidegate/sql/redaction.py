@@ -24,25 +24,28 @@ _QUOTED = frozenset({"string", "escape", "escaped", "prefixed"})
 _VALUE_FOLLOWS = (("IDENTIFIED", "BY"), ("IDENTIFIED", "BY", "PASSWORD"))
 
 
-def redact_statement(text: str, dialect: str) -> str:
-    """The statement without secrets; equal to `text` if there were none.
+def redact_statement(text: str, dialect: str, *, mentions: bool = False) -> str:
+    """The statement without secrets; equal to `text` if there were none. `mentions`: what was cut
+    off at its end mentions a secret.
 
     A part at the end that cannot be read as tokens, such as a literal that was cut, is left out as
     a whole if it may hold a secret. What UTF-8 cannot hold becomes `?`. The work is bounded by the
     length: give it a text cut to the size that is kept.
     """
     # Long texts seldom come twice, and the cache must stay small.
-    return _cached(text, dialect) if len(text) <= 2_048 else _redact(text, dialect)
+    if len(text) <= 2_048 and not mentions:
+        return _cached(text, dialect)
+    return _redact(text, dialect, elsewhere=mentions)
 
 
-def _redact(text: str, dialect: str) -> str:
+def _redact(text: str, dialect: str, *, elsewhere: bool = False) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
-    mentions = mentions_secret(text)
+    mentions = elsewhere or mentions_secret(text)
     if not mentions and mask_shapes(text) == text:
         return text
     spans, end = literal_spans(text, find(dialect))
-    if mentions:
+    if mentions and not elsewhere:
         # A comment alone takes no literal away: any caller can write one.
         mentions = mentions_secret(_without_comments(text, find(dialect), end))
     parts: list[str] = []

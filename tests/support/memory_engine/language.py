@@ -48,8 +48,8 @@ def read(text: str) -> tuple[str, str]:
 class MemoryLanguage(Language):
     """It hides nothing: where masks or filters bind a caller, the default refuses its requests."""
 
-    def redact(self, text: str, dialect: str) -> str:
-        """There are no quotes: the word after `password` is the secret."""
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
+        """There are no quotes: the word after `password` is the secret, wherever texts are cut."""
         return re.sub(r"(?i)(password\s+)\S+", rf"\1{MASK}", text)
 
     def literal(self, value: Any, dialect: str) -> str:

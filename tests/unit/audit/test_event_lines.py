@@ -104,6 +104,33 @@ def test_a_secret_that_the_cut_falls_into_is_not_recorded():
     assert "hunter2" not in line(statement=text)["statement"]
 
 
+@pytest.mark.parametrize("language", [SQL, None])
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+def test_what_is_cut_off_says_too_that_a_literal_is_a_secret(language, dialect):
+    for length in range(MAX_STATEMENT_CHARS - 60, MAX_STATEMENT_CHARS + 40, 7):
+        head = "SELECT 'hunter2-0123'"
+        text = head + ", 1" * ((length - len(head)) // 3) + " AS password FROM t"
+        written = line(statement=text, language=language, dialect=dialect)
+        assert "hunter2" not in written["statement"]
+        assert written["digest"] == digest(written["statement"])
+        assert written.get("length") == (len(text) if len(text) > MAX_STATEMENT_CHARS else None)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+def test_no_part_of_a_secret_is_left_wherever_the_cut_falls(dialect):
+    secret = "hunter2-very-secret-0123456789"
+    for fill in range(MAX_STATEMENT_CHARS - 60, MAX_STATEMENT_CHARS + 10):
+        ones = "1," * (fill // 2)
+        for text in (
+            f"SELECT {ones} '{secret}' AS password FROM t",
+            f"SELECT '{'x' * fill}' FROM t WHERE password = '{secret}'",
+            f"SELECT {ones} 'postgres://u:{secret}@host/db'",
+            f"CREATE USER a IDENTIFIED BY '{secret}' -- {ones}",
+        ):
+            written = line(statement=text, language=SQL, dialect=dialect)["statement"]
+            assert secret[:8] not in written, text[:40]
+
+
 def test_what_callers_choose_is_cut_to_size_and_made_fit_for_utf8():
     written = line(client="c" * 1_000, tool="\udcff", source="s" * 1_000, statement="\udcff")
     assert written["client"] == "c" * MAX_SHORT_TEXT_CHARS

@@ -111,7 +111,16 @@ def test_a_statement_in_an_unknown_language_loses_all_that_is_in_quotes_with_a_s
 
 def test_a_long_statement_is_cut(history):
     remember(history, "SELECT " + "1," * MAX_TEXT_CHARS)
-    assert len(found(history)[0]) == MAX_TEXT_CHARS
+    whole = 7 + 2 * MAX_TEXT_CHARS
+    (kept,) = found(history)
+    assert kept == ("SELECT " + "1," * MAX_TEXT_CHARS)[:MAX_TEXT_CHARS] + (
+        f"... ({whole:,} characters)"
+    )
+
+
+def test_a_word_behind_the_cut_takes_the_literals_before_it(history):
+    remember(history, "SELECT 'hunter2'" + ", 1" * MAX_TEXT_CHARS + " AS password")
+    assert "hunter2" not in found(history)[0]
 
 
 def test_text_that_utf8_cannot_hold_does_not_stop_the_history(history):

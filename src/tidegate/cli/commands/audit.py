@@ -200,6 +200,8 @@ def _what(fields: dict[str, Any]) -> list[str]:
     tried = "dry run, rolled back" if fields.get("request") in _DRY_RUNS else ""
     answered = f"approval={fields['approval']}" if "approval" in fields else ""
     text = fields.get("statement") or fields.get("tool") or ""
+    if "length" in fields:
+        text += f"... ({fields['length']:,} characters)"
     return [
         *(fields.get("effect", ""), fields.get("verdict", ""), tried, answered),
         *(size, took, failed, came, text),
