@@ -77,7 +77,6 @@ class JdbcSources:
     def __init__(self, connections: SourceConnections, settings: TemporarySourceSettings) -> None:
         self._connections = connections
         self._settings = settings
-        self._held: dict[tuple[str, str], HeldSecret] = {}
 
     async def open(self, call: Call, _: tuple[Source, ...]) -> OpenedJdbc:
         """Open the source and connect to it.
@@ -89,7 +88,6 @@ class JdbcSources:
         request = call.request
         if not isinstance(request, OpenJdbc):
             raise TypeError(type(request).__name__)
-        self._release_ended()
         given = self._resolve(call, request)
         try:
             return await self._open(call, request.name, given)
@@ -102,9 +100,7 @@ class JdbcSources:
         if not isinstance(request, CloseTemporary):
             raise TypeError(type(request).__name__)
         owner = call.session or call.actor.id
-        closed = self._connections.close_temporary(owner, request.name)
-        self._release_ended()
-        return closed
+        return self._connections.close_temporary(owner, request.name)
 
     async def _open(self, call: Call, name: str, given: _Given) -> OpenedJdbc:
         values = given.values
@@ -132,14 +128,12 @@ class JdbcSources:
                 else self._driver_settings(name, url, user, held, values)
             )
             await self._check_not_saved(settings.url)
-            source = self._add(call, settings)
+            source = self._add(call, settings, held)
         except BaseException:
             if held is not None:
                 held.release()
             raise
         owner = call.session or call.actor.id
-        if held is not None:
-            self._held[owner, name] = held
         try:
             await self._connect(owner, name)
         except TidegateError as error:
@@ -157,12 +151,18 @@ class JdbcSources:
             _shown_place(call.request, settings.url, given),
         )
 
-    def _add(self, call: Call, settings: SourceSettings) -> Source:
+    def _add(self, call: Call, settings: SourceSettings, held: HeldSecret | None) -> Source:
+        """Add the source; the password is forgotten when it ends."""
         source = source_from_settings(settings)
         limits = self._settings
         owner = call.session or call.actor.id
         return self._connections.add_temporary(
-            source, str(uuid.uuid4()), owner, limits.lifetime_s, limits.per_owner
+            source,
+            str(uuid.uuid4()),
+            owner,
+            limits.lifetime_s,
+            limits.per_owner,
+            held.release if held is not None else None,
         )
 
     async def _connect(self, owner: str, name: str) -> None:
@@ -173,7 +173,6 @@ class JdbcSources:
             await self._connections.engine(connection)
         except BaseException:
             self._connections.close_temporary(owner, name)
-            self._release_ended()
             raise
 
     def _resolve(self, call: Call, request: OpenJdbc) -> _Given:
@@ -249,12 +248,6 @@ class JdbcSources:
             if error.details.get("rule") == RULE:
                 error.hint = "Connect to it by the name of the source, in place of a URL."
             raise
-
-    def _release_ended(self) -> None:
-        """Forget the passwords of sources that have ended."""
-        for owner, name in list(self._held):
-            if self._connections.find_temporary(owner, name) is None:
-                self._held.pop((owner, name)).release()
 
 
 def _variable(name: str, field: str, allowed: tuple[str, ...]) -> str:

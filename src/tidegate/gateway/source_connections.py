@@ -84,6 +84,7 @@ class SourceConnection:
         "error",
         "last_active_at",
         "limiter",
+        "on_end",
         "opening",
         "profiles",
         "source",
@@ -91,9 +92,17 @@ class SourceConnection:
         "temporary",
     )
 
-    def __init__(self, source: Source, *, temporary: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        temporary: bool = False,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
         self.source = source
         self.temporary = temporary
+        self.on_end = on_end
+        """Called when a temporary source has ended."""
         self.engine: Engine | None = None
         self.opening: asyncio.Task[Engine] | None = None
         self.connected_at: float | None = None
@@ -305,10 +314,17 @@ class SourceConnections:
         return await asyncio.shield(connection.opening)
 
     def add_temporary(
-        self, source: Source, id: str, owner: str, lifetime_s: float, most: int
+        self,
+        source: Source,
+        id: str,
+        owner: str,
+        lifetime_s: float,
+        most: int,
+        on_end: Callable[[], None] | None = None,
     ) -> Source:
         """Add a source that only `owner` sees, the id of a session's state or of an actor. The
-        settings for all sources apply to it. `temporary_sources.open_temporary` checks the policy.
+        settings for all sources apply to it. `on_end` is called when it has ended.
+        `temporary_sources.open_temporary` checks the policy.
 
         Raises: TidegateError ARGUMENT_INVALID if the name is taken or `owner` has `most` already.
         """
@@ -332,7 +348,7 @@ class SourceConnections:
         source = msgspec.structs.replace(source, id=id, ephemeral=True)
         if self._apply_global_rules is not None:
             source = self._apply_global_rules(source)
-        self._temporary[key] = SourceConnection(source, temporary=True)
+        self._temporary[key] = SourceConnection(source, temporary=True, on_end=on_end)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
         return source
@@ -362,6 +378,8 @@ class SourceConnections:
                 connection.opening.cancel()
             self._drop({connection})
             connection.engine = None
+            if connection.on_end is not None:
+                connection.on_end()
 
     async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""

@@ -49,9 +49,6 @@ SURFACES: dict[str, Entry] = {
         settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
         realm="TablePro MCP",
     ),
-    "jdbc": Entry(
-        "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
-    ),
     "postgres": Entry(
         "tidegate.surfaces.postgres",
         settings="tidegate.surfaces.postgres.settings:PostgresSettings",
@@ -59,6 +56,9 @@ SURFACES: dict[str, Entry] = {
             Variant("/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"),
         ),
         check="tidegate.surfaces.postgres.prompts:check_prompts",
+    ),
+    "jdbc": Entry(
+        "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
     ),
 }
 

@@ -12,6 +12,7 @@ from support.jdbc_surface import QUERY, USERS, make_file, served
 from support.maven_repository import DEBIAN, serve_repository
 from support.server_keeper import PASSWORD
 from support.surface_client import READER
+from tidegate import secrets
 from tidegate.model.actors import Actor, Scope
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
@@ -52,7 +53,11 @@ async def test_account_and_password_may_come_from_the_environment(tmp_path, vari
         peer = jdbc.peer()
         for place in (url, "${DB_URL}", f"{url}?user=postgres&password={PASSWORD}"):
             given = {} if "password=" in place else login
-            assert await peer.connected(place, **given)
+            id = await peer.connected(place, **given)
+        assert len(secrets._typed) == 3
+        await peer.bare("close", connectionId=id)
+        assert len(secrets._typed) == 2
+    assert not secrets._typed  # passwords are forgotten with their sources
 
 
 @pytest.mark.parametrize(
@@ -251,6 +256,19 @@ async def test_an_unused_id_ends(tmp_path):
         await until(ended, "the end of the connection")
         refused = await peer.bare("discover", connectionId=id, table="users")
         assert refused["error"] == "Invalid connection"
+
+
+async def test_an_id_ends_with_its_source(tmp_path):
+    async with served(tmp_path, temporary_sources={"lifetime_s": 0.05}) as jdbc:
+        peer = jdbc.peer()
+        id = await peer.connected(jdbc.url)
+        await until(lambda: not jdbc.app.connections._temporary, "the end of the source")
+        for method, params in [("discover", {"table": "users"}), ("close", {})]:
+            answer = await peer.bare(method, connectionId=id, **params)
+            assert answer.get("error", answer["status" if method == "close" else "error"]) in (
+                "Invalid connection",
+                "closed",
+            )
 
 
 async def test_a_caller_has_so_many_connections_and_no_more(tmp_path):

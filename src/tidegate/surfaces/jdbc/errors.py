@@ -81,6 +81,8 @@ def _form(error: TidegateError) -> str:
 
 def _text(error: TidegateError, tool: str) -> str:
     message = error.message
+    if error.code is Code.SOURCE_UNKNOWN and tool != "connect":
+        return "Invalid connection"  # its source has ended
     phrase = _phrase(error, tool)
     if phrase == "Driver not found":
         return message if message.startswith(phrase) else f"{phrase}: {message}"
