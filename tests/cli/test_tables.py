@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import tidegate.cli
 from support.command_line import Ended
 
 Run = Callable[..., Ended]
@@ -80,3 +84,38 @@ def test_records_since_yesterday_name_the_time_zone(run: Run, towns: Path) -> No
         assert ended.status == 0 and "SELECT 1" in ended.out
         assert "is meant; times shown are UTC" in ended.err
     assert "is meant" not in run("audit", "tail", "--since", "2h").err
+
+
+HOSTILE = "hi \x1b[2J\x1b]52;c;aGk=\x07\x9b2K \u202eereht"
+
+
+def test_names_of_the_database_do_not_reach_the_terminal_as_control_characters(
+    run: Run, towns: Path
+) -> None:
+    name = HOSTILE.replace('"', '""')
+    with closing(sqlite3.connect(towns)) as connection, connection:
+        connection.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY, "{name}" text)')
+        connection.execute(f'INSERT INTO "{name}" VALUES (1, ?)', (HOSTILE,))
+    ended = [
+        run("tables", "towns"),
+        run("describe", "towns", HOSTILE),
+        run("ask", "towns", "What is there?"),
+        run("query", "towns", f'SELECT * FROM "{name}"'),
+        run("query", "towns", f"SELECT * FROM missing_{HOSTILE}"),
+        run("search", "check", "towns", HOSTILE),
+        run("explain", "towns", f'SELECT * FROM "{name}"'),
+    ]
+    assert ended[1].status == 0, ended[1].err
+    for each in ended:
+        assert not set("\x1b\x07\x9b\u202e") & set(each.out + each.err), each
+
+
+def test_the_command_line_prints_by_its_terminal_module_alone() -> None:
+    """Whatever else prints would have to think of control characters by itself."""
+    folder = Path(tidegate.cli.__file__).parent
+    printing = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if re.search(r"^\s+print\(", path.read_text(), re.MULTILINE)
+    }
+    assert printing == {"terminal.py", "main.py", "commands/version.py"}

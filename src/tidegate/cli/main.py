@@ -114,4 +114,6 @@ def _complain(error: TidegateError) -> None:
     hint = "" if error.hint and error.message.endswith(error.hint) else error.hint
     if error.code is Code.SOURCE_UNKNOWN and hint.startswith("Ask the operator"):
         hint = "`tidegate source add NAME URL` adds one."  # who types here is the operator
-    print(" ".join(f"tidegate: {error.message}{end} {hint}".split()), file=sys.stderr)
+    from tidegate.cli.terminal import print_status  # only who fails pays
+
+    print_status(" ".join(f"tidegate: {error.message}{end} {hint}".split()))

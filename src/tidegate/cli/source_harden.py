@@ -25,7 +25,7 @@ from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import ask_password, can_ask, forget_password, place_of, settings_of
 from tidegate.cli.source_report import show_report, test_source
-from tidegate.cli.terminal import ask_line, print_status
+from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.account import AccountExists, AccountGuide, ReadingRequest
 from tidegate.engines.registry import account_guide, find, locate, set_up_account
@@ -76,7 +76,7 @@ async def print_script(app: App, arguments: argparse.Namespace) -> None:
     Raises: TidegateError UNSUPPORTED for an engine without accounts, ARGUMENT_INVALID.
     """
     plan = await _plan(app, arguments)
-    print("\n".join(plan.script))
+    show("\n".join(plan.script))
     name = plan.source.name
     app.note("source.hardened", {"source": name, "account": plan.role})
     print_status(f"nothing was changed yet. 1. Run what was printed: tidegate source harden {name}"

@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.app import App
 from tidegate.cli.local_actor import ask
 from tidegate.cli.source_account import account_risks
-from tidegate.cli.terminal import show_json
+from tidegate.cli.terminal import show, show_json
 from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Browse, Connect, Query
@@ -52,13 +52,13 @@ def show_report(report: dict[str, Any], *, as_json: bool) -> None:
         return
     for key, value in report.items():
         if key not in ("warnings", "risks"):
-            print(f"{key:<15} {value}")
+            show(f"{key:<15} {value}")
     said = {risk["could"] for risk in report["risks"]}
     for warning in report["warnings"]:
         if warning not in said:
-            print(f"{'warning':<15} {warning}")
+            show(f"{'warning':<15} {warning}")
     for risk in report["risks"]:
-        print(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")
+        show(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")
 
 
 async def _latency_ms(app: App, name: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -26,9 +27,21 @@ def color(text: str, code: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if uses_color(sys.stdout) else text
 
 
+_HOSTILE = re.compile(
+    "\x1b(?!\\[[0-9]{0,3}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+"""What would move a terminal's cursor, write to its clipboard or turn its text around. Colors are
+ours."""
+
+
+def harmless(text: str) -> str:
+    """The text as a terminal may get it: names and comments come from databases."""
+    return _HOSTILE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def print_status(text: str = "") -> None:
     """Print one status line on stderr, so that stdout has results only."""
-    print(text, file=sys.stderr, flush=True)
+    print(harmless(text), file=sys.stderr, flush=True)
 
 
 def ask_line(question: str, proposed: str = "") -> str:
@@ -37,7 +50,7 @@ def ask_line(question: str, proposed: str = "") -> str:
     Raises: TidegateError ARGUMENT_INVALID at the end of the input.
     """
     shown = f" [{proposed}]" if proposed else ""
-    print(f"{question}{shown}: ", end="", file=sys.stderr, flush=True)
+    print(harmless(f"{question}{shown}: "), end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
         print_status()
@@ -84,7 +97,7 @@ def write_to_terminal(text: str) -> None:
 
 def show(text: str = "") -> None:
     """Print one or more lines of the result on stdout."""
-    print(text, flush=True)
+    print(harmless(text), flush=True)
 
 
 def show_json(value: Any) -> None:

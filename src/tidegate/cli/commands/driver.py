@@ -14,7 +14,7 @@ from tidegate.cli.driver_download import fetch_driver
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.source_check import absolute_file_url
-from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.jdbc.drivers import named_coordinates
@@ -82,9 +82,9 @@ def _verify(app: App, arguments: argparse.Namespace) -> int:
         show_json({"ok": not any(found.values()), "drivers": report})
     else:
         for name, faults in found.items():
-            print(f"{'fault' if faults else 'ok':<6} {name}")
+            show(f"{'fault' if faults else 'ok':<6} {name}")
             for each in faults:
-                print(f"{'':<6} {each.path}: {each.problem}")
+                show(f"{'':<6} {each.path}: {each.problem}")
     if any(found.values()):
         print_status("`tidegate driver fetch` downloads the first content again")
         return CHANGED

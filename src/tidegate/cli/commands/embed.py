@@ -14,7 +14,7 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_query
-from tidegate.cli.terminal import print_status, show_json
+from tidegate.cli.terminal import print_status, show, show_json
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Scope
@@ -125,7 +125,7 @@ def _show(job: Job, counts: Counts, *, as_json: bool) -> None:
         show_json(state)
         return
     for name, value in state.items():
-        print(
+        show(
             f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name}: {value}"
         )
 

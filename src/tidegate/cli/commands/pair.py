@@ -15,7 +15,7 @@ from tidegate.cli.allowlist import Allowlist, refuse_unknown
 from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
-from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.config.addresses import parse_http_url
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import challenge_of, described, make_verifier
@@ -160,7 +160,7 @@ def _ask(arguments: argparse.Namespace) -> None:
         f"Asked for a token as {arguments.name}. The operator answers within 5 minutes with:"
     )
     print_status(f"    {asked['approve_with']}")
-    print(_fetch(server, asked, verifier))
+    show(_fetch(server, asked, verifier))
 
 
 def _fetch(server: _Server, asked: dict[str, Any], verifier: str) -> str:

@@ -11,7 +11,7 @@ from tidegate.app import App
 from tidegate.cli.commands.embed import handle_of
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query
-from tidegate.cli.terminal import show_json
+from tidegate.cli.terminal import show, show_json
 from tidegate.search.check import Finding, check_table
 
 
@@ -22,9 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
         show_json([msgspec.to_builtins(finding) for finding in findings])
     else:
         for finding in findings:
-            print(f"{finding.level}: {finding.column}: {finding.text}")
+            show(f"{finding.level}: {finding.column}: {finding.text}")
             if finding.hint:
-                print(f"  {finding.hint}")
+                show(f"  {finding.hint}")
     return int(any(finding.level == "fault" for finding in findings))
 
 

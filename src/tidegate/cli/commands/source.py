@@ -31,7 +31,7 @@ from tidegate.cli.source_edit import ask_changes
 from tidegate.cli.source_harden import apply_script, print_script
 from tidegate.cli.source_rename import rename_source
 from tidegate.cli.source_report import show_report, test_source
-from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.engines.registry import check_options, engine_of
@@ -346,7 +346,7 @@ async def _show(app: App, arguments: argparse.Namespace) -> None:
     for name, value in entry.items():
         if value not in (None, [], {}):
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            print(f"{name:<18} {text}")
+            show(f"{name:<18} {text}")
 
 
 def _entries(app: App, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]:

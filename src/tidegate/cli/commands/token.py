@@ -15,7 +15,7 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
-from tidegate.cli.terminal import print_status, show_json, show_table
+from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import parse_expiry, widened_rights
 from tidegate.model.actors import Actor, Scope
@@ -54,7 +54,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
         listed.tags,
         listed.tables,
     )
-    print(plaintext)
+    show(plaintext)
     print_status(f"token {_rights(entry)}")
 
 
@@ -94,7 +94,7 @@ async def _show(app: App, arguments: argparse.Namespace) -> None:
     for name, value in fields.items():
         text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else value
         if text or name in everything:
-            print(f"{name:<14} {text or everything[name]}")
+            show(f"{name:<14} {text or everything[name]}")
 
 
 async def _edit(app: App, arguments: argparse.Namespace) -> None:
