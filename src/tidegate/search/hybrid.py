@@ -34,7 +34,7 @@ from tidegate.search.model import (
 )
 from tidegate.search.ranking import Handle, Legs, Search, VectorRanking, WordRanking
 from tidegate.search.requests import Embeddings, EmbedTexts
-from tidegate.search.statements import Key, Sql, rows_of
+from tidegate.search.statements import MOST_TEXT, Key, Sql, rows_of
 from tidegate.search.target import Target, VectorColumn, find_table, target_of
 from tidegate.search.word_scan import by_scan
 from tidegate.sql.dialects import find
@@ -46,8 +46,8 @@ LEAST_CANDIDATES, MOST_CANDIDATES = 100, 1_000
 WORDS_WEIGHT = 1.0
 """The weight of the words' ranking in the fusion; those of the vector columns add up to 1."""
 MOST_TEXT_COLUMNS = 8
-MOST_CUT = 1_000_000
-"""Characters of the rows' texts that are cut into chunks."""
+MOST_CUT, LEAST_TEXT = 1_000_000, 1_000
+"""Characters of all the rows' texts that are cut into chunks, and of each text at least."""
 MOST_COMPARED, MOST_CHOSEN = 500, 250
 """Chunks that are compared with each other, the most relevant ones, and those that are chosen."""
 _SHORT = 10_000
@@ -427,7 +427,9 @@ class _Similarity:
 async def _texts(search: Search, keys: list[Key], columns: tuple[str, ...]) -> dict[Key, list[Any]]:
     """The texts of rows by their keys, shortened."""
     sql = Sql(search.target)
-    texts = ", ".join(sql.prefix(column) for column in columns)
+    # No more is read than is cut: to hold it all would delay every other caller.
+    share = max(LEAST_TEXT, min(MOST_TEXT, MOST_CUT // (len(keys) * len(columns))))
+    texts = ", ".join(sql.prefix(column, share) for column in columns)
     text = f"SELECT {sql.keys()}, {texts} FROM {sql.table} WHERE {sql.one_of(keys)}"
     page = await search.handle(sql.query(text, len(keys)), Page)
     size = len(keys[0])

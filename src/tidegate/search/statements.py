@@ -112,9 +112,9 @@ class Sql:
             return f"{column} = ANY({self.value(values)}{'' if self.target.key else '::tid[]'})"
         return f"{columns[0]} IN ({self._list(values)})"
 
-    def prefix(self, column: str) -> str:
+    def prefix(self, column: str, most: int = MOST_TEXT) -> str:
         """The text of a column, shortened to what is read of it."""
-        return self._rules.beginning(self.name(column), MOST_TEXT)
+        return self._rules.beginning(self.name(column), most)
 
     def query(
         self,

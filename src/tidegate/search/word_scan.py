@@ -7,6 +7,7 @@ with LIKE. What lies beyond the cap is not looked at, and the result says so.
 
 from __future__ import annotations
 
+from tidegate.judging_thread import compute_on_thread
 from tidegate.model.results import Page
 from tidegate.search.bm25 import idf, score, terms
 from tidegate.search.ranking import Search, WordRanking
@@ -19,6 +20,8 @@ SCORED = 200
 MOST_WORDS = 12
 """Words of a query that are looked for: each costs a look at every text."""
 _TEXT = 5_000
+_SHORT = 10_000
+"""Characters of all texts that are scored on the event loop."""
 
 
 async def by_scan(search: Search, columns: tuple[str, ...]) -> WordRanking:
@@ -47,7 +50,10 @@ async def by_scan(search: Search, columns: tuple[str, ...]) -> WordRanking:
     rows = rows_of(await search.handle(sql.query(text, SCORED), Page))
     keys = [tuple(row[: -len(columns)]) for row in rows]
     whole = [" ".join(text or "" for text in row[-len(columns) :]) for row in rows]
-    scores = score(whole, present, counts, looked)
+    if sum(map(len, whole)) <= _SHORT:
+        scores = score(whole, present, counts, looked)
+    else:
+        scores = await compute_on_thread(score, whole, present, counts, looked)
     order = sorted(range(len(rows)), key=lambda at: -scores[at])
     ranked = [keys[at] for at in order][: search.candidates]
     return WordRanking(ranked, columns, "scan", None, capped, counts, looked)
