@@ -85,6 +85,16 @@ def _table(
                 hint="Read the tables of the application.",
             )
         )
+    elif _is_target(node) and _is_system(folded, dialect):
+        grammar.opinions.append(
+            Finding(
+                Effect.ADMIN,
+                "table.system",
+                f"{name} is the server's own: a change of it can give rights and replace functions",
+                hint="Change the tables of the application; with their schema, if they are called"
+                " like those of the server.",
+            )
+        )
     elif dialect.reads_files and (TEXT in parts or _is_file(folded)):
         grammar.opinions.append(
             Finding(
@@ -100,6 +110,23 @@ def _table(
             grammar.tables.update((argument.name, None) for argument in node.this.expressions)
     elif kind != "Identifier" or len(parts) > 1 or not _is_query(node, ctes, names, dialect):
         grammar.tables[name] = None
+
+
+_SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
+
+
+def _is_system(name: str, dialect: Dialect) -> bool:
+    """Whether a table, in lower case, is one of the server's own, which an account with all rights
+    may change like any other."""
+    schema, dot, bare = name.rpartition(".")
+    schema = schema.rpartition(".")[2]
+    if not dot:
+        return bool(dialect.system_prefix) and bare.startswith(dialect.system_prefix)
+    if schema in _SYSTEM_SCHEMAS:
+        return True
+    if dialect.system_prefix and schema.startswith(dialect.system_prefix):
+        return True
+    return bool(dialect.secrets) and _secrets(dialect.secrets).fullmatch(name) is not None
 
 
 def is_restricted(parts: Sequence[str], dialect: Dialect) -> bool:

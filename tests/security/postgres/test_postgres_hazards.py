@@ -273,3 +273,31 @@ async def test_a_message_of_any_length_is_cut_where_it_is_read(case, text):
             await case.ask(engine, text)
         assert caught.value.code is Code.SQL_FAILED
         assert len(str(caught.value)) < 5_000
+
+
+CATALOG_CHANGES = (
+    "INSERT INTO pg_auth_members SELECT * FROM pg_auth_members WHERE false",
+    "UPDATE pg_catalog.pg_proc SET prosrc = prosrc WHERE false",
+    'UPDATE "pg_class" AS c SET relname = relname WHERE false',
+    "WITH gone AS (DELETE FROM pg_rewrite WHERE false RETURNING 1) SELECT * FROM gone",
+    "MERGE INTO pg_database AS d USING items ON false WHEN MATCHED THEN DELETE",
+    "UPDATE members SET admin_option = admin_option WHERE false",
+    "INSERT INTO public.all_members SELECT * FROM all_members WHERE false",
+)
+
+
+async def test_no_change_reaches_the_servers_own_tables_by_their_names_or_by_views(
+    case, server, database
+):
+    server.ask(
+        "CREATE VIEW members AS SELECT * FROM pg_auth_members;"
+        "CREATE VIEW all_members AS SELECT * FROM members",
+        database,
+    )
+    async with case.opened() as engine:
+        for text in CATALOG_CHANGES:
+            judgement = await case.inspect(engine, text)
+            assert judgement is not None and judgement.effect > Effect.DESTRUCTIVE, text
+        assert (await case.inspect(engine, "SELECT * FROM all_members")).effect is Effect.READ
+        plain = "INSERT INTO void SELECT oid::int, relname FROM pg_class WHERE false"
+        assert (await case.inspect(engine, plain)).effect is Effect.WRITE

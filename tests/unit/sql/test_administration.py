@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.model.statements import Effect
 from tidegate.sql.administration import not_in_code
 from tidegate.sql.dialects import find
 from tidegate.sql.judge import judge
@@ -108,3 +109,37 @@ def test_a_copy_is_about_the_table_that_the_database_reads() -> None:
 
 def test_a_procedure_does_not_change_default_roles() -> None:
     assert not is_offered("CREATE PROCEDURE p() BEGIN SET DEFAULT ROLE x TO y; END", "mysql")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "INSERT INTO pg_auth_members VALUES (1, 2)"),
+        ("postgres", "INSERT INTO pg_catalog.pg_auth_members (roleid) SELECT 1"),
+        ("postgres", "UPDATE ONLY pg_proc AS p SET prosrc = 'x' WHERE oid = 1"),
+        ("postgres", "DELETE FROM pg_toast.pg_toast_1 WHERE chunk_id = 1"),
+        ("postgres", "UPDATE information_schema.sql_parts SET comments = 'x' WHERE true"),
+        ("postgres", "WITH a AS (UPDATE pg_class SET relname = 'x' RETURNING 1) SELECT * FROM a"),
+        ("mysql", "INSERT INTO mysql.help_topic VALUES (1)"),
+        ("mysql", "DELETE FROM mysql.time_zone_name WHERE Name = 'x'"),
+        ("mysql", "REPLACE INTO `mysql`.`global_priv` VALUES (1)"),
+        ("duckdb", "UPDATE pg_catalog.pg_class SET relname = 'x' WHERE false"),
+    ],
+)
+def test_a_change_of_the_servers_own_tables_is_administration(dialect: str, text: str) -> None:
+    judgement = judge(text, dialect)
+    assert judgement.effect >= Effect.ADMIN
+    assert judgement.administration is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t SELECT relname FROM pg_class",
+        "UPDATE t SET a = (SELECT count(*) FROM pg_catalog.pg_class) WHERE b = 1",
+        "DELETE FROM t USING pg_class AS c WHERE c.oid = t.a",
+        "UPDATE public.pg_orders SET a = 1 WHERE b = 2",
+    ],
+)
+def test_a_change_may_read_the_servers_own_tables(text: str) -> None:
+    assert judge(text, "postgres").effect is Effect.WRITE

@@ -74,10 +74,11 @@ JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
 _SYSTEM_VIEWS = b"""
-SELECT 'pg_catalog.pg_settings'::regclass::oid,
-  'pg_catalog.pg_prepared_statements'::regclass::oid"""
-"""The view through which a change sets what SET does, and with it the caller's role; and the one
-that shows the statements of other callers on the same connection."""
+SELECT 'pg_catalog.pg_prepared_statements'::regclass::oid"""
+"""The view that shows the statements of other callers on the same connection."""
+
+FIRST_OWN = 16384
+"""The first oid that is not the server's own (FirstNormalObjectId of its sources)."""
 
 _MISLABELLED = frozenset({"isn_weak"})
 """Functions of extensions that call themselves immutable and change a setting of the session."""
@@ -89,7 +90,8 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     """Objects of one database that may do more than read.
 
     `names`: names, case-folded, that no text may hold. `operators`: signs that none may use.
-    `settings`: names that no change may hold, since to change these views is to change settings.
+    `settings`: names that no change may hold: `pg_settings`, and views of any of the server's own
+    tables, since to change these is to change settings or rights.
     `unnamed`: oids of functions and operators that a text can lead to without a name or a sign of
     theirs, by a cast or by a sign that PostgreSQL has too. If there are any, the server itself is
     asked to which functions a text leads.
@@ -120,7 +122,7 @@ async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
         operators,
         casts,
         programs,
-        ((settings, prepared),),
+        ((prepared,),),
     ) = await session.ask(
         *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SYSTEM_VIEWS),
         timeout_ms=timeout_ms,
@@ -135,7 +137,8 @@ async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
     return structs.replace(
         unsafe_objects,
         names=unsafe_objects.names | _behind(calls, {c[0] for c in calls if prepared in c[2]}),
-        settings=_behind(calls, {c[0] for c in calls if settings in c[2]}) | NONE.settings,
+        settings=_behind(calls, {c[0] for c in calls if any(oid < FIRST_OWN for oid in c[2])})
+        | NONE.settings,
     )
 
 
@@ -238,9 +241,10 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool = False) 
         return Judgement(
             effect=Effect.UNKNOWN,
             rule=CATALOG_RULE,
-            reason="A change that names `pg_settings`, or a view of it, may change settings.",
+            reason="A change that names `pg_settings`, or a view of one of the server's own tables,"
+            " may change settings or rights.",
             code=Code.POLICY_DENIED.value,
-            hint="Only the operator changes settings; read pg_settings in a separate statement.",
+            hint="Only the operator changes those; read the view in a separate statement.",
         )
     if not found:
         found = sorted(signs & unsafe_objects.operators)
