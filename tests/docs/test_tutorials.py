@@ -8,19 +8,44 @@ from pathlib import Path
 
 import pytest
 
+import support.postgres_server as postgres_server
 from support.command_line import environment
 from support.documents import ROOT, is_as_shown, play, report
+from support.free_ports import claim_port
 
-TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+FOLDER = ROOT / "docs" / "tutorial"
+ON_POSTGRES = FOLDER / "questions-and-search.md"
+TUTORIALS = sorted(set(FOLDER.glob("*.md")) - {ON_POSTGRES})
+
+
+def check(tutorial: Path, folder: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    outcomes = play(tutorial, folder, {**environment(), "PATH": path})
+    assert outcomes
+    for outcome in outcomes:
+        assert is_as_shown(outcome), report(outcome)
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_prints_what_it_shows(tutorial: Path, tmp_path: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    outcomes = play(tutorial, tmp_path, {**environment(), "PATH": path})
-    assert outcomes
-    for outcome in outcomes:
-        assert is_as_shown(outcome), report(outcome)
+    check(tutorial, tmp_path)
+
+
+def test_the_tutorial_on_an_empty_postgresql_prints_what_it_shows(tmp_path: Path) -> None:
+    text = ON_POSTGRES.read_text("utf-8")
+    server = postgres_server.Server(postgres_server.available()["wheel"])
+    try:
+        for named, here in (
+            ("host=/var/run/postgresql&port=5432", f"host={server.directory}&port={server.port}"),
+            ("127.0.0.1:8080", f"127.0.0.1:{claim_port()}"),
+        ):
+            assert named in text
+            text = text.replace(named, here)
+        copy = tmp_path / "tutorial.md"
+        copy.write_text(text, "utf-8")
+        check(copy, tmp_path)
+    finally:
+        server.close()
 
 
 def test_there_is_a_tutorial() -> None:

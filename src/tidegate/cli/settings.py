@@ -100,8 +100,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if not given and not config.sources and "postgres" in cast("tuple[str, ...]", names):
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
-    if len(given) == 1 and "postgres" in cast("tuple[str, ...]", names):
-        own = {"source": given[0].name} | config.surface.get("postgres", {})
+    if len(arguments.source) == 1 and "postgres" in cast("tuple[str, ...]", names):
+        own = {"source": arguments.source[0][0]} | config.surface.get("postgres", {})
         surface = cast("dict[str, Any]", changes.get("surface", config.surface))
         changes["surface"] = surface | {"postgres": own}
     replaced = {source.name for source in given}
