@@ -1,6 +1,9 @@
 """An analyst without a model: 16 questions on an unknown database of 220 tables, asked of each
 server in the way that its tools suggest. Counts calls, and the bytes that a model reads and writes.
 
+All of it is written for this bench: the questions, the rows, the statements and the order of the
+calls. It is no recording of an agent's conversation, and an agent may need more calls.
+
 Eight tables hold rows, and what makes a question hard: codes of unknown spelling, months with
 blanks behind them, amounts kept as text, no declared foreign keys. The statements are the same for
 all servers, and every answer is checked. What differs is how a caller finds out what to write:
