@@ -114,10 +114,9 @@ def _server(name: str, place: str, options: Mapping[str, str]) -> NativeUrl:
     database = found[2] if found[1] is not None else found[3]
     if "@" in hosts or any(each in hosts for each in "()$ ,"):
         raise _unreadable(f"jdbc:{name}://host:port/database")
-    scheme = "postgresql" if name == "postgresql" else name
     query = f"?{urlencode(options)}" if options else ""
     return NativeUrl(
-        f"{scheme}://@{hosts or f'localhost:{_PORTS[name]}'}/{database}{query}", DRIVERS[name]
+        f"{name}://@{hosts or f'localhost:{_PORTS[name]}'}/{database}{query}", DRIVERS[name]
     )
 
 
@@ -126,7 +125,7 @@ def _options(name: str, query: str) -> dict[str, str] | None:
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         key, _, value = part.partition("=")
-        said = (_postgres if name == "postgresql" else _mysql)(key, unquote(value))
+        said = _OPTION_READERS[name](key, unquote(value))
         if said is None:
             return None
         options |= said
@@ -157,3 +156,6 @@ def _unreadable(form: str) -> TidegateError:
     return TidegateError(
         Code.SOURCE_URL, "The host, port or file of the URL cannot be read.", hint=f"Write {form}."
     )
+
+
+_OPTION_READERS = {"postgresql": _postgres, "mysql": _mysql, "mariadb": _mysql}

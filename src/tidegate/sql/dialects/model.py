@@ -263,7 +263,7 @@ class Dialect(msgspec.Struct, frozen=True):
     jdbc_functions: dict[str, str] = {}
     """Functions of JDBC's escapes that are called otherwise here."""
     typed_literals: bool = True
-    """DATE '2026-01-31' is a literal."""
+    """DATE '2026-01-31' is a literal; otherwise dates, times and decimals are kept as texts."""
     signs_join: bool = False
     """`&&` and `||` mean AND and OR."""
 

@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.sql.dialects import find
 
 MOST_SETS = 100
 
@@ -53,7 +54,7 @@ def parameter_sets(
                 f" {len(values)} value(s).",
                 hint="Give one value for each ? in `parameters`, from left to right.",
             )
-    written = _as_sqlite if dialect == "sqlite" else _as_it_is
+    written = _as_it_is if find(dialect).typed_literals else _as_text
     return [
         tuple([written(_value(each, at)) for at, each in enumerate(values, 1)]) for values in given
     ]
@@ -63,8 +64,9 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _as_sqlite(value: Any) -> Any:
-    """SQLite has no type for decimals, dates and times: it keeps them as texts."""
+def _as_text(value: Any) -> Any:
+    """The value for a database without types for decimals, dates and times, such as SQLite: it
+    keeps them as texts."""
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ")
     if isinstance(value, (datetime.date, datetime.time)):
