@@ -19,6 +19,7 @@ import msgspec
 
 from tidegate.cli import main as cli_main
 from tidegate.cli import parser as cli_parser
+from tidegate.cli.arguments.examples import example_of
 from tidegate.config.model import Config
 from tidegate.config.reload import FOLLOWED
 from tidegate.errors import FATES
@@ -158,6 +159,8 @@ def command_line() -> str:
     for summary, command in _leaves(cli_parser.build()):
         lines += ["", f"## {command.prog}", "", command.description or summary]
         lines += ["", "```text", _usage(command), "```", ""]
+        example = example_of(command.prog.partition(" ")[2])
+        lines += [f"Example: `{example}`", ""] if example else []
         arguments = [f"| {_cell(action)} | {action.help} |" for action in _arguments(command)]
         lines += ["| Argument | Meaning |", "|---|---|", *arguments] if arguments else []
     lines += ["", "## Exit statuses", "", "| Status | When | Codes |", "|---|---|---|"]

@@ -87,6 +87,13 @@ class Parser(argparse.ArgumentParser):
             self.error(f"There is no option {option}{meant}")
         return parsed, rest
 
+    def format_help(self) -> str:
+        """As argparse's, with an example at the end."""
+        from tidegate.cli.arguments.examples import example_of
+
+        example = example_of(self.prog.partition(" ")[2])
+        return super().format_help() + (f"\nexample:\n  {example}\n" if example else "")
+
     def _is_known_below(self, option: str) -> bool:
         """Whether a command, or an action of one, has the option."""
         for action in self._actions:
