@@ -118,6 +118,36 @@ def test_each_mistake_is_answered_and_asked_about_again(
     assert "bridge" in entry_of(home)["args"]
 
 
+@pytest.mark.parametrize("password", ["p@hidden/w", "p@hidden?w", "p@hidden/w=1"])
+def test_no_part_of_a_password_that_ends_early_is_looked_up_as_a_host(
+    server: postgres_server.Server, name: str, state: Path, home: Path, folder: Path, password: str
+) -> None:
+    with terminal(("setup",), state, folder, {"HOME": str(home)}) as screen:
+        answer(screen, "Database", url(server, name, f":{password}"))
+        screen.until("Leave the password out of the URL")
+        assert "known for hidden" not in screen.said and "hidden:5432" not in screen.said
+        screen.interrupt()
+        assert screen.end() == 130
+    assert nothing_is_left(state, home)
+
+
+def test_after_the_last_wrong_password_no_option_is_named_that_setup_lacks(
+    server: postgres_server.Server, name: str, state: Path, home: Path, folder: Path
+) -> None:
+    with terminal(("setup",), state, folder, {"HOME": str(home)}) as screen:
+        answer(screen, "Database", url(server, name))
+        for _ in range(3):
+            answer(screen, "Password of", "wrong")
+        screen.until("Which database")
+        assert "--ask-password" not in screen.said
+        screen.interrupt()
+        assert screen.end() == 130
+    plain = ("setup", "--url", url(server, name), "--client", "none")
+    ended = tidegate(*plain, state=state)
+    assert ended.status != 0 and "Give the password with --password-stdin." in ended.err
+    assert nothing_is_left(state, home)
+
+
 @pytest.mark.parametrize("after", ["Database", "Password of", "Name of the source", "Client"])
 def test_who_stops_on_the_way_has_changed_nothing(
     server: postgres_server.Server, name: str, state: Path, home: Path, folder: Path, after: str

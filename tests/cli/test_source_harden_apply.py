@@ -16,6 +16,7 @@ from cli.conftest import Run
 from cli.test_source_harden import BINARIES, OFFER, REFUSED_ON_POSTGRES, role_of
 from support.server_keeper import PASSWORD
 from support.terminal import Terminal, terminal
+from tidegate.cli.source_check import place_of
 
 ON_MYSQL = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 VARIABLE = "ADMINISTRATOR_PASSWORD"
@@ -67,6 +68,21 @@ def shop(run: Run, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     saved = run("source", "add", "shop", server.tcp_url(name))
     assert saved.status == 0, saved.err
     return server, name
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://ana:${FILE:/var/lib/passwords/shop}@db:5433/shop", "db:5433"),
+        ("mysql://ana:${FILE:/what?/shop}@db/shop?timeout=3", "db:3306"),
+        ("postgresql:///shop?host=/tmp", "this machine"),
+        ("postgresql://ana:p@hidden@db/shop", "the server"),
+    ],
+)
+def test_the_place_of_a_source_is_its_host_whatever_refers_to_its_password(
+    url: str, place: str
+) -> None:
+    assert place_of(url) == place
 
 
 @pytest.mark.parametrize("shop", BINARIES, indirect=True)

@@ -28,7 +28,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
-from tidegate.secrets import UNRESOLVED, asks_for_password, typed, with_password
+from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
 from tidegate.store.passwords import Passwords
 
 MOST_TRIES = 3
@@ -157,24 +157,31 @@ def place_of(url: str) -> str:
     entry = find(url)
     if entry.port is None:
         return url
-    place = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    parts = split_authority(url)
+    if parts is None:
+        return "the server"
+    place = parts.places
     if not place:
         return "this machine"
     return place if place.rpartition(":")[2].isdecimal() else f"{place}:{entry.port}"
 
 
-def require_success(tried: Tried, *, anyway: bool, undone: str) -> None:
+def require_success(
+    tried: Tried, *, anyway: bool, undone: str, ways: str = "--ask-password or --password-stdin"
+) -> None:
     """Go on only with a source that was reached, unless the operator says `anyway`.
 
-    `undone` says what was not done. Raises: TidegateError, the failure.
+    `undone` says what was not done, `ways` which options of the command give a password.
+    Raises: TidegateError, the failure.
     """
     failure = tried.failure
     if failure is None:
         return
     end = "" if failure.message.endswith(".") else "."
     hint = failure.hint
-    if failure.details.get("cause") == ACCOUNT and asks_for_password(tried.settings.url):
-        hint = "Give the password with --ask-password or --password-stdin."
+    missing = tried.password is None and asks_for_password(tried.settings.url)
+    if failure.details.get("cause") == ACCOUNT and missing:
+        hint = f"Give the password with {ways}."
     if not anyway:
         raise TidegateError(
             failure.code,

@@ -40,7 +40,7 @@ from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import split_password
+from tidegate.secrets import split_authority, split_password
 
 ENTRY = "tidegate"
 NO_CLIENT = "none"
@@ -104,6 +104,8 @@ def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str
     while True:
         url, password = _address(arguments)
         try:
+            if password is not None:
+                _check_whole(url)
             settings = SourceSettings(arguments.name or _free_name(url, taken), url)
             source_from_settings(settings)
             if password is None:
@@ -111,7 +113,9 @@ def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str
                     settings, from_stdin=arguments.password_stdin, asked=False
                 )
             tried = try_source(config, settings, "setup", password)
-            require_success(tried, anyway=False, undone="Nothing was saved.")
+            require_success(
+                tried, anyway=False, undone="Nothing was saved.", ways="--password-stdin"
+            )
             return tried
         except TidegateError as error:
             if arguments.url is not None:
@@ -143,6 +147,19 @@ def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
         answer = found[int(answer) - 1][1]
     url, password = split_password(_as_url(answer))
     return absolute_file_url(url), password
+
+
+def _check_whole(url: str) -> None:
+    """Refuse a URL, without its password, that has an `@` behind the host: a part of the password
+    would count as the host, which is shown and looked up. Raises: TidegateError SOURCE_URL."""
+    parts = split_authority(url)
+    path, _, options = ("" if parts is None else parts.rest).partition("?")
+    if "@" in path or "@" in options.partition("=")[0]:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "It cannot be seen where the password in the URL ends.",
+            hint="Leave the password out of the URL; it is asked for.",
+        )
 
 
 def _found() -> Iterator[tuple[str, str]]:
