@@ -114,5 +114,5 @@ def test_the_floor_on_duckdb_is_measured_and_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["postgres_server", "mysql_server"])
 def test_the_servers_of_the_tests_are_where_the_bench_looks(name: str) -> None:
     source = Path(grounds.__file__).read_text()
-    assert f'_tests("support.{name}")' in source
+    assert f'tests_module("support.{name}")' in source
     assert (Path(__file__).parents[1] / f"support/{name}.py").exists()

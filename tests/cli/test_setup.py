@@ -93,7 +93,7 @@ def test_each_mistake_is_answered_and_asked_about_again(
 ) -> None:
     with terminal(("setup",), state, folder, {"HOME": str(home)}) as screen:
         answer(screen, "Database", "shop")
-        screen.until("starts with a scheme")
+        screen.until(f"There is no file or folder at {folder / 'shop'}")
         answer(screen, "Database", "postgrse://me@db/shop")
         screen.until("Did you mean `postgres")
         answer(screen, "Database", f"postgresql://me@127.0.0.1:{(dead := claim_port())}/shop")
@@ -102,7 +102,7 @@ def test_each_mistake_is_answered_and_asked_about_again(
         answer(screen, "Password of", SECRET)
         screen.until("does not exist")
         screen.until("Check the database's")
-        answer(screen, "Database", url(server, name))
+        answer(screen, "Database", f"psql '{url(server, name)}'")
         answer(screen, "Password of", "wrong")
         screen.until("password authentication failed")
         assert nothing_is_left(state, home)

@@ -48,6 +48,7 @@ class DemoSession:
         if before != after:
             raise _fault(f"The refused DELETE changed the table: {before} became {after}")
         show(color("✓ the DELETE was refused and not a row is missing", "32"))
+        show("Next, with a database of yours: tidegate setup")
 
     def _ask(self, tool: str, arguments: dict[str, Any], *, refused: bool = False) -> str:
         text, is_error = self._client.call(tool, arguments)

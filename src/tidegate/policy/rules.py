@@ -83,7 +83,18 @@ def _tool_scope(case: PolicyInput) -> Verdict | None:
             Code.POLICY_SCOPE,
             f"This tool requires the scope {case.scope.value}; the caller has"
             f" {case.actor.scope.value}",
+            _wider(case, case.scope),
         )
+    return None
+
+
+def _wider(case: PolicyInput, needed: Scope) -> str | None:
+    """How a caller without a token of its own gets a wider scope; None for one who has a token."""
+    caller = case.actor.id.partition("-")[0]
+    if caller == "bridge":
+        return f"The operator can set `bridge.scope` to `{needed.value}` in the settings file."
+    if caller == "stdio" and Scope.READ_WRITE.covers(needed):
+        return "The operator can start the server with --allow-writes."
     return None
 
 
@@ -161,6 +172,7 @@ def _write_scope(case: PolicyInput) -> Verdict | None:
         Code.POLICY_SCOPE,
         f"Statements that change data need the scope {Scope.READ_WRITE.value}; the caller has"
         f" {case.actor.scope.value}",
+        _wider(case, Scope.READ_WRITE),
     )
 
 
@@ -175,6 +187,7 @@ def _destructive_scope(case: PolicyInput) -> Verdict | None:
         Code.POLICY_SCOPE,
         f"Destructive statements on this source need the scope {needed.value}; the caller has"
         f" {case.actor.scope.value}",
+        _wider(case, needed),
     )
 
 
@@ -198,6 +211,7 @@ def _administration_scope(case: PolicyInput) -> Verdict | None:
         Code.POLICY_SCOPE,
         f"Statements that administer the database need the scope {needed.value}; the caller has"
         f" {case.actor.scope.value}",
+        _wider(case, needed),
     )
 
 

@@ -56,6 +56,26 @@ def word(*case: Any, **more: Any) -> str:
 
 
 @pytest.mark.parametrize(
+    ("caller", "judgement", "way"),
+    [
+        ("bridge", WRITE, "set `bridge.scope` to `readWrite` in the settings file"),
+        ("bridge-a1", DROP, "set `bridge.scope` to `fullAccess` in the settings file"),
+        ("stdio", WRITE, "start the server with --allow-writes"),
+        ("stdio", DROP, "Use a token with a wider scope."),
+        ("t2", WRITE, "Use a token with a wider scope."),
+    ],
+)
+def test_a_refused_scope_names_the_way_that_the_caller_has(
+    caller: str, judgement: Judgement, way: str
+) -> None:
+    actor = Actor(caller, caller, Scope.READ_ONLY)
+    rule = "actor.destructive" if judgement is DROP else "actor.writes"
+    verdict = said(rule, judgement, actor, destructive_scope="fullAccess")
+    assert verdict is not None and verdict.hint is not None
+    assert way in verdict.hint
+
+
+@pytest.mark.parametrize(
     ("agents", "actor", "refused"),
     [
         ("deny", AGENT, "deny source.agents policy.blocked"),

@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.name or _ask_name(tried.settings.name, taken)
     tried = tried._replace(settings=msgspec.structs.replace(tried.settings, name=name))
     if tried.state is not None and not find(tried.settings.url).reads_only:
-        change = f"`tidegate source update {name} --access write` admits changes"
-        print_status(f"it is for reading; {change}")
+        change = f"`tidegate source update {name} --access write` and the setting `bridge.scope`"
+        print_status(f"it is for reading; {change} admit changes")
     client = _client(arguments)
     if client is None:
         _save(config, tried, add)
@@ -101,9 +101,13 @@ def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str
 
     Raises: TidegateError without a terminal, or for a mistake in an option.
     """
+    if arguments.url is None and not can_ask():
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, "There is no terminal to ask on.", hint="Use --url and --client."
+        )
     while True:
-        url, password = _address(arguments)
         try:
+            url, password = _address(arguments)
             if password is not None:
                 _check_whole(url)
             settings = SourceSettings(arguments.name or _free_name(url, taken), url)
@@ -132,10 +136,6 @@ def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
     """The URL, and the password that a person typed in it or that its variable holds."""
     if arguments.url is not None:
         return absolute_file_url(_as_url(arguments.url)), None
-    if not can_ask():
-        raise TidegateError(
-            Code.ARGUMENT_INVALID, "There is no terminal to ask on.", hint="Use --url and --client."
-        )
     found = list(_found())
     print_status(
         "Which database? A URL such as postgresql://user@host/database, a file, or a folder."
@@ -173,12 +173,23 @@ def _found() -> Iterator[tuple[str, str]]:
 
 
 def _as_url(text: str) -> str:
-    """The URL of a file or folder that is named by its path, or the text as it is."""
+    """The URL of a file or folder that is named by its path, or the text as it is, without the
+    quotes and the `psql` that were copied with it.
+
+    Raises: TidegateError SOURCE_UNREACHABLE for a path at which nothing is.
+    """
+    text = text.strip().removeprefix("psql ").strip().strip("'\"")
     path = Path(text).expanduser()
     if text and "://" not in text and path.is_dir():
         return f"{FOLDER_SCHEME}://{path.absolute()}"
-    if "://" in text or not path.is_file():
+    if not text or "://" in text or text.lower().startswith("jdbc:"):
         return text
+    if not path.is_file():
+        raise TidegateError(
+            Code.SOURCE_UNREACHABLE,
+            f"There is no file or folder at {path.absolute()}.",
+            hint="Correct the path, or give a URL such as postgresql://user@host/database.",
+        )
     with path.open("rb") as file:
         kind = "duckdb" if file.read(12)[8:] == b"DUCK" else "sqlite"
     return f"{kind}:///{path.absolute()}"
