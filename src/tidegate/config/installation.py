@@ -7,14 +7,16 @@ start the runner, not the program in the cache.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Literal, NamedTuple
 
 from tidegate.errors import Code, TidegateError
@@ -32,6 +34,10 @@ EXTRAS = {
     "progress": "rich",
 }
 """The extras of the package, and a module that each brings."""
+
+_SILENCED = {"ORT_DISABLE_TELEMETRY": "1"}
+"""What keeps libraries from writing to the home directory and from reporting to their makers.
+onnxruntime does both from 1.29 on, when it is imported."""
 
 _UV_CACHE = re.compile(r"(archive|environments|builds)-v\d+")
 
@@ -150,3 +156,12 @@ def _origin() -> tuple[str | None, bool]:
     if vcs:
         return f"{vcs.get('vcs', 'git')}+{url}", False
     return url, bool(found.get("dir_info", {}).get("editable"))
+
+
+def import_silently(module: str) -> ModuleType:
+    """Import a library of an extra, which then reports to its maker nothing of what it is used for.
+
+    Raises: ImportError, and whatever a broken library raises.
+    """
+    os.environ.update(_SILENCED)
+    return import_module(module)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import sys
@@ -15,7 +14,7 @@ import tidegate
 from tidegate import __version__
 from tidegate.audit.tail import Tail, TailFilter
 from tidegate.cli.checks.finding import Finding, fault, note, ok
-from tidegate.config.installation import EXTRAS, installation
+from tidegate.config.installation import EXTRAS, import_silently, installation
 from tidegate.errors import TidegateError
 
 _OLDEST = (3, 11)
@@ -55,7 +54,7 @@ def check_extras(needed: Mapping[str, Collection[str]]) -> Iterator[Finding]:
                 yield fault("extras", text, f"{here.add_command(extra)}")
             continue
         try:
-            importlib.import_module(module)
+            import_silently(module)
         except Exception as error:  # noqa: BLE001 - a broken package may raise anything
             reason = f"{type(error).__name__}: {error}"
             text = f"the extra `{extra}` is installed and cannot be used: {reason}"

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 from tidegate.config.embeddings import ModelSettings
+from tidegate.config.installation import import_silently
 from tidegate.errors import Code, TidegateError
 from tidegate.search.embeddings.api import Vector
 from tidegate.search.requests import Purpose
@@ -87,7 +88,7 @@ class _Model:
     def __init__(self, path: str | None) -> None:
         try:
             numpy: Any = import_module("numpy")
-            runtime: Any = import_module("onnxruntime")
+            runtime: Any = import_silently("onnxruntime")
             tokenizers: Any = import_module("tokenizers")
         except ImportError as error:
             raise TidegateError(
