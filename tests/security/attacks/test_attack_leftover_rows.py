@@ -32,8 +32,9 @@ LOST = [
     pytest.param(structs.replace(READER, sources=frozenset({"other"})), id="no such source"),
     pytest.param(structs.replace(READER, sources=frozenset(), tags=frozenset()), id="no source"),
 ]
-PAGES_OF_NAMES = {"core": ["sources"], "workbench": ["list_connections"]}
-"""Their cursors are places among the sources' names, read again for each call, and hold no row."""
+PAGES_OF_NAMES = {"core": ["sources"], "jdbc": ["discover"], "workbench": ["list_connections"]}
+"""Their cursors are places among names of sources or tables, which are read again for each call;
+they hold no row."""
 RULES = {
     "masks": (Mask("people.email", "nothing", tokens=("intern",)),),
     "filters": (RowFilter("people", "id = 1", tokens=("intern",)),),

@@ -147,7 +147,9 @@ def _columns(given: str, table: Table, dialect: str) -> dict[str, Any]:
 def _tables(catalog: Catalog, pattern: str, cursor: str | None) -> dict[str, Any]:
     glob = pattern.replace("%", "*").lower()
     found = [each for each in catalog.tables if fnmatchcase(each.schema.lower(), glob)]
-    start = int(cursor) if cursor is not None and cursor.isdecimal() else 0
+    if cursor is not None and not (cursor.isdecimal() and len(cursor) < 10):
+        raise wrong_argument("cursor", "value", "must be the nextCursor of the list before")
+    start = int(cursor or 0)
     shown: Sequence[Table] = found[start : start + PAGE]
     reply: dict[str, Any] = {
         "tables": [{"schema": each.schema, "name": each.name, "kind": each.kind} for each in shown],
