@@ -97,12 +97,17 @@ SERVE_FLAGS = {
     "--extended": "more tools, each with a row of its own",
     "--for-bridge": "a descriptor that is reported when bridges find the server",
     "--state": "where tokens and approvals are kept",
+    "--tls-cert": "HTTPS instead of HTTP; no further caller",
+    "--tls-key": "the key of the certificate, which no other account may read",
+    "--token-file": "the scopes that a file gives, which no other account may read",
 }
 """What each flag of `serve` grants: a flag that appears is to be thought about here."""
 
 REFUSED_TO_SERVE = (
     ("serve", "--no-auth", "--http", "0.0.0.0:0"),
     ("serve", "--surface", "none"),
+    ("serve", "--http", "127.0.0.1:0", "--tls-cert", "/absent.pem", "--tls-key", "/absent.key"),
+    ("serve", "--tls-cert", "/absent.pem", "--http", "127.0.0.1:0"),
     ("serve", "--config", '{"auth": false, "http": "0.0.0.0:0"}'),
     ("serve", "--config", '{"audit": {"failure_mod": "best_effort"}}'),
 )
