@@ -74,11 +74,12 @@ class ClauseReader:
                     return
         self.fields = (Field("*"),)
 
-    def _regions(self, low: int, high: int) -> Iterator[tuple[str, int, int]]:
-        """(clause, where it begins behind its keyword, where it ends)."""
-        groups, clause, start = self._groups, "", low
+    def _regions(self, low: int, high: int, within: str = "") -> Iterator[tuple[str, int, int]]:
+        """(clause, where it begins after its keyword, where it ends). `within` is the clause that
+        the tokens are in, as `FROM` for tables in brackets, `(a JOIN b ON ...)`."""
+        groups, clause, start = self._groups, within, low
         for at in groups.level(low, high):
-            found = self._clause_at(at, clause, first=at == low)
+            found = self._clause_at(at, clause, first=at == low and not within)
             if found is None:
                 continue
             if start < at:
@@ -135,23 +136,10 @@ class ClauseReader:
                 self._read_region("FILTER", at + 2, end)
                 self._conditions.read(at + 2, end, "FILTER")
             elif clause == "FROM" and (at == low or groups.key(at - 1) in _CALLED_BEFORE):
-                for inner, start, stop in self._joined(at + 1, end):
+                for inner, start, stop in self._regions(at + 1, end, "FROM"):
                     self._read_region(inner, start, stop)
             else:
                 self._read_brackets("", at + 1, end)
-
-    def _joined(self, low: int, high: int) -> Iterator[tuple[str, int, int]]:
-        """The regions of tables in brackets: `(a JOIN b ON ...)`."""
-        groups, clause, start = self._groups, "FROM", low
-        for at in groups.level(low, high):
-            found = self._clause_at(at, clause, first=False)
-            if found is None:
-                continue
-            if start < at:
-                yield clause, start, at
-            clause, start = found, at + 1
-        if start < high:
-            yield clause, start, high
 
     def _read_fields(self, clause: str, low: int, high: int) -> None:
         if clause != "SELECT":
