@@ -41,6 +41,11 @@ class Code(Enum):
     SQL_FUNCTION = "sql.function_refused"
     SQL_FAILED = "sql.failed"
     SQL_OUTCOME = "sql.outcome_unknown"
+    DATALOG_UNREADABLE = "datalog.unreadable"
+    DATALOG_TOO_LONG = "datalog.too_long"
+    DATALOG_TOO_DEEP = "datalog.too_deep"
+    DATALOG_UNKNOWN = "datalog.unknown_form"
+    DATALOG_FUNCTION = "datalog.function_refused"
     QUESTION_EMPTY = "question.empty"
     QUESTION_TOO_LONG = "question.too_long"
     QUESTION_UNANSWERABLE = "question.unanswerable"
@@ -148,6 +153,17 @@ FATES: dict[Code, Fate] = {
     Code.SQL_FAILED: Fate(-32602, 200, "42000", 65, "Correct the statement and retry."),
     Code.SQL_OUTCOME: Fate(
         -32603, 500, "08007", 75, "Check whether it took effect before you send it again."
+    ),
+    Code.DATALOG_UNREADABLE: Fate(
+        -32602, 200, "42601", 2, "Correct the text at the place that the message names."
+    ),
+    Code.DATALOG_TOO_LONG: Fate(-32602, 200, "54000", 2, "Send a shorter text."),
+    Code.DATALOG_TOO_DEEP: Fate(-32602, 200, "54001", 2, "Nest it less deeply."),
+    Code.DATALOG_UNKNOWN: Fate(
+        -32007, 403, "42501", 77, "Use the forms that the reference of the surface lists."
+    ),
+    Code.DATALOG_FUNCTION: Fate(
+        -32007, 403, "42501", 77, "Use a built-in function of Datalog, or compute it yourself."
     ),
     Code.QUESTION_EMPTY: Fate(-32602, 200, "22023", 2, "Send a question or one SQL statement."),
     Code.QUESTION_TOO_LONG: Fate(
