@@ -20,8 +20,14 @@ from typing import Any, Self, cast
 from tidegate.engines.worker.frames import HEADER, MOST_BYTES
 from tidegate.errors import Code, TidegateError
 
+if sys.platform != "win32":
+    import fcntl
+
 SPARE_BYTES = 65_536
 """What a frame may have in addition to its body."""
+
+PIPE_BYTES = 262_144
+"""What the event loop reads at once."""
 
 START_S = 20.0
 """How long a process may take until it answers."""
@@ -123,6 +129,7 @@ class FramedProcess(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
+        _widen(self._transport.get_pipe_transport(1))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._inbox += data
@@ -150,6 +157,13 @@ class FramedProcess(asyncio.SubprocessProtocol):
         if not self._ended.done():
             self._ended.set_result(None)
         self.fail_pending()
+
+
+def _widen(pipe: asyncio.BaseTransport | None) -> None:
+    """Have a pipe take as much as one read of the event loop does: rows come in large frames."""
+    if sys.platform == "linux" and pipe is not None:
+        with suppress(OSError):  # the user's pipes have all the memory that they may
+            fcntl.fcntl(pipe.get_extra_info("pipe"), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 _EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)

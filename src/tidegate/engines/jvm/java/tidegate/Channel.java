@@ -31,6 +31,7 @@ final class Channel {
     private Statement statement;
     private ResultSet rows;
     private Values values;
+    private Packer[] columns = {};
     private boolean writes;
     private long affected;
 
@@ -161,6 +162,7 @@ final class Channel {
         if (returnsRows) {
             rows = statement.getResultSet();
             values = new Values(rows.getMetaData(), loose);
+            columns = packers(values.count());
             started.put("columns", values.columns());
             started.put("portion", portion(writes ? 0 : FIRST_ROWS, FIRST_BYTES));
         } else {
@@ -269,9 +271,9 @@ final class Channel {
         if (rows == null) {
             return List.of(List.of(), 0, true, affected);
         }
-        Packer[] columns = new Packer[values.count()];
-        for (int i = 0; i < columns.length; i++) {
-            columns[i] = new Packer(1_024);
+        Packer[] filled = columns;
+        for (Packer column : filled) {
+            column.beginArray();
         }
         int read = 0;
         long size = 0;
@@ -281,7 +283,7 @@ final class Channel {
                 ended = true;
                 break;
             }
-            size += values.write(rows, columns);
+            size += values.write(rows, filled);
             read++;
         }
         if (writes) {
@@ -290,14 +292,19 @@ final class Channel {
         if (ended) {
             finish();
         }
-        List<Object> packed = new ArrayList<>(columns.length);
-        for (Packer column : columns) {
-            Packer array = new Packer(column.size() + 8);
-            array.array(read);
-            array.append(column);
-            packed.add(array);
+        for (Packer column : filled) {
+            column.endArray(read);
         }
-        return List.of(packed, read, ended, affected);
+        return List.of(List.of(filled), read, ended, affected);
+    }
+
+    /** One for each column; they are filled again for each portion of the statement's rows. */
+    private static Packer[] packers(int count) {
+        Packer[] columns = new Packer[count];
+        for (int i = 0; i < count; i++) {
+            columns[i] = new Packer(1_024);
+        }
+        return columns;
     }
 
     /** The statement has come to its end: keep what it changed, or end the read. */
@@ -325,6 +332,7 @@ final class Channel {
         statement = null;
         rows = null;
         values = null;
+        columns = new Packer[0];
         cancellable = null;
         if (open != null) {
             open.close();

@@ -7,6 +7,9 @@ import java.util.Map;
 
 /** Writes MessagePack into a buffer that grows. Follows the format of msgpack.org. */
 final class Packer {
+    private static final int MANY = 65_536;
+    private static final int MOST_KEPT = 4_194_304;
+
     private byte[] buffer;
     private int size;
 
@@ -48,39 +51,45 @@ final class Packer {
     void integer(long value) {
         if (value >= -32 && value <= 127) {
             one((int) value);
-        } else if (value >= Integer.MIN_VALUE && value <= Integer.MAX_VALUE) {
+        } else if (value == (int) value) {
             one(0xd2);
-            big(value, 4);
+            four((int) value);
         } else {
             one(0xd3);
-            big(value, 8);
+            eight(value);
         }
     }
 
     void real(double value) {
         one(0xcb);
-        big(Double.doubleToRawLongBits(value), 8);
+        eight(Double.doubleToRawLongBits(value));
     }
 
     void text(String value) {
         byte[] encoded = value.getBytes(StandardCharsets.UTF_8);
-        int length = encoded.length;
+        utf8(encoded, encoded.length);
+    }
+
+    /** A text whose UTF-8 are the first so many bytes. */
+    void utf8(byte[] encoded, int length) {
         if (length < 32) {
             one(0xa0 | length);
         } else if (length < 65_536) {
-            one(0xda);
-            big(length, 2);
+            room(3);
+            buffer[size++] = (byte) 0xda;
+            buffer[size++] = (byte) (length >>> 8);
+            buffer[size++] = (byte) length;
         } else {
             one(0xdb);
-            big(length, 4);
+            four(length);
         }
-        raw(encoded);
+        raw(encoded, length);
     }
 
     void binary(byte[] value) {
         one(0xc6);
-        big(value.length, 4);
-        raw(value);
+        four(value.length);
+        raw(value, value.length);
     }
 
     void array(int length) {
@@ -88,19 +97,37 @@ final class Packer {
             one(0x90 | length);
         } else {
             one(0xdd);
-            big(length, 4);
+            four(length);
         }
+    }
+
+    /** Hold nothing but the beginning of an array, whose length {@link #endArray} writes. */
+    void beginArray() {
+        size = 0;
+        if (buffer.length > MOST_KEPT) {
+            buffer = new byte[MANY];
+        }
+        array(MANY);
+    }
+
+    void endArray(int length) {
+        int end = size;
+        size = 1;
+        four(length);
+        size = end;
     }
 
     void map(int length) {
         one(0xdf);
-        big(length, 4);
+        four(length);
     }
 
     /** A null, Boolean, whole number, Double, String, byte[], List, Map or Packer. */
     void value(Object value) {
         if (value == null) {
             nil();
+        } else if (value instanceof String text) {
+            text(text);
         } else if (value instanceof Packer packed) {
             append(packed);
         } else if (value instanceof Boolean flag) {
@@ -132,17 +159,26 @@ final class Packer {
         buffer[size++] = (byte) value;
     }
 
-    private void big(long value, int bytes) {
-        room(bytes);
-        for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
-            buffer[size++] = (byte) (value >>> shift);
-        }
+    private void four(int value) {
+        room(4);
+        byte[] target = buffer;
+        int at = size;
+        target[at] = (byte) (value >>> 24);
+        target[at + 1] = (byte) (value >>> 16);
+        target[at + 2] = (byte) (value >>> 8);
+        target[at + 3] = (byte) value;
+        size = at + 4;
     }
 
-    private void raw(byte[] content) {
-        room(content.length);
-        System.arraycopy(content, 0, buffer, size, content.length);
-        size += content.length;
+    private void eight(long value) {
+        four((int) (value >>> 32));
+        four((int) value);
+    }
+
+    private void raw(byte[] content, int length) {
+        room(length);
+        System.arraycopy(content, 0, buffer, size, length);
+        size += length;
     }
 
     private void room(int more) {

@@ -29,7 +29,6 @@ import java.time.format.DateTimeFormatter;
 import java.time.temporal.TemporalAccessor;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import java.util.UUID;
 
 /**
@@ -44,27 +43,29 @@ final class Values {
     /** The most characters or bytes of one value. */
     static final int MOST_IN_VALUE = 67_108_864;
 
-    /** What drivers give for an infinite date. */
-    private static final Set<String> NO_DATES =
-            Set.of(LocalDate.MAX.toString(), LocalDate.MIN.toString());
-
     private interface Reads {
         Object read(ResultSet row, int place) throws SQLException, IOException;
     }
 
+    /** Appends the value of one column of the row that a result stands on. */
+    private interface Writes {
+        void write(ResultSet row, int place, Packer target) throws SQLException, IOException;
+    }
+
     private final List<Object> columns = new ArrayList<>();
-    private final Reads[] readers;
+    private final Writes[] writers;
+    private final Moments moments = new Moments();
 
     /** {@code loose}: values decide what they are, not their columns, as in SQLite. */
     Values(ResultSetMetaData about, boolean loose) throws SQLException {
         int count = about.getColumnCount();
-        readers = new Reads[count];
+        writers = new Writes[count];
         for (int place = 1; place <= count; place++) {
             int type = about.getColumnType(place);
             String name = text(about.getColumnTypeName(place));
             String kind = className(about, place);
             String form = loose ? "plain" : form(type, name, kind);
-            readers[place - 1] = loose ? Values::any : reader(form, type, kind);
+            writers[place - 1] = loose ? written(Values::any) : writer(form, type, kind);
             List<Object> column = new ArrayList<>(8);
             column.add(text(about.getColumnLabel(place)));
             column.add(name);
@@ -84,16 +85,16 @@ final class Values {
     }
 
     int count() {
-        return readers.length;
+        return writers.length;
     }
 
     /** Append the row that the result stands on, each value to the packer of its column. */
     int write(ResultSet row, Packer[] targets) throws SQLException, IOException {
         int size = 0;
-        for (int place = 0; place < readers.length; place++) {
+        for (int place = 0; place < writers.length; place++) {
             Packer target = targets[place];
             int before = target.size();
-            target.value(readers[place].read(row, place + 1));
+            writers[place].write(row, place + 1, target);
             size += target.size() - before;
         }
         return size;
@@ -131,53 +132,55 @@ final class Values {
         };
     }
 
-    private static Reads reader(String form, int type, String kind) {
+    private Writes writer(String form, int type, String kind) {
         switch (form) {
             case "uuid":
-                return Values::uuid;
+                return written(Values::uuid);
             case "json":
-                return Values::json;
+                return written(Values::json);
             case "integer", "decimal":
-                return Values::decimal;
+                return written(Values::decimal);
             case "date":
-                return Values::date;
+                return temporal(LocalDate.class, ISO_LOCAL_DATE);
             case "time":
-                return (row, place) -> temporal(row, place, LocalTime.class, ISO_LOCAL_TIME);
+                return temporal(LocalTime.class, ISO_LOCAL_TIME);
             case "time_tz":
-                return (row, place) -> temporal(row, place, OffsetTime.class, ISO_OFFSET_TIME);
+                return temporal(OffsetTime.class, ISO_OFFSET_TIME);
             case "timestamp":
-                return (row, place) ->
-                        temporal(row, place, LocalDateTime.class, ISO_LOCAL_DATE_TIME);
+                return temporal(LocalDateTime.class, ISO_LOCAL_DATE_TIME);
             case "timestamp_tz":
-                return (row, place) ->
-                        temporal(row, place, OffsetDateTime.class, ISO_OFFSET_DATE_TIME);
+                return temporal(OffsetDateTime.class, ISO_OFFSET_DATE_TIME);
             default:
                 return plain(type, kind);
         }
     }
 
-    private static Reads plain(int type, String kind) {
+    private static Writes plain(int type, String kind) {
         switch (type) {
             case Types.BIT, Types.BOOLEAN:
-                return kind.equals("[B") ? Values::bytes : Values::flag;
+                return written(kind.equals("[B") ? Values::bytes : Values::flag);
             case Types.TINYINT, Types.SMALLINT, Types.INTEGER, Types.BIGINT:
                 return Values::whole;
             case Types.REAL, Types.FLOAT, Types.DOUBLE:
-                return kind.startsWith("java.lang.") ? Values::real : ResultSet::getString;
+                return written(kind.startsWith("java.lang.") ? Values::real : ResultSet::getString);
             case Types.CHAR, Types.VARCHAR, Types.LONGVARCHAR, Types.NCHAR, Types.NVARCHAR,
                     Types.LONGNVARCHAR, Types.DATE:
-                return ResultSet::getString;
+                return written(ResultSet::getString);
             case Types.CLOB, Types.NCLOB:
-                return Values::clob;
+                return written(Values::clob);
             case Types.BINARY, Types.VARBINARY, Types.LONGVARBINARY:
-                return Values::bytes;
+                return written(Values::bytes);
             case Types.BLOB:
-                return Values::blob;
+                return written(Values::blob);
             case Types.SQLXML:
-                return Values::xml;
+                return written(Values::xml);
             default:
-                return Values::any;
+                return written(Values::any);
         }
+    }
+
+    private static Writes written(Reads reads) {
+        return (row, place, target) -> target.value(reads.read(row, place));
     }
 
     private static Object flag(ResultSet row, int place) throws SQLException {
@@ -185,9 +188,13 @@ final class Values {
         return row.wasNull() ? null : value;
     }
 
-    private static Object whole(ResultSet row, int place) throws SQLException {
+    private static void whole(ResultSet row, int place, Packer target) throws SQLException {
         long value = row.getLong(place);
-        return row.wasNull() ? null : value;
+        if (value == 0 && row.wasNull()) {
+            target.nil();
+        } else {
+            target.integer(value);
+        }
     }
 
     private static Object real(ResultSet row, int place) throws SQLException {
@@ -226,20 +233,28 @@ final class Values {
         return value == null ? null : row.getString(place);
     }
 
-    private static Object date(ResultSet row, int place) throws SQLException {
-        Object value = temporal(row, place, LocalDate.class, ISO_LOCAL_DATE);
-        return value != null && NO_DATES.contains(value) ? row.getString(place) : value;
+    private Writes temporal(Class<? extends TemporalAccessor> kind, DateTimeFormatter form) {
+        return (row, place, target) -> {
+            TemporalAccessor value;
+            try {
+                value = row.getObject(place, kind);
+            } catch (SQLException | RuntimeException | AbstractMethodError unsupported) {
+                target.value(row.getString(place));
+                return;
+            }
+            if (value == null) {
+                target.nil();
+            } else if (isInfinite(value)) {
+                target.value(row.getString(place));
+            } else {
+                moments.write(value, form, target);
+            }
+        };
     }
 
-    private static Object temporal(
-            ResultSet row, int place, Class<? extends TemporalAccessor> kind, DateTimeFormatter form)
-            throws SQLException {
-        try {
-            TemporalAccessor value = row.getObject(place, kind);
-            return value == null ? null : form.format(value);
-        } catch (SQLException | RuntimeException | AbstractMethodError unsupported) {
-            return row.getString(place);
-        }
+    /** What drivers give for an infinite date. */
+    private static boolean isInfinite(TemporalAccessor value) {
+        return LocalDate.MAX.equals(value) || LocalDate.MIN.equals(value);
     }
 
     private static String string(Object value) {
