@@ -58,6 +58,8 @@ class Code(Enum):
     SOURCE_UNREACHABLE = "source.unreachable"
     SOURCE_NOT_CONNECTED = "source.not_connected"
     SOURCE_BUSY = "source.busy"
+    SOURCE_WARMING = "source.warming"
+    SOURCE_LOCKED = "source.locked"
     SOURCE_URL = "source.url"
     TABLE_UNKNOWN = "source.unknown_table"
     TAB_UNKNOWN = "window.unknown_tab"
@@ -191,6 +193,12 @@ FATES: dict[Code, Fate] = {
     ),
     Code.SOURCE_NOT_CONNECTED: Fate(-32602, 200, "08003", 69, "Connect the source first."),
     Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
+    Code.SOURCE_WARMING: Fate(
+        -32000, 503, "57P03", 75, "Retry when the time that the message names has passed."
+    ),
+    Code.SOURCE_LOCKED: Fate(
+        -32000, 503, "55006", 75, "End the process that the message names, or use its server."
+    ),
     Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
     Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
     Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "Use a tab that is open."),

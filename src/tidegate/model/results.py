@@ -106,9 +106,11 @@ class Page(msgspec.Struct, frozen=True):
 
 class Document(msgspec.Struct, frozen=True):
     """A result that is a tree and not rows. `json` is one JSON value, UTF-8, encoded as
-    `results.json_values.encode` does. `affected` counts changes, as for a page."""
+    `results.json_values.encode` does. `affected` counts changes, as for a page. `items` is how many
+    the whole result has where it is a collection, of which `json` may hold fewer."""
 
     json: bytes
+    items: int | None = None
     affected: int = 0
     elapsed_ms: float = 0.0
 
