@@ -21,6 +21,7 @@ from tidegate.cli.arguments.access import (
     add_passphrase,
     add_token,
 )
+from tidegate.cli.arguments.cloud import add_cloud
 from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.search import add_embed, add_search
@@ -168,6 +169,7 @@ def build() -> Parser:
     add_config(commands)
     add_source(commands)
     add_driver(commands)
+    add_cloud(commands)
     add_query(commands)
     add_ask(commands)
     add_export(commands)

@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """The text cannot be read on; never leaves the package."""
+    """The text cannot be read on. What judges a text makes a judgement of it."""
 
     def __init__(self, code: Code, rule: str, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)

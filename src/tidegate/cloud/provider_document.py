@@ -1,0 +1,65 @@
+"""Reads `provider.yaml`: the services of a provider, and how it is logged in to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidegate.cloud.model import Provider, ServiceEntry
+from tidegate.cloud.settings import read_settings
+from tidegate.cloud.tree import require_mapping
+from tidegate.cloud.yaml_reader import read_yaml, refused
+
+AUTH_TYPES: Final = (
+    "api_key", "aws_signing_v4", "azure_default", "basic", "bearer", "custom", "none", "null_auth",
+    "oauth2", "service_account",
+)  # fmt: skip
+
+
+def read_provider(content: bytes, document: str) -> Provider:
+    """The provider in a file named `document`. Raises: TidegateError DOCUMENT_INVALID."""
+    tree = require_mapping(read_yaml(content, document), "the document", document)
+    config = require_mapping(tree.get("config") or {}, "`config`", document)
+    auth = require_mapping(config.get("auth") or {}, "`config.auth`", document)
+    if auth and auth.get("type") not in AUTH_TYPES:
+        raise refused(document, f"the login `{str(auth.get('type'))[:60]}` is not known")
+    services = require_mapping(tree.get("providerServices"), "`providerServices`", document)
+    return Provider(
+        name=_text(tree, "name", document),
+        version=_text(tree, "version", document),
+        title=str(tree.get("title") or ""),
+        description=str(tree.get("description") or ""),
+        services={name: _service(name, entry, document) for name, entry in services.items()},
+        auth=auth,
+        settings=read_settings(config, document),
+        renames_columns=config.get("snake_case_aliases") is True,
+    )
+
+
+def _service(name: str, entry: Any, document: str) -> ServiceEntry:
+    said = require_mapping(entry, f"the service `{name[:80]}`", document)
+    link = require_mapping(said.get("service"), f"`service` of `{name[:80]}`", document)
+    path = link.get("$ref")
+    if not isinstance(path, str) or not _is_inside(path):
+        raise refused(document, f"the service `{name[:80]}` names no file of the registry")
+    return ServiceEntry(
+        id=str(said.get("id") or name),
+        name=str(said.get("name") or name),
+        title=str(said.get("title") or ""),
+        description=str(said.get("description") or ""),
+        path=path,
+        is_preferred=said.get("preferred") is True,
+    )
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path stays below the directory that it is relative to."""
+    parts = path.split("/")
+    return bool(path) and not {"", ".", ".."} & set(parts) and "\\" not in path and "\0" not in path
+
+
+def _text(tree: Mapping[str, Any], key: str, document: str) -> str:
+    value = tree.get(key)
+    if not isinstance(value, str) or not value:
+        raise refused(document, f"`{key}` is missing")
+    return value

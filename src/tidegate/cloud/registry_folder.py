@@ -1,0 +1,75 @@
+"""A registry of provider documents in a folder, with the layout of the public registry.
+
+`src/<provider>/<version>/provider.yaml` and, for each service, the file that it names below `src`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tidegate.cloud.model import Provider, ServiceEntry
+from tidegate.cloud.provider_document import read_provider
+from tidegate.cloud.service_document import ServiceDocument
+from tidegate.cloud.yaml_reader import MOST_BYTES, read_yaml, refused
+from tidegate.errors import Code, TidegateError
+
+_VERSION: Final = re.compile(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+
+
+class RegistryFolder:
+    """The registry in `folder`, or in the folder whose `src` it is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._src = folder / "src" if (folder / "src").is_dir() else folder
+        if not self._src.is_dir():
+            raise TidegateError(
+                Code.DOCUMENT_INVALID,
+                f"{folder} is no folder.",
+                hint="Name a folder that holds `src/<provider>/<version>/provider.yaml`.",
+            )
+        self._real_src = self._src.resolve()
+
+    def provider_paths(self) -> Iterator[str]:
+        """The paths of all `provider.yaml`, below `src`, sorted; of one provider the versions in
+        their order."""
+        found = self._src.glob("*/*/provider.yaml")
+        for path in sorted(found, key=lambda each: (each.parts[-3], _order(each.parts[-2]))):
+            yield path.relative_to(self._src).as_posix()
+
+    def provider(self, path: str) -> Provider:
+        """Raises: TidegateError DOCUMENT_INVALID."""
+        content = self._read(path)
+        if content is None:
+            raise refused(path, "it is not there")
+        return read_provider(content, path)
+
+    def service(self, provider: Provider, entry: ServiceEntry) -> ServiceDocument | None:
+        """A service of a provider; None if its document is not in this registry.
+
+        Raises: TidegateError DOCUMENT_INVALID.
+        """
+        content = self._read(entry.path)
+        if content is None:
+            return None
+        return ServiceDocument(read_yaml(content, entry.path), entry.path, provider)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            real = (self._src / path).resolve(strict=True)
+            if not real.is_relative_to(self._real_src):
+                raise refused(path, "it is a link that leads out of the registry")
+            with real.open("rb") as file:
+                # One byte more than the reader takes: it refuses what is longer.
+                return file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise refused(path, f"it cannot be read: {error.strerror or error}") from None
+
+
+def _order(version: str) -> tuple[int, ...]:
+    match = _VERSION.fullmatch(version)
+    return tuple(map(int, match.groups())) if match else (-1,)

@@ -1,0 +1,340 @@
+"""Reads the document of one service: its resources, and what their methods send and receive.
+
+A resource is compiled when it is first asked for: a document may have thousands of methods, and a
+statement uses a few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tidegate.cloud.model import (
+    SQL_VERBS,
+    Body,
+    Method,
+    Parameter,
+    Provider,
+    Resource,
+    Response,
+    Schema,
+    Server,
+    Settings,
+    Transform,
+    View,
+)
+from tidegate.cloud.names import snake_case
+from tidegate.cloud.schema import Schemas, parse_object_key
+from tidegate.cloud.settings import read_settings
+from tidegate.cloud.tree import mapping, require_mapping, sequence
+from tidegate.cloud.yaml_reader import refused
+from tidegate.errors import TidegateError
+
+_HTTP_VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_PLACES: Final = ("path", "query", "header", "cookie")
+_CASINGS: Final = ("pascal", "camel")
+_VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_METHOD_LINK: Final = re.compile(r"#/components/x-stackQL-resources/([^/]+)/methods/([^/]+)")
+_VIEW_NEEDS: Final = re.compile(r"requiredParams\s*==\s*\[([^\]]*)\]")
+_BODY_PREFIX: Final = "data__"
+_DEFAULT_VERBS: Final = {
+    "select": ("select", "list", "aggregatedList", "get"),
+    "insert": ("insert", "create"),
+    "delete": ("delete",),
+}
+"""Names of methods that have the verb in a document without `sqlVerbs`."""
+_SQL_DIALECT: Final = "sqlite3"
+
+
+class ServiceDocument:
+    """The document `name` of a service of `provider`, whose values are `tree`."""
+
+    def __init__(self, tree: Any, name: str, provider: Provider) -> None:
+        self.name = name
+        self._tree = require_mapping(tree, "the document", name)
+        self.schemas = Schemas(self._tree, name)
+        self._provider = provider
+        self._settings = read_settings(self._tree.get("x-stackQL-config"), name).above(
+            provider.settings
+        )
+        components = mapping(self._tree.get("components"))
+        self._resources = mapping(components.get("x-stackQL-resources"))
+        self._compiled: dict[str, Resource] = {}
+
+    @property
+    def resource_names(self) -> tuple[str, ...]:
+        """In the document's order."""
+        return tuple(self._resources)
+
+    def resource(self, name: str) -> Resource | None:
+        """A resource by its name; None if there is none. Raises: TidegateError DOCUMENT_INVALID."""
+        if name not in self._resources:
+            return None
+        if name not in self._compiled:
+            self._compiled[name] = self._compile(
+                name, require_mapping(self._resources[name], name, self.name)
+            )
+        return self._compiled[name]
+
+    def _compile(self, name: str, said: Mapping[str, Any]) -> Resource:
+        config = mapping(said.get("config"))
+        settings = read_settings(config, self.name).above(self._settings)
+        methods = {
+            each: self._method(name, each, require_mapping(entry, each, self.name), settings)
+            for each, entry in mapping(said.get("methods")).items()
+        }
+        return Resource(
+            id=str(said.get("id") or name),
+            name=str(said.get("name") or name),
+            title=str(said.get("title") or ""),
+            description=str(said.get("description") or ""),
+            methods=methods,
+            verbs=self._verbs(name, said.get("sqlVerbs"), methods),
+            views=tuple(self._views(name, mapping(config.get("views")).get("select"))),
+        )
+
+    def _verbs(
+        self, resource: str, said: Any, methods: Mapping[str, Method]
+    ) -> dict[str, tuple[str, ...]]:
+        if said is None:
+            defaults = {
+                verb: tuple(name for name in names if name in methods)
+                for verb, names in _DEFAULT_VERBS.items()
+            }
+            return {verb: names for verb, names in defaults.items() if names}
+        verbs: dict[str, tuple[str, ...]] = {}
+        for verb, links in require_mapping(said, f"`sqlVerbs` of {resource}", self.name).items():
+            if verb not in SQL_VERBS:
+                raise self._refused(f"the SQL verb `{verb[:40]}` of `{resource}` is not known")
+            named: list[str] = []
+            for link in sequence(links):
+                match = _METHOD_LINK.fullmatch(str(mapping(link).get("$ref")))
+                if match is None or match[1] != resource or match[2] not in methods:
+                    raise self._refused(f"a {verb} of `{resource}` names no method of it: {link}")
+                named.append(match[2])
+            verbs[verb] = tuple(named)
+        return verbs
+
+    def _views(self, resource: str, said: Any) -> Iterator[View]:
+        while isinstance(said, Mapping):
+            entry = mapping(said)  # pyright: ignore[reportUnknownArgumentType]
+            predicate, sql = str(entry.get("predicate") or ""), entry.get("ddl")
+            if not isinstance(sql, str) or not sql.strip():
+                raise self._refused(f"a view of `{resource}` has no SQL")
+            if not predicate or _SQL_DIALECT in predicate:
+                needs = _VIEW_NEEDS.search(predicate)
+                names = needs[1].split(",") if needs else ()
+                yield View(sql, tuple(name.strip() for name in names if name.strip()))
+            said = entry.get("fallback")
+
+    def _method(self, resource: str, name: str, said: Mapping[str, Any], above: Settings) -> Method:
+        where = f"the method `{resource}.{name}`"
+        path, verb, item, operation = self._operation(said, where)
+        settings = read_settings(said.get("config"), self.name).above(above)
+        request = mapping(said.get("request"))
+        casing = str(request.get("nativeCasing") or "")
+        if casing and casing not in _CASINGS:
+            raise self._refused(f"{where} has the casing `{casing[:40]}`, which is not known")
+        path, _, query = path.partition("?")
+        server = self._server(operation, item, said, where)
+        body = self._body(operation, request, where)
+        parameters = [
+            *self._parameters(item, operation, casing, where),
+            *self._body_parameters(body, request, settings, casing),
+            *(_server_parameter(each) for each in server.variables),
+        ]
+        path, undeclared = _declared_path(path, parameters)
+        parameters.extend(undeclared)
+        return Method(
+            name=name,
+            http_verb=verb.upper(),
+            path=path,
+            fixed_query=_query_pairs(query),
+            server=server,
+            parameters=tuple(parameters),
+            body=body,
+            response=self._response(operation, mapping(said.get("response")), where),
+            settings=settings,
+            description=str(operation.get("description") or operation.get("summary") or ""),
+            casing=casing,
+            graphql=mapping(operation.get("x-stackQL-graphQL")) or None,
+        )
+
+    def _operation(
+        self, said: Mapping[str, Any], where: str
+    ) -> tuple[str, str, Mapping[str, Any], Mapping[str, Any]]:
+        """The path, the HTTP verb, the path's item and the operation."""
+        link = mapping(said.get("operation")).get("$ref")
+        if not isinstance(link, str):
+            raise self._refused(f"{where} names no operation")
+        operation = self.schemas.resolve({"$ref": link})
+        parts = link.split("/")
+        if len(parts) != 4 or parts[1] != "paths" or parts[3].lower() not in _HTTP_VERBS:
+            raise self._refused(f"{where} names `{link[:120]}`, which is no operation")
+        path = parts[2].replace("~1", "/").replace("~0", "~")
+        item = self.schemas.resolve({"$ref": f"#/paths/{parts[2]}"})
+        return path, parts[3], item, operation
+
+    def _server(
+        self,
+        operation: Mapping[str, Any],
+        item: Mapping[str, Any],
+        said: Mapping[str, Any],
+        where: str,
+    ) -> Server:
+        for each in (operation, item, said, self._tree):
+            servers = each.get("servers")
+            if isinstance(servers, list) and servers:
+                first = require_mapping(servers[0], f"a server of {where}", self.name)
+                url = first.get("url")
+                if not isinstance(url, str) or not url:
+                    raise self._refused(f"a server of {where} has no URL")
+                variables = {
+                    name: str(mapping(entry).get("default") or "")
+                    for name, entry in mapping(first.get("variables")).items()
+                }
+                for name in _VARIABLE.findall(url):
+                    variables.setdefault(name, "")
+                return Server(url, variables)
+        raise self._refused(f"{where} has no server")
+
+    def _parameters(
+        self,
+        item: Mapping[str, Any],
+        operation: Mapping[str, Any],
+        casing: str,
+        where: str,
+    ) -> Iterator[Parameter]:
+        """An operation's parameter takes the place of its path's of the same name and place."""
+        found: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for each in (item, operation):
+            for entry in sequence(each.get("parameters")):
+                said = self.schemas.resolve(entry)
+                name, place = said.get("name"), said.get("in")
+                if not isinstance(name, str) or not name or place not in _PLACES:
+                    raise self._refused(f"{where} has a parameter without a name or a place")
+                found[name, str(place)] = said
+        for (name, place), said in found.items():
+            yield Parameter(
+                name=snake_case(name) if casing else name,
+                wire_name=name,
+                place=place,  # type: ignore[arg-type]
+                is_required=said.get("required") is True or place == "path",
+                schema=self._parameter_schema(said, where),
+                description=str(said.get("description") or ""),
+                style=str(said.get("style") or ""),
+                explodes=said.get("explode") is not False,
+            )
+
+    def _parameter_schema(self, said: Mapping[str, Any], where: str) -> Schema:
+        if "schema" in said:
+            return self.schemas.resolve(said["schema"])
+        if "content" in said:
+            raise self._refused(f"{where} has a parameter with `content`, which is not supported")
+        return {}
+
+    def _body(
+        self, operation: Mapping[str, Any], request: Mapping[str, Any], where: str
+    ) -> Body | None:
+        if "requestBody" not in operation:
+            return None
+        said = self.schemas.resolve(operation["requestBody"])
+        content = mapping(said.get("content"))
+        media_type = str(request.get("mediaType") or _first_json(content))
+        entry = mapping(content.get(media_type) or next(iter(content.values()), None))
+        override = request.get("schema_override")
+        schema = override or entry.get("schema")
+        return Body(
+            media_type=media_type,
+            schema=self.schemas.resolve(schema) if schema else {},
+            is_required=said.get("required") is True,
+            base=str(request.get("base") or ""),
+            default=str(request.get("default") or ""),
+            transform=self._transform(request.get("transform"), where),
+        )
+
+    def _body_parameters(
+        self, body: Body | None, request: Mapping[str, Any], settings: Settings, casing: str
+    ) -> Iterator[Parameter]:
+        if body is None:
+            return
+        required = self.schemas.required(body.schema) | {
+            str(each) for each in sequence(request.get("required"))
+        }
+        for name, schema in self.schemas.properties(body.schema).items():
+            sql_name = snake_case(name) if casing else name
+            yield Parameter(
+                name=sql_name if settings.body_names else f"{_BODY_PREFIX}{sql_name}",
+                wire_name=name,
+                place="body",
+                is_required=name in required,
+                schema=schema,
+                description=str(schema.get("description") or ""),
+            )
+
+    def _response(
+        self, operation: Mapping[str, Any], said: Mapping[str, Any], where: str
+    ) -> Response:
+        status = str(said.get("openAPIDocKey") or "")
+        responses = mapping(operation.get("responses"))
+        # A document may name a status that its operation lacks: then nothing is known of the body.
+        nothing: Schema = {}
+        entry = self.schemas.resolve(responses[status]) if status in responses else nothing
+        content = mapping(entry.get("content"))
+        media_type = str(said.get("mediaType") or _first_json(content))
+        shown = mapping(content.get(media_type) or next(iter(content.values()), None))
+        schema = said.get("schema_override") or shown.get("schema")
+        key = said.get("objectKey")
+        return Response(
+            status=status,
+            media_type=media_type if content or said.get("transform") else "",
+            schema=self.schemas.resolve(schema) if schema else None,
+            object_key=None if key is None else parse_object_key(str(key), self.name),
+            transform=self._transform(said.get("transform"), where),
+        )
+
+    def _transform(self, said: Any, where: str) -> Transform | None:
+        if said is None:
+            return None
+        entry = require_mapping(said, f"a transform of {where}", self.name)
+        return Transform(str(entry.get("type") or ""), str(entry.get("body") or ""))
+
+    def _refused(self, problem: str) -> TidegateError:
+        return refused(self.name, problem)
+
+
+def _declared_path(path: str, parameters: list[Parameter]) -> tuple[str, list[Parameter]]:
+    """The path with the names of its parameters, and parameters for those that have none.
+
+    A document may write `{enterprise_team}` and declare `enterprise-team`.
+    """
+    known = {each.wire_name for each in parameters if each.place in ("path", "server")}
+    alike = {_folded(name): name for name in known}
+    undeclared: list[Parameter] = []
+    for name in _VARIABLE.findall(path):
+        if name in known:
+            continue
+        if _folded(name) in alike:
+            path = path.replace(f"{{{name}}}", f"{{{alike[_folded(name)]}}}")
+        elif all(each.wire_name != name for each in undeclared):
+            undeclared.append(Parameter(name, name, "path", True, {"type": "string"}))
+    return path, undeclared
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_").casefold()
+
+
+def _server_parameter(name: str) -> Parameter:
+    return Parameter(name, name, "server", True, {"type": "string"})
+
+
+def _query_pairs(query: str) -> tuple[tuple[str, str], ...]:
+    pairs = (each.partition("=") for each in query.split("&") if each)
+    return tuple((name, value) for name, _, value in pairs)
+
+
+def _first_json(content: Mapping[str, Any]) -> str:
+    """The media type of a body that leaves it open: JSON if it is among them, else the first."""
+    return next((each for each in content if "json" in each), next(iter(content), ""))
