@@ -15,19 +15,66 @@ from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Ddl, Description, Table
 from tidegate.policy.visible_metadata import visible_metadata
 
+_WHOLE = Browse("catalog")
+_MOST_VISIBLE = 64
+
+
+class VisibleCatalogs:
+    """What callers may see of one catalog, by their rules and the schema that they are in."""
+
+    def __init__(self, whole: Catalog) -> None:
+        self.whole = whole
+        self._kept: dict[tuple[DataRules, str | None], Catalog] = {}
+
+    def find(self, rules: DataRules, schema: str | None) -> Catalog | None:
+        """The one that was made for such callers, if it was."""
+        return self._kept.get((rules, schema))
+
+    def keep(self, rules: DataRules, schema: str | None, visible: Catalog) -> None:
+        """Keep it for further calls, in the place of the one that was made first."""
+        if len(self._kept) >= _MOST_VISIBLE:
+            del self._kept[next(iter(self._kept))]
+        self._kept[rules, schema] = visible
+
 
 async def describe(ctx: CallContext, request: Browse) -> Description:
     """The metadata that `request` asks for, as the caller may see it, with masked columns marked.
 
     Raises: TidegateError POLICY_TABLE, and what the engine raises.
     """
-    described, rules = await _visible(ctx, request), ctx.data_rules
-    if rules is None or not rules.masks or not isinstance(described, Catalog):
+    rules = ctx.data_rules
+    if request == _WHOLE and rules is not None:
+        return await _visible_catalog(ctx, rules)
+    described = await _visible(ctx, request)
+    if rules is None or not isinstance(described, Catalog):
         return described
+    return _with_masks(ctx, described, rules, await read_catalog(ctx))
+
+
+async def _visible_catalog(ctx: CallContext, rules: DataRules) -> Catalog:
+    """The catalog as callers with these rules see it, made once of each catalog that is read."""
     catalog = await read_catalog(ctx)
-    masks = language_of(ctx.source).masked_columns(catalog, ctx.source, rules)
-    tables = [_marked(table, masks.get((table.schema, table.name))) for table in described.tables]
-    return structs.replace(described, tables=tuple(tables))
+    kept = ctx.connection.visible
+    if kept is None or kept.whole is not catalog:
+        kept = ctx.connection.visible = VisibleCatalogs(catalog)
+    schema = ctx.connection.target_of(ctx.call.actor).schema
+    visible = kept.find(rules, schema)
+    if visible is None:
+        visible = visible_metadata(catalog, rules, schema, catalog)
+        if not isinstance(visible, Catalog):
+            raise TypeError(type(visible).__name__)
+        visible = _with_masks(ctx, visible, rules, catalog)
+        kept.keep(rules, schema, visible)
+    return visible
+
+
+def _with_masks(ctx: CallContext, visible: Catalog, rules: DataRules, whole: Catalog) -> Catalog:
+    """The visible catalog with the masked columns marked."""
+    if not rules.masks:
+        return visible
+    masks = language_of(ctx.source).masked_columns(whole, ctx.source, rules)
+    tables = [_marked(table, masks.get((table.schema, table.name))) for table in visible.tables]
+    return structs.replace(visible, tables=tuple(tables))
 
 
 def _marked(table: Table, masks: Mapping[str, Show] | None) -> Table:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError
@@ -31,6 +32,8 @@ Columns = tuple[ColumnInfo, ...]
 
 _REFUSALS = ("policy.", "approval.", "operator.", "auth.")
 """Codes of what stays as it is until someone changes the rules."""
+
+_SAMPLED_KINDS = ("table", "materialized view")
 
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
 
@@ -63,6 +66,8 @@ class ProfileView:
         self._task: asyncio.Task[None] | None = None
         self._refused_until = 0.0
         self._pause_s = RETRY_S
+        self._settled: tuple[Sequence[Table], bool] | None = None
+        self._settled_until = 0.0
 
     def known(self, tables: Iterable[Table]) -> dict[Place, TableProfile]:
         """The profiles of those of the tables that were sampled."""
@@ -81,28 +86,37 @@ class ProfileView:
         sample: SampleTable,
         *,
         joined: bool = False,
+        others: Sequence[Table] = (),
     ) -> list[asyncio.Future[None]]:
-        """Queue the tables that are not known or no longer fresh, the first `awaited` in front.
-        `joined`: `sample` compares values for likely joins, so that what was learned without is not
-        enough.
+        """Queue the tables that are not known or no longer fresh, the first `awaited` in front and
+        `others` behind. `joined`: `sample` compares values for likely joins, so that what was
+        learned without is not enough.
 
-        Returns what to wait for: one future for each of these.
+        Returns what to wait for: one future for each of the awaited.
         """
         now = time.monotonic()
         if now < self._refused_until:
             return []
         front: list[Place] = []
-        for number, table in enumerate(tables):
+        oldest = now
+        all_fresh = True
+        if self._are_settled(others, joined, now):
+            # Of a thousand tables that are known, a search looks at those that it shows.
+            others = ()
+        for number, table in enumerate(chain(tables, others)):
+            if table.kind not in _SAMPLED_KINDS:
+                continue
             place = table.schema, table.name
             entry = self._known.get(place)
-            fresh = (
+            if (
                 entry is not None
                 and now - entry.learned_at < FRESH_S
                 and entry.columns == table.columns
                 and (entry.joined or not joined)
-            )
-            if fresh or table.kind not in ("table", "materialized view"):
+            ):
+                oldest = min(oldest, entry.learned_at)
                 continue
+            all_fresh = False
             waiting = self._waiting.get(place)
             if waiting is None:
                 if len(self._waiting) >= MOST_TABLES:
@@ -113,11 +127,23 @@ class ProfileView:
                 self._waiting[place] = waiting._replace(sample=sample, joined=True)
             if number < awaited:
                 front.append(place)
+        if others and all_fresh:
+            self._settled, self._settled_until = (others, joined), oldest + FRESH_S
         for place in reversed(front):
             self._waiting.move_to_end(place, last=False)
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._fill())
         return [self._waiting[place].done for place in front]
+
+    def _are_settled(self, tables: Sequence[Table], joined: bool, now: float) -> bool:
+        """Whether these very tables were all found fresh, and nothing has changed since."""
+        settled = self._settled
+        return (
+            settled is not None
+            and settled[0] is tables
+            and (settled[1] or not joined)
+            and now < self._settled_until
+        )
 
     async def _fill(self) -> None:
         try:
@@ -133,6 +159,7 @@ class ProfileView:
                         return
                     profile = TableProfile()
                 self._pause_s = RETRY_S
+                self._settled = None
                 if len(self._known) >= MOST_TABLES:
                     del self._known[next(iter(self._known))]
                 self._known.pop(place, None)

@@ -79,7 +79,9 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
             raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
         return profile
 
-    futures = view.want(request.tables, request.awaited, sample, joined=request.joined)
+    futures = view.want(
+        request.tables, request.awaited, sample, joined=request.joined, others=request.others
+    )
     if futures:
         await asyncio.wait(futures, timeout=WAIT_S)
     return Profiles(view.known(request.tables))
@@ -100,7 +102,9 @@ class _Guesses:
         if self._joins is None:
             from tidegate.search.joins import Joins
 
-            self._joins = Joins(self._request.tables)
+            every = (*self._request.tables, *self._request.others)
+            places = {(each.schema, each.name): each for each in every}
+            self._joins = Joins(tuple(places.values()))
         return self._joins.to_compare(table, self._masked)
 
 

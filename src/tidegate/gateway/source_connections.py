@@ -34,6 +34,7 @@ from tidegate.store.api import SourceStore
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
     from tidegate.gateway.decision import Decision
+    from tidegate.gateway.metadata import VisibleCatalogs
     from tidegate.gateway.profile_views import ProfileViews
 
 _MOST_SHOWN = 80
@@ -90,6 +91,7 @@ class SourceConnection:
         "source",
         "targets",
         "temporary",
+        "visible",
     )
 
     def __init__(
@@ -109,6 +111,8 @@ class SourceConnection:
         self.last_active_at: float | None = None
         self.error: str | None = None
         self.catalog: Catalog | None = None
+        self.visible: VisibleCatalogs | None = None
+        """What is shown of `catalog` to callers with rules. Kept by `gateway.metadata`."""
         self.targets: dict[str, SessionTarget] = {}
         self.decisions: dict[DecisionKey, Decision] = {}
         self.limiter = ConcurrencyLimiter()
@@ -383,7 +387,8 @@ class SourceConnections:
 
     async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
-        engine, connection.engine, connection.catalog = connection.engine, None, None
+        engine, connection.engine = connection.engine, None
+        connection.catalog = connection.visible = None
         self._opened.discard(connection)
         connection.forget_profiles()
         if engine is None:

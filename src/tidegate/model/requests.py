@@ -163,8 +163,8 @@ class Operation(EngineRequest, frozen=True):
 
 class ReadProfiles(Request, frozen=True):
     """Say what the columns of `tables` hold, as far as it is known. The first `awaited` of them are
-    waited for a moment; the others are sampled in the background, for later requests. `joined`:
-    compare values for the likely joins among `tables` as well."""
+    waited for a moment; the rest and `others` are sampled in the background, for later requests.
+    `joined`: compare values for the likely joins among all these tables as well."""
 
     kind: ClassVar[str] = "profiles"
     judgement: ClassVar[Judgement | None] = METADATA
@@ -172,6 +172,7 @@ class ReadProfiles(Request, frozen=True):
     tables: tuple[Table, ...]
     awaited: int = 0
     joined: bool = False
+    others: tuple[Table, ...] = ()
 
 
 class ShowStatus(Request, frozen=True):

@@ -80,11 +80,15 @@ class Index:
                 self._abbreviations.setdefault(word[0], []).append(word)
         self._text = "\n".join(("", *self._vocabulary, ""))
         self._neighbors = _neighbors(catalog.tables)
+        self._has_neighbors = any(self._neighbors)
         names = sorted(enumerate(catalog.tables), key=lambda at: (len(at[1].name), at[1].name))
         self._order = {place: order for order, (place, _) in enumerate(names)}
 
-    def search(self, words: str, limit: int = 10) -> tuple[list[Match], int]:
-        """The best `limit` tables for `words`, best first, and how many there are in all.
+    def search(
+        self, words: str, limit: int = 10, most_with_columns: int | None = None
+    ) -> tuple[list[Match], int]:
+        """The best `limit` tables for `words`, best first, and how many there are in all. Of the
+        first `most_with_columns` (all unless given) the columns that matched are named.
 
         Each word's best table comes before the others, so that two words find two tables.
         No words at all find nothing.
@@ -106,9 +110,14 @@ class Index:
         tables = self.catalog.tables
         found = [
             Match(
-                tables[place], scores[place], self._columns(tables[place], meant), place in leaders
+                tables[place],
+                scores[place],
+                self._columns(tables[place], meant)
+                if most_with_columns is None or number < most_with_columns
+                else (),
+                place in leaders,
             )
-            for place in best[:limit]
+            for number, place in enumerate(best[:limit])
         ]
         return found, len(ranked)
 
@@ -171,10 +180,14 @@ class Index:
 
     def _with_neighbors(self, scores: dict[int, float]) -> dict[int, float]:
         """Scores raised by the best table one foreign key away."""
+        if not self._has_neighbors:
+            return scores
         raised = dict(scores)
         for table, score in scores.items():
-            near = max((scores.get(other, 0.0) for other in self._neighbors[table]), default=0.0)
-            raised[table] = score + _NEIGHBOR * near
+            near = self._neighbors[table]
+            if near:
+                best = max([scores.get(other, 0.0) for other in near])
+                raised[table] = score + _NEIGHBOR * best
         return raised
 
     def _columns(self, table: Table, meant: dict[str, float]) -> tuple[str, ...]:
@@ -222,24 +235,28 @@ def _neighbors(tables: tuple[Table, ...]) -> list[set[int]]:
 
 
 class PerCatalog(Generic[DerivedT]):
-    """What is derived from catalogs, such as their indexes: of each source the newest catalog's.
-    Not shared between threads."""
+    """What is derived from catalogs, such as their indexes: made once for each catalog, for all
+    callers who see the same. Not shared between threads."""
 
     def __init__(self, derive: Callable[[Catalog], DerivedT], most: int = 64) -> None:
         self._derive = derive
         self._most = most
-        self._kept: dict[str, tuple[Catalog, DerivedT]] = {}
+        self._kept: dict[int, tuple[Catalog, DerivedT]] = {}
 
-    def of(self, source: str, catalog: Catalog) -> DerivedT:
+    def of(self, catalog: Catalog) -> DerivedT:
         """What is derived of exactly this catalog, again for another stamp or other contents."""
-        kept = self._kept.pop(source, None)
-        if kept is None or not _same(kept[0], catalog):
+        kept = self._kept.pop(id(catalog), None) or self._take_equal(catalog)
+        if kept is None:
             kept = catalog, self._derive(catalog)
-        self._kept[source] = kept
+        self._kept[id(catalog)] = kept
         if len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
         return kept[1]
 
-
-def _same(one: Catalog, other: Catalog) -> bool:
-    return one is other or (one.version == other.version and one == other)
+    def _take_equal(self, catalog: Catalog) -> tuple[Catalog, DerivedT] | None:
+        """What is kept of a catalog with the same contents, now to be found by this one."""
+        for place, (other, derived) in self._kept.items():
+            if other.version == catalog.version and other == catalog:
+                del self._kept[place]
+                return catalog, derived
+        return None

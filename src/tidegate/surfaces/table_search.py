@@ -1,7 +1,8 @@
 """Finds tables by words and shows them in shorthand, with likely joins and what columns hold.
 
 The text is the same for every surface that offers this help. What is derived from a catalog (its
-index and its likely joins) is kept per caller and source, and rebuilt when the catalog changes.
+index and its likely joins) is kept for all callers who see the same, and made again when the
+catalog changes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidegate.search.shorthand import table_name, with_keys
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
-    from tidegate.search.words import Match
+    from tidegate.search.words import Match, PerCatalog
 
 _BUDGET = 2_500
 """Bytes of an answer of `search`, unless the caller says how many."""
@@ -39,20 +40,32 @@ _MOST_ASKED = 300
 """Characters of the words to search for: what comes after them finds nothing more."""
 
 
-class Schemas:
-    """What is derived from the catalogs of the sources that were searched: indexes and joins."""
+class SearchedCatalog:
+    """What is derived from a catalog that was searched."""
 
-    def __init__(self) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         from tidegate.search.joins import Joins  # only who searches pays for them
-        from tidegate.search.words import Index, PerCatalog
+        from tidegate.search.words import Index
 
-        self.indexes = PerCatalog(Index)
-        self.joins = PerCatalog(lambda catalog: Joins(catalog.tables))
+        self.index = Index(catalog)
+        self.joins = Joins(catalog.tables)
+        self.parts = _parts(catalog)
+        self.tables = tuple(
+            [
+                table
+                for table in catalog.tables
+                if table.kind != "system table" and (table.schema, table.name) not in self.parts
+            ]
+        )
+        """The tables of which a search shows all if they are few."""
+        self.profiled = catalog.tables[:_MOST_PROFILED]
 
 
 @cache
-def _schemas() -> Schemas:
-    return Schemas()
+def _searched() -> PerCatalog[SearchedCatalog]:
+    from tidegate.search.words import PerCatalog
+
+    return PerCatalog(SearchedCatalog)
 
 
 async def search_tables(
@@ -64,18 +77,15 @@ async def search_tables(
 ) -> str:
     """The tables of `catalog` that fit `words`, one a line: the best with columns, keys, joins and
     values. Then the names of others. All within `max_bytes`, if the first name fits."""
-    parts = _parts(catalog)
-    own = [
-        table
-        for table in catalog.tables
-        if table.kind != "system table" and (table.schema, table.name) not in parts
-    ]
+    searched = _searched().of(catalog)
+    parts, own = searched.parts, searched.tables
     small = len(own) <= _SMALL
     if not words.strip() and not small:
         return _all_names(catalog)
-    name = f"{context.actor.id}/{source}/{catalog.database}"
-    matches, total = (
-        _schemas().indexes.of(name, catalog).search(words[:_MOST_ASKED], _MOST_MATCHES + len(parts))
+    matches, total = searched.index.search(
+        words[:_MOST_ASKED],
+        _MOST_MATCHES + len(parts),
+        None if small else _MOST_WHOLE + len(parts),
     )
     kept = [match for match in matches if (match.table.schema, match.table.name) not in parts]
     matches, total = kept[:_MOST_MATCHES], total - (len(matches) - len(kept))
@@ -87,7 +97,8 @@ async def search_tables(
         # One answer that shows everything saves the searches that would follow.
         matches, total = _with_others(matches, own, total)
         strong = matches
-    profiles = await _profiles(context, source, [match.table for match in strong], catalog)
+    tables = tuple([match.table for match in strong])
+    profiles = await _profiles(context, source, tables, searched)
     budget = max_bytes or _BUDGET
     also = min(_ALSO_BYTES, budget // 4)
     left = budget - also
@@ -96,8 +107,7 @@ async def search_tables(
     for match in matches:
         line = ""
         if match in strong:
-            joins = _schemas().joins.of(name, catalog).of(match.table)
-            line = _line(match, catalog, profiles, joins, left)
+            line = _line(match, catalog, profiles, searched.joins.of(match.table), left)
         if line:
             lines.append(line)
             left -= len(line.encode()) + 1
@@ -130,16 +140,13 @@ def _with_others(
 
 
 async def _profiles(
-    context: ToolContext, source: str | None, tables: Sequence[Table], catalog: Catalog
+    context: ToolContext, source: str | None, tables: tuple[Table, ...], searched: SearchedCatalog
 ) -> dict[Place, TableProfile]:
     """What is known of the tables' values. Of the others in the catalog it is found out meanwhile.
 
     A caller who may not read rows learns nothing of them, and still sees the schema.
     """
-    wanted = {(table.schema, table.name): table for table in tables}
-    for table in catalog.tables[:_MOST_PROFILED]:
-        wanted.setdefault((table.schema, table.name), table)
-    request = ReadProfiles(tuple(wanted.values()), len(tables), joined=True)
+    request = ReadProfiles(tables, len(tables), joined=True, others=searched.profiled)
     try:
         return (await context.handle(request, source, Profiles)).tables
     except TidegateError:
@@ -188,9 +195,9 @@ async def describe_tables(
 ) -> str:
     """The tables called so, one a line. Raises: TidegateError TABLE_UNKNOWN if none is known."""
     found = {name: _named(name, catalog) for name in names}
-    tables = [table for named in found.values() for table in named]
-    profiles = await _profiles(context, source, tables, catalog) if tables else {}
-    where = f"{context.actor.id}/{source}/{catalog.database}"
+    searched = _searched().of(catalog)
+    tables = tuple([table for named in found.values() for table in named])
+    profiles = await _profiles(context, source, tables, searched) if tables else {}
     lines: list[str] = []
     unknown: list[str] = []
     for name, named in found.items():
@@ -199,7 +206,7 @@ async def describe_tables(
                 table,
                 catalog,
                 profiles.get((table.schema, table.name), {}),
-                _schemas().joins.of(where, catalog).of(table),
+                searched.joins.of(table),
             )
             for table in named
         ]

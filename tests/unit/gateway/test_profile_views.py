@@ -56,3 +56,23 @@ def test_a_refusal_is_not_tried_again() -> None:
     assert attempts(view, [Code.POLICY_SCOPE], 3) == 1
     assert view.pause_after(TidegateError(Code.APPROVAL_NEEDED, "Ask")) == profile_views.FRESH_S
     assert view.known([TABLE]) == {}
+
+
+def test_others_are_sampled_once_and_again_where_their_joins_are_wanted_too() -> None:
+    view = ProfileView()
+    others = tuple([Table("main", f"t{n}", "table", TABLE.columns) for n in range(3)])
+    sampled: list[str] = []
+
+    async def sample(table: Table) -> TableProfile:
+        sampled.append(table.name)
+        return LEARNED
+
+    async def want(times: int, joined: bool = False) -> None:
+        for _ in range(times):
+            view.want([TABLE], 1, sample, joined=joined, others=others)
+            await view.settle()
+
+    asyncio.run(want(3))
+    assert sampled == ["orders", "t0", "t1", "t2"]
+    asyncio.run(want(2, joined=True))
+    assert sampled[4:] == sampled[:4]  # the joins of all of them were not compared

@@ -138,28 +138,28 @@ def test_the_count_tells_how_many_more_there_are() -> None:
 
 def test_an_index_is_kept_while_the_catalog_is_the_same() -> None:
     indexes = PerCatalog(Index)
-    first = indexes.of("shop", SHOP)
-    assert indexes.of("shop", SHOP) is first
-    assert indexes.of("shop", msgspec.structs.replace(SHOP)) is first
-    assert indexes.of("other", SHOP) is not first
+    first = indexes.of(SHOP)
+    assert indexes.of(SHOP) is first
+    assert indexes.of(msgspec.structs.replace(SHOP)) is first
 
 
-def test_another_stamp_or_other_contents_rebuild_an_index() -> None:
+def test_another_stamp_or_other_contents_have_an_index_of_their_own() -> None:
     indexes = PerCatalog(Index)
-    first = indexes.of("shop", SHOP)
-    assert indexes.of("shop", msgspec.structs.replace(SHOP, version="2")) is not first
+    first = indexes.of(SHOP)
+    assert indexes.of(msgspec.structs.replace(SHOP, version="2")) is not first
     fewer = msgspec.structs.replace(SHOP, tables=SHOP.tables[:1])
-    assert indexes.of("shop", fewer).search("orders") == ([], 0)
+    assert indexes.of(fewer).search("orders") == ([], 0)
+    assert indexes.of(SHOP) is first
 
 
 def test_the_least_used_index_is_dropped() -> None:
     indexes = PerCatalog(Index, most=2)
-    first = indexes.of("a", SHOP)
-    second = indexes.of("b", SHOP)
-    assert indexes.of("a", SHOP) is first
-    indexes.of("c", SHOP)
-    assert indexes.of("a", SHOP) is first
-    assert indexes.of("b", SHOP) is not second
+    other, third = (msgspec.structs.replace(SHOP, version=stamp) for stamp in ("b", "c"))
+    first, second = indexes.of(SHOP), indexes.of(other)
+    assert indexes.of(SHOP) is first
+    indexes.of(third)
+    assert indexes.of(SHOP) is first
+    assert indexes.of(other) is not second
 
 
 @given(st.text(max_size=40))
