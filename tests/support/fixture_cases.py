@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import random
+import sys
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from tidegate.results.fixtures import FixtureColumn, FixtureResult
@@ -108,3 +112,14 @@ def large_result() -> FixtureResult:
     rows = [(n, value, Decimal(n), chance.randbytes(40_000)) for n, value in enumerate(long)]
     rows += [(n, f"row {n}", Decimal(n) / 8, b"%d" % n) for n in range(2_100)]
     return FixtureResult("large", "SELECT " + "1, " * 30_000 + "1", (), columns, tuple(rows))
+
+
+def import_code(code: str, path: Path) -> Any:
+    """The generated module of Python, from a file at `path`."""
+    path.write_text(code, "ascii")
+    spec = importlib.util.spec_from_file_location("written", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["written"] = module  # where named tuples look for their annotations
+    spec.loader.exec_module(module)
+    return module

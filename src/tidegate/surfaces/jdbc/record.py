@@ -17,6 +17,9 @@ from tidegate.model.long_work import TakesLong, may_take_long
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
+from tidegate.results.fixtures import LANGUAGES, FixtureResult, Language, fixture_result
+from tidegate.results.kept_rows import KeptRows
+from tidegate.results.row_stream import WriterSink
 from tidegate.sql.jdbc.extraction import extract
 from tidegate.sql.jdbc.model import Extraction
 from tidegate.sql.jdbc.source_text import GENERIC
@@ -24,7 +27,7 @@ from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.jdbc.confirmations import Confirmations
 from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
 from tidegate.surfaces.jdbc.parameters import parameter_sets
-from tidegate.surfaces.jdbc.result_shape import awaiting, executed, extracted
+from tidegate.surfaces.jdbc.result_shape import awaiting, executed, extracted, generated
 from tidegate.surfaces.jdbc.settings import JdbcSettings
 from tidegate.surfaces.tool_context import ToolContext
 
@@ -51,6 +54,8 @@ class RecordArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     parameters: list[Any] | None = None
     parameter_sets: list[list[Any]] | None = None
     max_rows: Annotated[int, Meta(ge=1)] | None = None
+    generate: list[Language] | None = None
+    fixture_name: Annotated[str, Meta(max_length=60)] = "recorded"
 
 
 SCHEMA: Mapping[str, Any] = {
@@ -77,6 +82,12 @@ SCHEMA: Mapping[str, Any] = {
             "description": "Lists of values: one execution for each",
         },
         "maxRows": {"type": "integer", "minimum": 1, "description": "Most rows of the answer"},
+        "generate": {
+            "type": "array",
+            "items": {"type": "string", "enum": list(LANGUAGES)},
+            "description": "Write the rows as code for tests: Acolyte handlers, pytest fixtures",
+        },
+        "fixtureName": {"type": "string", "maxLength": 60, "description": "Name in that code"},
     },
     "required": ["query"],
 }
@@ -152,20 +163,35 @@ class Recorder:
         rows = min(args.max_rows or settings.default_rows, settings.max_rows)
         space = settings.max_bytes
         pages: list[Page] = []
+        results: list[FixtureResult] = []
         for values in sets:
             if rows < 1 or space < 3:
                 break
+            limits = Limits(rows, space, settings.timeout_s)
+            kept = KeptRows(limits) if args.generate else None
             request = Query(
                 Statement(found.source_text, values or None),
-                limits=Limits(rows, space, settings.timeout_s),
+                limits=limits,
+                sink=WriterSink(kept) if kept is not None else None,
             )
             page = await context.handle(
                 request, connection.source, Page, reads_only=True, quiet=len(sets) > 1
             )
+            if kept is not None:
+                page = kept.page(page)
+                results.append(
+                    fixture_result(
+                        *(args.fixture_name, args.query, values),
+                        *(page.columns, kept.rows, connection.dialect),
+                    )
+                )
             rows -= page.row_count
             space -= len(page.rows)
             pages.append(page)
-        return executed(args.query, pages, connection.dialect, len(sets) - len(pages))
+        reply = executed(args.query, pages, connection.dialect, len(sets) - len(pages))
+        if args.generate:
+            reply |= generated(args.generate, args.fixture_name, results)
+        return reply
 
     async def _ask_values(self, context: ToolContext, found: Extraction) -> list[Any] | None:
         """Ask the client's user for the values, where it can be asked."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.model.results import Column, JdbcType, Page
+from tidegate.results.fixtures import FixtureResult, Language, fixture_code
 from tidegate.results.jdbc_types import TEXT_CODES, jdbc_type
 from tidegate.results.notes import masking_note
 from tidegate.sql.jdbc.model import Condition, Extraction
@@ -123,6 +124,28 @@ def dsl_hints(columns: Sequence[Column], types: Sequence[JdbcType]) -> dict[str,
     if warnings:
         hints["warnings"] = warnings
     return hints
+
+
+def generated(
+    languages: Sequence[Language], name: str, results: Sequence[FixtureResult]
+) -> dict[str, Any]:
+    """The members `code` and `codeWarnings` of a reply: the code of each language, None where it
+    cannot hold the result."""
+    code: dict[str, str | None] = {}
+    warnings: dict[str, None] = {}
+    for language in languages:
+        try:
+            written = fixture_code(language, name, results)
+        except ValueError as unfit:
+            code[language] = None
+            warnings[str(unfit)] = None
+            continue
+        code[language] = written.text
+        warnings |= dict.fromkeys(written.warnings)
+    reply: dict[str, Any] = {"code": code}
+    if warnings:
+        reply["codeWarnings"] = list(warnings)
+    return reply
 
 
 def _condition(each: Condition) -> dict[str, Any]:
