@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from support.eventually import HANG_S
+
+# The tests start hundreds of processes, which would each compile the package again where the
+# environment says that no bytecode is written.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked

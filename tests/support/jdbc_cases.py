@@ -187,7 +187,7 @@ def options(product: str) -> Callable[[], tuple[tuple[str, str], ...]]:
     """The options of a source on the product's driver."""
 
     def options_of() -> tuple[tuple[str, str], ...]:
-        jvm_options = jdbc_drivers.QUICK
+        jvm_options = jdbc_drivers.TRUSTING
         if product == "sqlite":
             jvm_options += f" -Dorg.sqlite.lib.path={jdbc_drivers.SQLITE_LIBRARY}"
         given = {"driver_path": jdbc_drivers.driver_path(product), "jvm_options": jvm_options}

@@ -5,6 +5,7 @@ size, so it may be either."""
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,3 +27,12 @@ def load(*names: str) -> list[Case]:
         for path in paths
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
+
+
+def kinds(*names: str) -> dict[str, list[Case]]:
+    """The cases of the named files, of all of them if none is named, by what their names say before
+    the number: where they come from and their dialect."""
+    found: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in load(*names):
+        found[case.id.rstrip("0123456789").rstrip("-")].append(case)
+    return dict(found)

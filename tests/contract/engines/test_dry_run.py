@@ -60,24 +60,23 @@ async def test_an_engine_without_dry_runs_says_so_and_changes_nothing(case):
         assert await case.digest(engine) == before
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "UPDATE items SET name = 'new' WHERE id < 3",
-        "UPDATE items AS i SET name = 'new' WHERE i.id < 3 -- of a few; and so on",
-        "UPDATE \"items\" AS i SET name = 'new' WHERE (id = 1 OR id = 2);",
-    ],
+UPDATES = (
+    "UPDATE items SET name = 'new' WHERE id < 3",
+    "UPDATE items AS i SET name = 'new' WHERE i.id < 3 -- of a few; and so on",
+    "UPDATE \"items\" AS i SET name = 'new' WHERE (id = 1 OR id = 2);",
 )
-async def test_an_update_shows_rows_before_and_after(supporting, text):
-    if supporting.name == "mysql":
-        text = text.replace('"', "`")
+
+
+async def test_an_update_shows_rows_before_and_after(supporting):
     async with supporting.opened() as engine:
         before = await supporting.digest(engine)
-        shown = await dry_run(supporting, engine, text)
-        assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), "")
-        assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
-        assert sorted(shown.after) == [("1", "new"), ("2", "new")]
-        assert await supporting.digest(engine) == before
+        for update in UPDATES:
+            text = update.replace('"', "`") if supporting.name == "mysql" else update
+            shown = await dry_run(supporting, engine, text)
+            assert (shown.affected, shown.columns, shown.reason) == (2, ("id", "name"), ""), text
+            assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")], text
+            assert sorted(shown.after) == [("1", "new"), ("2", "new")], text
+            assert await supporting.digest(engine) == before, text
 
 
 async def test_a_delete_shows_some_of_the_rows_that_would_go(supporting):
@@ -99,38 +98,38 @@ async def test_rows_whose_key_changes_are_left_out(supporting):
         assert await supporting.digest(engine) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "params"),
-    [
-        ("INSERT INTO void VALUES (1, 'x') RETURNING id", None),
-        ("INSERT INTO void VALUES ((SELECT 1), 'x')", None),
-        ("INSERT INTO void (id) TABLE parts", None),
-        ("INSERT INTO void SELECT 1, 'x' ON CONFLICT DO NOTHING", None),
-        ("WITH n AS (SELECT 1 AS id) INSERT INTO void SELECT id, 'x' FROM n", None),
-        ("INSERT INTO nowhere VALUES (1)", None),
-        ("REPLACE INTO void VALUES (1, 'x')", None),
-        ("DELETE FROM items WHERE id IN (SELECT item_id FROM parts)", None),
-        ("UPDATE items SET name = 'x' WHERE id = 1 RETURNING id", None),
-        ("UPDATE items SET name = 'x' FROM parts", None),
-        ("WITH x AS (SELECT 1) DELETE FROM parts", None),
-        ("UPDATE items SET name = :name WHERE id = 1", ("x",)),
-        ("UPDATE items SET name = 'x' WHERE id = 1", ("x",)),
-        ("DELETE FROM nowhere", None),
-        ("DELETE FROM items WHERE name = 'a;b'", None),
-        ("DELETE FROM parts WHERE id = 1 /* a;b */", None),
-        ("INSERT INTO void VALUES (1, 'x') /* a;b */", None),
-    ],
+NOT_PLAIN = (
+    ("INSERT INTO void VALUES (1, 'x') RETURNING id", None),
+    ("INSERT INTO void VALUES ((SELECT 1), 'x')", None),
+    ("INSERT INTO void (id) TABLE parts", None),
+    ("INSERT INTO void SELECT 1, 'x' ON CONFLICT DO NOTHING", None),
+    ("WITH n AS (SELECT 1 AS id) INSERT INTO void SELECT id, 'x' FROM n", None),
+    ("INSERT INTO nowhere VALUES (1)", None),
+    ("REPLACE INTO void VALUES (1, 'x')", None),
+    ("DELETE FROM items WHERE id IN (SELECT item_id FROM parts)", None),
+    ("UPDATE items SET name = 'x' WHERE id = 1 RETURNING id", None),
+    ("UPDATE items SET name = 'x' FROM parts", None),
+    ("WITH x AS (SELECT 1) DELETE FROM parts", None),
+    ("UPDATE items SET name = :name WHERE id = 1", ("x",)),
+    ("UPDATE items SET name = 'x' WHERE id = 1", ("x",)),
+    ("DELETE FROM nowhere", None),
+    ("DELETE FROM items WHERE name = 'a;b'", None),
+    ("DELETE FROM parts WHERE id = 1 /* a;b */", None),
+    ("INSERT INTO void VALUES (1, 'x') /* a;b */", None),
 )
-async def test_what_is_not_plain_is_not_tried(supporting, text, params):
+
+
+async def test_what_is_not_plain_is_not_tried(supporting):
     async with supporting.opened() as engine:
         before = await supporting.digest(engine)
-        try:
-            shown = await dry_run(supporting, engine, text, params)
-        except TidegateError as error:
-            assert error.code is Code.SQL_FAILED
-        else:
-            assert shown.affected is None and shown.reason
-        assert await supporting.digest(engine) == before
+        for text, params in NOT_PLAIN:
+            try:
+                shown = await dry_run(supporting, engine, text, params)
+            except TidegateError as error:
+                assert error.code is Code.SQL_FAILED, text
+            else:
+                assert shown.affected is None and shown.reason, text
+            assert await supporting.digest(engine) == before, text
 
 
 def placed(case, text):
@@ -140,35 +139,39 @@ def placed(case, text):
     return re.sub(r"\$\d", "?", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "params", "rows"),
-    [
-        ("INSERT INTO void VALUES (1, 'a')", None, [("1", "a")]),
-        ("INSERT INTO void VALUES (1, 'a') /* one */ -- row", None, [("1", "a")]),
-        (
-            "INSERT INTO void (name, id) VALUES ('a', 1), (NULL, 2); -- two",
-            None,
-            [("1", "a"), ("2", None)],
-        ),
-        ("INSERT INTO void (id, name) VALUES ($1, $2)", (1, "a"), [("1", "a")]),
-        (
-            "INSERT INTO void SELECT id, name FROM items WHERE id < 3",
-            None,
-            [("1", "item 1"), ("2", "item 2")],
-        ),
-        ("INSERT INTO void (id) SELECT max(id) FROM items WHERE id < $1", (3,), [("2", None)]),
-        ("INSERT INTO void SELECT id, name FROM items WHERE id < 0", None, []),
-    ],
+INSERTS = (
+    ("INSERT INTO void VALUES (1, 'a')", None, [("1", "a")]),
+    ("INSERT INTO void VALUES (1, 'a') /* one */ -- row", None, [("1", "a")]),
+    (
+        "INSERT INTO void (name, id) VALUES ('a', 1), (NULL, 2); -- two",
+        None,
+        [("1", "a"), ("2", None)],
+    ),
+    ("INSERT INTO void (id, name) VALUES ($1, $2)", (1, "a"), [("1", "a")]),
+    (
+        "INSERT INTO void SELECT id, name FROM items WHERE id < 3",
+        None,
+        [("1", "item 1"), ("2", "item 2")],
+    ),
+    ("INSERT INTO void (id) SELECT max(id) FROM items WHERE id < $1", (3,), [("2", None)]),
+    ("INSERT INTO void SELECT id, name FROM items WHERE id < 0", None, []),
 )
-async def test_an_insert_shows_the_rows_that_it_would_add(supporting, text, params, rows):
+
+
+async def test_an_insert_shows_the_rows_that_it_would_add(supporting):
     async with supporting.opened() as engine:
         before = await supporting.digest(engine)
-        shown = await dry_run(supporting, engine, placed(supporting, text), params)
-        assert (shown.affected, shown.columns, shown.reason) == (len(rows), ("id", "name"), "")
-        assert shown.before == (None,) * len(rows)
-        assert sorted(shown.after) == rows
-        assert await supporting.digest(engine) == before
-        assert await supporting.ask(engine, "SELECT count(*) FROM void") == [(0,)]
+        for text, params, rows in INSERTS:
+            shown = await dry_run(supporting, engine, placed(supporting, text), params)
+            assert (shown.affected, shown.columns, shown.reason) == (
+                len(rows),
+                ("id", "name"),
+                "",
+            ), text
+            assert shown.before == (None,) * len(rows), text
+            assert sorted(shown.after) == rows, text
+            assert await supporting.digest(engine) == before, text
+            assert await supporting.ask(engine, "SELECT count(*) FROM void") == [(0,)], text
 
 
 async def test_of_many_added_rows_some_are_shown(supporting):
@@ -179,23 +182,22 @@ async def test_of_many_added_rows_some_are_shown(supporting):
         assert await supporting.digest(engine) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "params"),
-    [
-        ("UPDATE items SET name = $1 WHERE id < $2", ("new", 3)),
-        ("UPDATE items SET name = concat($1, $2) WHERE id > $3 AND id < $4", ("n", "ew", 0, 3)),
-    ],
+CHANGES = (
+    ("UPDATE items SET name = $1 WHERE id < $2", ("new", 3)),
+    ("UPDATE items SET name = concat($1, $2) WHERE id > $3 AND id < $4", ("n", "ew", 0, 3)),
 )
-async def test_a_change_with_parameters_shows_its_rows(supporting, text, params):
-    if supporting.name == "postgres":
-        text = text.replace("concat($1, $2)", "$1::text || $2::text")
-    elif supporting.name != "mysql":
-        text = text.replace("concat($1, $2)", "$1 || $2")
+
+
+async def test_a_change_with_parameters_shows_its_rows(supporting):
+    concat = {"postgres": "$1::text || $2::text", "mysql": "concat($1, $2)"}
+    joined = concat.get(supporting.name, "$1 || $2")
     async with supporting.opened() as engine:
         before = await supporting.digest(engine)
-        shown = await dry_run(supporting, engine, placed(supporting, text), params)
-        assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")]
-        assert sorted(shown.after) == [("1", "new"), ("2", "new")]
+        for text, params in CHANGES:
+            update = placed(supporting, text.replace("concat($1, $2)", joined))
+            shown = await dry_run(supporting, engine, update, params)
+            assert sorted(shown.before) == [("1", "item 1"), ("2", "item 2")], text
+            assert sorted(shown.after) == [("1", "new"), ("2", "new")], text
         shown = await dry_run(
             supporting, engine, placed(supporting, "DELETE FROM parts WHERE id = $1"), (1,)
         )

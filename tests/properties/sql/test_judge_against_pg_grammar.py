@@ -12,13 +12,13 @@ import random
 import pytest
 
 import support.pg_grammar as pg_grammar
-from support.judge_cases import Case, load
+from support.judge_cases import kinds, load
 from support.judge_splices import splice
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects.model import words
 from tidegate.sql.judge import judge_uncached
 
-CASES = load()
+KINDS = kinds()
 SPLICED = 4_000
 NEWER = {"SELECT a FROM t GROUP BY ALL"}
 """What the grammar of PostgreSQL 18 does not have, and 19 has."""
@@ -66,9 +66,10 @@ def test_the_grammar_tells_a_change_from_a_read() -> None:
     ) == (True, {"b", "c.a"})
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_no_case_is_judged_more_mildly_than_the_grammar_has_it(case: Case) -> None:
-    assert disagreement(case.sql) is None
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_case_is_judged_more_mildly_than_the_grammar_has_it(kind: str) -> None:
+    found = [(case.id, disagreement(case.sql)) for case in KINDS[kind]]
+    assert [each for each in found if each[1]] == []
 
 
 def test_what_is_a_read_of_postgres_is_one_to_the_grammar() -> None:
