@@ -68,6 +68,7 @@ class Code(Enum):
     DRIVER_REPOSITORY = "driver.repository"
     DRIVER_UNTRUSTED = "driver.untrusted"
     DOCUMENT_INVALID = "document.invalid"
+    DOCUMENT_UNTRUSTED = "document.untrusted"
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
     LIMIT_RATE = "limit.rate"
@@ -217,6 +218,9 @@ FATES: dict[Code, Fate] = {
     ),
     Code.DOCUMENT_INVALID: Fate(
         -32000, 502, "F0000", 65, "`tidegate cloud check` shows all faults of provider documents."
+    ),
+    Code.DOCUMENT_UNTRUSTED: Fate(
+        -32000, 502, "58000", 77, "Ask who runs the registry of the provider documents."
     ),
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),

@@ -1,0 +1,159 @@
+"""Archives of providers are unpacked whole, verified, and only where they belong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.x509.oid import NameOID
+
+from tidegate.cloud.archive import unpack_provider
+from tidegate.cloud.signatures import Verifier
+from tidegate.errors import Code, TidegateError
+
+_NOW = datetime(2026, 6, 1, 12, 30, 15, 123_456, tzinfo=UTC)
+_KEY = ed25519.Ed25519PrivateKey.generate()
+
+
+def certificate(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey = _KEY) -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
+    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(_NOW - timedelta(days=10))
+        .not_valid_after(_NOW + timedelta(days=10))
+        .sign(key, algorithm)
+    )
+    return made.public_bytes(serialization.Encoding.PEM)
+
+
+def sign(content: bytes, at: datetime = _NOW, key: ed25519.Ed25519PrivateKey = _KEY) -> bytes:
+    since = at - datetime(1, 1, 1, tzinfo=UTC)
+    seconds = since.days * 86_400 + since.seconds
+    time = b"\x01" + seconds.to_bytes(8, "big") + (since.microseconds * 1_000).to_bytes(4, "big")
+    time += b"\xff\xff"
+    return b64encode(time + key.sign(content + time))
+
+
+def archive(files: Mapping[str, bytes], **odd: str) -> io.BytesIO:
+    """A `.tgz` of `files`; `odd` are links by name."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        for name, place in odd.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, place
+            tar.addfile(member)
+    target.seek(0)
+    return target
+
+
+def signed(**files: bytes) -> dict[str, bytes]:
+    paths = {name.replace("__", "/") + ".yaml": content for name, content in files.items()}
+    signatures = {f"{path}.sig": sign(content) for path, content in paths.items()}
+    return {f"v1.0.0/{path}": content for path, content in (paths | signatures).items()}
+
+
+def test_a_signed_archive_is_unpacked_and_replaces_what_was_there(tmp_path: Path) -> None:
+    verifier = Verifier(certificate())
+    first = archive(signed(provider=b"name: old", services__a=b"x"))
+    unpack_provider(first, "shop", "v1.0.0", tmp_path, verifier)
+    second = archive(signed(provider=b"name: new"))
+    directory = unpack_provider(second, "shop", "v1.0.0", tmp_path, verifier)
+    assert directory == tmp_path / "shop" / "v1.0.0"
+    assert (directory / "provider.yaml").read_bytes() == b"name: new"
+    assert not (directory / "services").exists()
+    assert [each.name for each in (tmp_path / "shop").iterdir()] == ["v1.0.0"]
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"v1.0.0/services/a.yaml": b""}, "it has no provider.yaml"),
+        ({"v2.0.0/provider.yaml": b""}, "`v2.0.0/provider.yaml`, which is no provider document"),
+        ({"v1.0.0/../../evil.yaml": b""}, "which is no provider document"),
+        ({"/etc/provider.yaml": b""}, "which is no provider document"),
+        ({"v1.0.0/services/../../x.yaml": b""}, "which is no provider document"),
+        ({"v1.0.0/run.sh": b""}, "which is no provider document"),
+    ],
+)
+def test_an_archive_with_other_files_writes_nothing(
+    tmp_path: Path, files: dict[str, bytes], problem: str
+) -> None:
+    with pytest.raises(TidegateError, match=problem) as caught:
+        unpack_provider(archive(files), "shop", "v1.0.0", tmp_path, None)
+    assert caught.value.code is Code.DOCUMENT_UNTRUSTED
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_in_an_archive_is_refused(tmp_path: Path) -> None:
+    evil = archive({"v1.0.0/provider.yaml": b""}, **{"v1.0.0/services/a.yaml": "/etc/passwd"})
+    with pytest.raises(TidegateError, match="which is no provider document"):
+        unpack_provider(evil, "shop", "v1.0.0", tmp_path, None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>", gzip.compress(b"no tar" * 200), archive({"v1.0.0/a": b"x"}).read()[:40]],
+)
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(TidegateError) as caught:
+        unpack_provider(io.BytesIO(content), "shop", "v1.0.0", tmp_path, None)
+    assert caught.value.code is Code.DOCUMENT_UNTRUSTED
+
+
+def test_a_document_without_its_signature_is_refused(tmp_path: Path) -> None:
+    files = signed(provider=b"name: shop", services__a=b"x")
+    del files["v1.0.0/services/a.yaml.sig"]
+    with pytest.raises(TidegateError, match=r"services/a\.yaml has no signature"):
+        unpack_provider(archive(files), "shop", "v1.0.0", tmp_path, Verifier(certificate()))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        (sign(b"other"), "not that of this content"),
+        (sign(b"content", key=ed25519.Ed25519PrivateKey.generate()), "not that of this content"),
+        (sign(b"content", _NOW - timedelta(days=1_500)), "signed at 2022-04-23"),
+        (sign(b"content", _NOW + timedelta(days=11)), "the certificate is valid from"),
+        (b"***", "not base64"),
+        (b64encode(b"short"), "another form"),
+        (b"", "another form"),
+    ],
+)
+def test_a_signature_that_does_not_hold_is_refused(signature: bytes, problem: str) -> None:
+    with pytest.raises(TidegateError, match=problem) as caught:
+        Verifier(certificate()).verify(b"content", signature, "shop provider.yaml")
+    assert caught.value.code is Code.DOCUMENT_UNTRUSTED
+    assert "shop provider.yaml" in caught.value.message
+
+
+def test_the_time_of_a_signature_is_read_as_go_writes_it() -> None:
+    assert Verifier(certificate()).verify(b"content", sign(b"content") + b"\n", "a") == _NOW
+
+
+@pytest.mark.parametrize(
+    "pem", [b"", b"no certificate", certificate(ec.generate_private_key(ec.SECP256R1()))]
+)
+def test_a_certificate_of_another_kind_is_refused(pem: bytes) -> None:
+    with pytest.raises(TidegateError) as caught:
+        Verifier(pem)
+    assert caught.value.code is Code.DOCUMENT_UNTRUSTED
