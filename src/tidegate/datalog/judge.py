@@ -1,0 +1,296 @@
+"""Judges one operation of a Datalog source: its effect, and what it reads and writes.
+
+One function per kind of operation; an operation that is not here has no judgement. Arguments are
+those of the tools, as JSON values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from tidegate.datalog.json_values import decode, keyword_name, plain_text
+from tidegate.datalog.options import check_options
+from tidegate.datalog.pull import judge_pull
+from tidegate.datalog.query import judge_query
+from tidegate.datalog.reader import read
+from tidegate.datalog.reading import Reading, unknown_form
+from tidegate.datalog.transaction import SCHEMA, judge_transaction
+from tidegate.datalog.values import Keyword, List, Map, Value, Vector
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect
+
+Arguments = Mapping[str, Any]
+
+OWN_DBI = "datalevin/"
+"""Names of the tables in which Datalevin keeps a Datalog database begin with this."""
+
+_KEY_OPERATIONS = frozenset({"put", "del", "put-list", "del-list"})
+_ATTRIBUTE_PLACES = {"eav": 1, "ave": 0, "vae": 1, "eavt": 1, "avet": 0}
+"""Where the attribute is among the components of an index."""
+
+
+class Judged(NamedTuple):
+    """What an operation does. `reading` has what it reads or writes of a database."""
+
+    effect: Effect
+    reading: Reading
+
+
+def judge_operation(operation: str, arguments: Arguments, *, create: bool = False) -> Judged:
+    """Judge an operation by its name (that of the tool, without `datalevin_`).
+
+    `create`: what it opens may be made. Raises: TidegateError DATALOG_* and ARGUMENT_INVALID for
+    what is refused in every mode.
+    """
+    judge = _JUDGES.get(operation)
+    if judge is None:
+        raise unknown_form(f"There is no operation {operation[:40]!r}")
+    judged = judge(operation, arguments)
+    if create and judged.effect < Effect.WRITE:
+        return Judged(Effect.WRITE, judged.reading)
+    return judged
+
+
+def _opens(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    check_options(operation, arguments.get("opts"))
+    check_options("clientOpts", arguments.get("clientOpts"))
+    schema = arguments.get("schema")
+    if schema is None:
+        return Judged(Effect.READ, reading)
+    _judge_schema(decode(schema), reading)
+    return Judged(Effect.WRITE, reading)
+
+
+def _judge_schema(schema: Value, reading: Reading) -> None:
+    """Attributes and what they are, by name."""
+    if not isinstance(schema, Map):
+        raise unknown_form("A schema is a map of attributes")
+    for attribute, definition in schema.pairs:
+        if isinstance(attribute, str):
+            attribute = Keyword(attribute.removeprefix(":"))
+        if not isinstance(attribute, Keyword) or not isinstance(definition, Map):
+            raise unknown_form("A schema is a map of attributes")
+        reading.named(attribute.name)
+        for key, value in definition.pairs:
+            name = key.name if isinstance(key, Keyword) else ""
+            if name.partition("/")[0] not in SCHEMA or name.startswith("db.embedding/"):
+                raise unknown_form(f"{str(key)[:40]} is no property of an attribute")
+            if name.startswith("db.attr/") or name == "db.attr/preds":
+                raise unknown_form("A schema names no functions")
+            Reading().data(value)  # refuses functions; what it names are types
+
+
+def _closes(operation: str, arguments: Arguments) -> Judged:
+    return Judged(Effect.READ, Reading())
+
+
+def _query(operation: str, arguments: Arguments) -> Judged:
+    inputs = [decode(each) for each in _array(arguments, "inputs", ())]
+    return Judged(Effect.READ, judge_query(read(_text(arguments, "query")), inputs))
+
+
+def _pull(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    selector = decode(arguments.get("selector"))
+    judge_pull(read(selector) if isinstance(selector, str) else selector, reading)
+    entities: Sequence[Any] = (
+        _array(arguments, "eids") if operation == "pull_many" else (arguments.get("eid"),)
+    )
+    for each in entities:
+        _entity_reference(decode(each), reading)
+    return Judged(Effect.READ, reading)
+
+
+def _entity(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    reading.everything = True
+    _entity_reference(decode(arguments.get("eid")), reading)
+    return Judged(Effect.READ, reading)
+
+
+def _entity_reference(value: Value, reading: Reading) -> None:
+    """An entity by its number, or by a value of an attribute."""
+    if isinstance(value, Keyword):
+        reading.named("db/ident")
+    elif isinstance(value, (Vector, List)):
+        reading.data(value)
+
+
+def _datoms(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    index = keyword_name(_text(arguments, "index"))
+    place = _ATTRIBUTE_PLACES.get(index)
+    if place is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is no index {index[:20]!r}; there are eav and ave",
+            details={"parameter": "index", "problem": "value", "required": True},
+        )
+    for at, name in enumerate(("c1", "c2", "c3")):
+        if at != place and name in arguments:
+            _component(decode(arguments[name]), reading)
+    _attribute(arguments.get(("c1", "c2", "c3")[place]), reading)
+    return Judged(Effect.READ, reading)
+
+
+def _search_datoms(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    for name in ("e", "v"):
+        _component(decode(arguments.get(name)), reading)
+    _attribute(arguments.get("a"), reading)
+    return Judged(Effect.READ, reading)
+
+
+def _component(value: Value, reading: Reading) -> None:
+    if isinstance(value, (Vector, List, Map)):
+        reading.data(value)
+
+
+def _attribute(given: Any, reading: Reading) -> None:
+    """An attribute, as `:name` or `name`; without one, all of them."""
+    if isinstance(given, str):
+        reading.named(keyword_name(given))
+    else:
+        reading.attribute(decode(given))
+
+
+def _searches(operation: str, arguments: Arguments) -> Judged:
+    """A search of an index: of all that it holds."""
+    check_options(operation, arguments.get("opts"))
+    reading = Reading()
+    reading.everything = True
+    return Judged(Effect.READ, reading)
+
+
+def _reads_index(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    reading.everything = True
+    return Judged(Effect.READ, reading)
+
+
+def _writes_index(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    reading.everything = True
+    for name in ("docRef", "vectorRef"):
+        Reading().data(decode(arguments.get(name)))
+    return Judged(Effect.WRITE, reading)
+
+
+def _clears(operation: str, arguments: Arguments) -> Judged:
+    return Judged(Effect.DESTRUCTIVE, _writes_index(operation, arguments).reading)
+
+
+def _transacts(operation: str, arguments: Arguments) -> Judged:
+    change = judge_transaction([decode(each) for each in _array(arguments, "txData")])
+    Reading().data(decode(arguments.get("txMeta")))
+    return Judged(Effect.WRITE, change)
+
+
+def _reads_key(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    _table(_text(arguments, "dbi"), reading)
+    for name in ("key", "keyRange"):
+        Reading().data(decode(arguments.get(name)))
+    return Judged(Effect.READ, reading)
+
+
+def _writes_keys(operation: str, arguments: Arguments) -> Judged:
+    """Entries of a key-value store: `[:put dbi key value]`, without the table where `dbi` is
+    given. The tables of a Datalog database are written by transactions alone."""
+    reading = Reading()
+    dbi = arguments.get("dbi")
+    if dbi is not None:
+        _written_table(_text(arguments, "dbi"), reading)
+    for each in _array(arguments, "txs"):
+        entry = cast("Sequence[Any]", each) if isinstance(each, (list, tuple)) else ()
+        name = entry[0] if entry else None
+        if not isinstance(name, str) or keyword_name(name) not in _KEY_OPERATIONS:
+            known = ", ".join(f":{each}" for each in sorted(_KEY_OPERATIONS))
+            raise unknown_form(f"An entry of txs begins with one of {known}")
+        rest = entry[1:]
+        if dbi is None:
+            table = plain_text(rest[0]) if rest else None
+            if not isinstance(table, str):
+                raise unknown_form("An entry of txs without dbi names its table")
+            _written_table(table, reading)
+            rest = rest[1:]
+        for value in rest:
+            Reading().data(decode(value))
+    return Judged(Effect.WRITE, reading)
+
+
+def _table(name: str, reading: Reading) -> None:
+    if name.startswith(OWN_DBI):
+        reading.everything = True
+    else:
+        reading.named(name)
+
+
+def _written_table(name: str, reading: Reading) -> None:
+    if name.startswith(OWN_DBI):
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            f"The table {name[:60]!r} belongs to the Datalog database in this directory",
+            hint="Change its facts with datalevin_transact.",
+            details={"rule": "datalog.own_table"},
+        )
+    reading.named(name)
+
+
+def _text(arguments: Arguments, name: str) -> str:
+    given = plain_text(arguments.get(name))
+    if isinstance(given, str):
+        return given
+    raise TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"{name} must be a string",
+        details={"parameter": name, "problem": "type", "required": True},
+    )
+
+
+def _array(arguments: Arguments, name: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
+    given = arguments.get(name, default)
+    if isinstance(given, (list, tuple)):
+        return cast("Sequence[Any]", given)
+    raise TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"{name} must be an array",
+        details={"parameter": name, "problem": "type", "required": True},
+    )
+
+
+_JUDGES: Mapping[str, Callable[[str, Arguments], Judged]] = {
+    "open_database": _opens,
+    "open_kv": _opens,
+    "open_search_index": _opens,
+    "open_vector_index": _opens,
+    "close_database": _closes,
+    "close_kv": _closes,
+    "close_search_index": _closes,
+    "close_vector_index": _closes,
+    "query": _query,
+    "pull": _pull,
+    "pull_many": _pull,
+    "entity": _entity,
+    "datoms": _datoms,
+    "search_datoms": _search_datoms,
+    "count_datoms": _search_datoms,
+    "fulltext_datoms": _searches,
+    "transact": _transacts,
+    "kv_get": _reads_key,
+    "kv_range": _reads_key,
+    "kv_transact": _writes_keys,
+    "search_documents": _searches,
+    "document_count": _reads_index,
+    "document_indexed": _reads_index,
+    "add_document": _writes_index,
+    "remove_document": _writes_index,
+    "clear_documents": _clears,
+    "vector_search": _searches,
+    "vector_index_info": _reads_index,
+    "vector_indexed": _reads_index,
+    "add_vector": _writes_index,
+    "remove_vector": _writes_index,
+}
