@@ -21,6 +21,10 @@ from tidegate.protocol.revisions import MODERN, Revision
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.subscriptions import listen
 
+MOST_FORMS = 16
+"""Forms of one result that are tried, each of which its server calls shorter than the one before:
+what it leaves out may weigh less than the record of it."""
+
 Handler = Callable[[ServedServer, McpRequest, Any], Awaitable[bytes]]
 
 
@@ -141,13 +145,12 @@ def _shortened(
     result: ToolResult, served: ServedServer, request: McpRequest, shown: bytes
 ) -> bytes:
     """The result within the size that its `shrink` allows, by the bytes that would be sent."""
-    size = len(result_frame(request.id, shown))
-    while result.shrink is not None and (shorter := result.shrink(size)) is not None:
+    for _ in range(MOST_FORMS):
+        size = len(result_frame(request.id, shown))
+        if result.shrink is None or (shorter := result.shrink(size)) is None:
+            break
         result = shorter
         shown = render.tool_result(result, request.wire, served.server_meta)
-        before, size = size, len(result_frame(request.id, shown))
-        if size >= before:
-            break  # it would never end
     return shown
 
 

@@ -70,7 +70,8 @@ def _called(form: Value) -> set[str]:
     """The heads of the lists in a form: what could be called."""
     match form:
         case List(items) | Vector(items):
-            head = {form.items[0].name} if items and isinstance(items[0], Symbol) else set[str]()
+            first = items[0] if items else None
+            head = {first.name} if isinstance(first, Symbol) else set[str]()
             return head.union(*map(_called, items))
         case Map(pairs):
             return set[str]().union(*(_called(key) | _called(each) for key, each in pairs))
