@@ -324,8 +324,9 @@ class App:
             shared.lock(_RIGHTS, _FOREVER)
 
     async def close(self) -> None:
-        """Close sources, then the records. Safe to call twice."""
+        """Close sources and models, then the records. Safe to call twice."""
         await self.connections.close()
+        await self.embedder.close()
         self.tokens.close()
         self.history.close()
         self.audit.close()

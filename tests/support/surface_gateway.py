@@ -81,6 +81,7 @@ class SqliteGate:
         )
         self.approvals = Approvals(state.approvals)
         self.workspace = state.windows
+        embedder = Embedder(self._embeddings)
         workspace = Workspace(self.workspace)
         self._gateway = Gateway(
             connections,
@@ -89,7 +90,7 @@ class SqliteGate:
             approvals=self.approvals,
             handlers={
                 SearchHistory: history.answer,
-                EmbedTexts: Embedder(self._embeddings).answer,
+                EmbedTexts: embedder.answer,
                 OpenWindow: workspace.open_window,
                 OpenTable: workspace.open_table,
                 FocusTab: workspace.focus_tab,
@@ -101,6 +102,7 @@ class SqliteGate:
         finally:
             self._gateway = None
             await connections.close()
+            await embedder.close()
             history.close()
             audit.close()
             state.close()

@@ -38,8 +38,12 @@ class Provider(Protocol):
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         """The vectors of `texts`, in their order. No vector for no text.
 
-        Raises: TidegateError PROVIDER_*, EMBEDDING_DIMENSION, EMBEDDING_MISSING.
+        Raises: TidegateError PROVIDER_*, EMBEDDING_DIMENSION, EMBEDDING_MISSING, EMBEDDING_MODEL.
         """
+        ...
+
+    async def close(self) -> None:
+        """End what the provider keeps running."""
         ...
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
@@ -72,9 +74,17 @@ class Embedder:
 
     def provider(self, settings: ModelSettings) -> Provider:
         """The provider of these settings. Raises: as `provider_of`."""
+        # Columns that differ in what is put before their texts share one model.
+        settings = structs.replace(settings, query_prefix="", document_prefix="")
         provider = self._providers.get(settings)
         if provider is None:
             from tidegate.search.embeddings.providers import provider_of  # only who embeds pays
 
             provider = self._providers[settings] = provider_of(settings)
         return provider
+
+    async def close(self) -> None:
+        """End the processes of local models. A later request starts them again."""
+        providers, self._providers = self._providers, {}
+        for provider in providers.values():
+            await provider.close()

@@ -30,6 +30,9 @@ class HashTestProvider:
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         return [self.vector(text) for text in texts]
 
+    async def close(self) -> None:
+        return
+
     def vector(self, text: str) -> Vector:
         """The vector of one text."""
         total = [0.0] * self.dimensions

@@ -44,6 +44,9 @@ class _HttpProvider:
             self._learned = len(vectors[-1])
         return vectors
 
+    async def close(self) -> None:
+        return
+
     def _payload(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
         raise NotImplementedError
 

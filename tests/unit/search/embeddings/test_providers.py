@@ -232,22 +232,3 @@ async def test_a_refusal_is_not_tried_again():
         with pytest.raises(TidegateError):
             await post_json(Endpoint("openai", url, retries=5), "/x", {})
     assert len(model.requests) == 1
-
-
-async def test_the_local_model_knows_which_texts_are_alike():
-    made = provider_of(ModelSettings())
-    boots, shoes, law = await made.embed(
-        ["warm winter boots", "shoes for snow and ice", "corporate income tax"], "query"
-    )
-    assert len(boots) == made.dimensions == 384
-    assert sum(a * b for a, b in zip(boots, boots, strict=True)) == pytest.approx(1, abs=1e-5)
-    alike, unlike = (sum(a * b for a, b in zip(boots, each, strict=True)) for each in (shoes, law))
-    assert alike > 0.4 > 0.2 > unlike
-
-
-async def test_a_model_file_that_is_another_one_is_refused(tmp_path: Any):
-    (tmp_path / "model.onnx").write_bytes(b"not the model")
-    made = provider_of(ModelSettings(model_path=str(tmp_path / "model.onnx")))
-    with pytest.raises(TidegateError) as caught:
-        await made.embed(["text"], "query")
-    assert caught.value.code is Code.EMBEDDING_MODEL
