@@ -119,7 +119,7 @@ class App:
         self.refresh_settings: Callable[[], None] = _nothing
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
-        self.embedder = Embedder(config.embeddings)
+        self.embedder = Embedder(config.embeddings, self.state.questions)
         jdbc = JdbcSources(self.connections, config.temporary_sources)
         self.gateway = Gateway(
             self.connections,

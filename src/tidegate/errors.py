@@ -187,7 +187,7 @@ FATES: dict[Code, Fate] = {
         -32602, 200, "34000", 66, "Ask the earlier question again and use the handle of its answer."
     ),
     Code.MODEL_LIMIT: Fate(
-        -32000, 429, "53400", 75, "Wait until tomorrow (UTC), or raise `language.tokens_per_day`."
+        -32000, 429, "53400", 75, "Wait until tomorrow (UTC), or raise the limit."
     ),
     Code.SOURCE_UNKNOWN: Fate(-32602, 200, "3D000", 66, "List the sources and use one of them."),
     Code.SOURCE_UNREACHABLE: Fate(

@@ -81,7 +81,7 @@ class SqliteGate:
         )
         self.approvals = Approvals(state.approvals)
         self.workspace = state.windows
-        embedder = Embedder(self._embeddings)
+        embedder = Embedder(self._embeddings, state.questions)
         workspace = Workspace(self.workspace)
         self._gateway = Gateway(
             connections,

@@ -77,6 +77,14 @@ class ColumnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmbeddingSettings(ModelSettings, frozen=True, forbid_unknown_fields=True):
-    """The model of all columns of vectors, but for those that `columns` lists."""
+    """The model of all columns of vectors, but for those that `columns` lists.
+
+    `characters_per_day` and `seconds_per_day` bound what one caller may have embedded in a day
+    (UTC), `calls_per_minute` how often it may ask for vectors. Commands of the command line count
+    and are not bounded.
+    """
 
     columns: tuple[ColumnSettings, ...] = ()
+    characters_per_day: Annotated[int, msgspec.Meta(ge=1)] = 20_000_000
+    seconds_per_day: Annotated[float, msgspec.Meta(gt=0)] = 3_600.0
+    calls_per_minute: Annotated[int, msgspec.Meta(ge=1)] = 300

@@ -78,7 +78,8 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says. `schema_bytes` bounds the schema in a prompt. `rounds`
     is how often a statement may be repaired. A statement whose plan costs more than `max_cost`, in
     the units of the database's planner, is shown and not run. `tokens_per_day` and
-    `seconds_per_day` bound what one caller may use of the model in a day. `sources` has what
+    `seconds_per_day` bound what one caller may use of the model in a day (UTC), `calls_per_minute`
+    how often it may ask it; one question may ask it `rounds` times more. `sources` has what
     differs, by the source's name.
     """
 
@@ -91,6 +92,7 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_cost: Annotated[float, msgspec.Meta(gt=0)] = 10_000_000.0
     tokens_per_day: Annotated[int, msgspec.Meta(ge=1)] = 1_000_000
     seconds_per_day: Annotated[float, msgspec.Meta(gt=0)] = 3_600.0
+    calls_per_minute: Annotated[int, msgspec.Meta(ge=1)] = 60
     sources: dict[str, SourceLanguageSettings] = {}
 
     def share_of(self, source: str) -> Share:

@@ -21,11 +21,11 @@ from tidegate.store.records import (
     AnswerEntry,
     ApprovalBounds,
     ApprovalState,
-    ModelUseEntry,
     PairEntry,
     Pairing,
     PairingState,
     PendingApproval,
+    ProviderUseEntry,
     TabEntry,
     TokenEntry,
     TokenRights,
@@ -314,7 +314,7 @@ class PairingStore(Protocol):
 
 
 class QuestionStore(Protocol):
-    """Questions in plain language: confirmed pairs, answers, and the use of models."""
+    """Questions in plain language: confirmed pairs, answers, and the use of providers of models."""
 
     def pairs(self, source_id: str) -> tuple[PairEntry, ...]:
         """The confirmed pairs of a source, oldest first."""
@@ -336,11 +336,11 @@ class QuestionStore(Protocol):
         """The answer of that handle."""
         ...
 
-    def used(self, actor: str, day: str) -> ModelUseEntry:
-        """What the actor has used on that day, such as `2026-11-23`."""
+    def used(self, actor: str, kind: str, day: str) -> ProviderUseEntry:
+        """What the actor has used of a kind of provider on that day, such as `2026-11-23`."""
         ...
 
-    def use(self, actor: str, day: str, tokens: int, seconds: float) -> None:
+    def use(self, actor: str, kind: str, day: str, units: int, seconds: float) -> None:
         """Add to what the actor has used on that day, and remove what it used before."""
         ...
 

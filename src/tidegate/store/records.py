@@ -212,8 +212,9 @@ class AnswerEntry(msgspec.Struct, frozen=True):
     answered_at: float
 
 
-class ModelUseEntry(msgspec.Struct, frozen=True):
-    """What one actor has used of the model in a day."""
+class ProviderUseEntry(msgspec.Struct, frozen=True):
+    """What one actor has used of one kind of provider in a day: tokens of the language model, or
+    characters that were embedded."""
 
-    tokens: int = 0
+    units: int = 0
     seconds: float = 0.0

@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
+from tidegate.provider_limits import CallerLimits, ProviderLimits
 from tidegate.store.api import QuestionStore
 from tidegate.store.records import AnswerEntry, PairEntry
 from tidegate.text_to_sql.knowledge import Knowledge, read_knowledge
@@ -54,6 +54,14 @@ class AnswerService:
         self._settings = settings
         self._store = store
         self._clock = clock
+        limits = CallerLimits(
+            "language",
+            "tokens",
+            settings.tokens_per_day,
+            settings.seconds_per_day,
+            settings.calls_per_minute,
+        )
+        self._limits = ProviderLimits(store, limits, clock)
         self._knowledge: dict[str, tuple[float, Knowledge]] = {}
 
     @property
@@ -121,49 +129,23 @@ class AnswerService:
     async def _ask_model(self, call: Call, sources: tuple[Source, ...]) -> ModelReply:
         """Send the prompt; cancelling the call ends the request.
 
-        Raises: TidegateError MODEL_LIMIT, CALL_CANCELLED, PROVIDER_*.
+        Raises: TidegateError LIMIT_RATE, MODEL_LIMIT, CALL_CANCELLED, PROVIDER_*.
         """
         request, model = _expect(call, AskModel), self._settings.model
         if model is None or (request.host, request.model) != (_host(model), model.model):
             raise TidegateError(Code.UNSUPPORTED, "That model is not configured")
-        day = datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
-        await self._check_limit(call, day)
         from tidegate.text_to_sql.providers import ask_provider  # only who asks pays
 
-        asked = asyncio.ensure_future(ask_provider(model, request.system, request.messages))
+        sent = len(request.prompt.encode()) // _BYTES_PER_TOKEN
 
-        def stop() -> None:
-            asked.cancel()
+        async def ask() -> tuple[ModelReply, int]:
+            began = time.monotonic()
+            reply = await ask_provider(model, request.system, request.messages)
+            received = reply.output_tokens or len(reply.text) // _BYTES_PER_TOKEN
+            reply = structs.replace(reply, seconds=time.monotonic() - began)
+            return reply, (reply.input_tokens or sent) + received
 
-        call.cancellation.listen(stop)
-        began = time.monotonic()
-        tokens = len(request.prompt.encode()) // _BYTES_PER_TOKEN
-        try:
-            reply = await asked
-            tokens = (reply.input_tokens or tokens) + (
-                reply.output_tokens or len(reply.text) // _BYTES_PER_TOKEN
-            )
-            return structs.replace(reply, seconds=time.monotonic() - began)
-        except asyncio.CancelledError:
-            if call.cancellation.reason is None:
-                raise
-            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled") from None
-        finally:
-            asked.cancel()
-            call.cancellation.forget(stop)
-            seconds = time.monotonic() - began
-            await asyncio.to_thread(self._store.use, call.actor.id, day, tokens, seconds)
-
-    async def _check_limit(self, call: Call, day: str) -> None:
-        settings = self._settings
-        used = await asyncio.to_thread(self._store.used, call.actor.id, day)
-        if used.tokens >= settings.tokens_per_day or used.seconds >= settings.seconds_per_day:
-            raise TidegateError(
-                Code.MODEL_LIMIT,
-                f"This caller has used {used.tokens:,} tokens and {used.seconds:.0f} s of the "
-                f"model today; the limits are {settings.tokens_per_day:,} and "
-                f"{settings.seconds_per_day:g} s",
-            )
+        return await self._limits.run(call, sent, ask)
 
     async def _note(self, call: Call, sources: tuple[Source, ...]) -> None:
         _expect(call, NoteClientModel)

@@ -53,9 +53,9 @@ async def test_a_row_is_found_by_what_it_means(tmp_path: Path, engine: str):
             found = await search(handle, SimilaritySearch("docs", question, 3))
             assert found.rows[0].key == {"id": wanted}
             assert found.rows[0].lexical_rank is None
-        (leg,) = found.vectors
-        assert (leg.provider, leg.model) == ("local", "all-MiniLM-L6-v2-int8")
-        assert (job.dimensions, leg.dimensions) == (384, 384)
-        assert (leg.index is not None) == (engine == "postgres")
+            (leg,) = found.vectors
+            assert (leg.provider, leg.model) == ("local", "all-MiniLM-L6-v2-int8")
+            assert (job.dimensions, leg.dimensions) == (384, 384)
+            assert (leg.index is not None) == (engine == "postgres")
         problems = [each for each in await check_table(handle, "docs") if each.level == "fault"]
         assert not problems

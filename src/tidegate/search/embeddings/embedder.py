@@ -10,10 +10,12 @@ from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
+from tidegate.provider_limits import CallerLimits, ProviderLimits
 from tidegate.search.requests import Embeddings, EmbedTexts
+from tidegate.store.api import QuestionStore
 
 if TYPE_CHECKING:
-    from tidegate.search.embeddings.api import Provider
+    from tidegate.search.embeddings.api import Provider, Vector
 
 MOST_TEXTS = 1_024
 MOST_CHARACTERS = 1_000_000
@@ -22,12 +24,21 @@ MOST_CHARACTERS = 1_000_000
 class Embedder:
     """The embeddings of one process. Providers are made when they are first used, and kept."""
 
-    def __init__(self, settings: EmbeddingSettings) -> None:
+    def __init__(self, settings: EmbeddingSettings, store: QuestionStore) -> None:
         self.settings = settings
+        limits = CallerLimits(
+            "embeddings",
+            "characters",
+            settings.characters_per_day,
+            settings.seconds_per_day,
+            settings.calls_per_minute,
+        )
+        self._limits = ProviderLimits(store, limits)
         self._providers: dict[ModelSettings, Provider] = {}
 
     async def answer(self, call: Call, sources: tuple[Source, ...]) -> Embeddings:
-        """Raises: TidegateError ARGUMENT_INVALID, and what `Provider.embed` raises."""
+        """Raises: TidegateError ARGUMENT_INVALID, LIMIT_RATE, MODEL_LIMIT, CALL_CANCELLED, and what
+        `Provider.embed` raises."""
         request = call.request
         if not isinstance(request, EmbedTexts):
             raise TypeError(type(request).__name__)
@@ -46,7 +57,12 @@ class Embedder:
         provider = self.provider(settings)
         prefix = settings.query_prefix if request.purpose == "query" else settings.document_prefix
         texts = [prefix + text for text in request.texts]
-        vectors = await provider.embed(texts, request.purpose)
+
+        async def embed() -> tuple[list[Vector], int]:
+            return await provider.embed(texts, request.purpose), size
+
+        limited = call.surface != "cli"
+        vectors = await self._limits.run(call, size, embed, limited=limited)
         return Embeddings(
             *(tuple(vectors), provider.name, provider.model, len(vectors[0]), provider.host),
             text=None if column is None else column.text,

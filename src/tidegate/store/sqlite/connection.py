@@ -24,7 +24,7 @@ from tidegate.errors import Code, TidegateError
 APPLICATION_ID = 0x54474154
 """Marks the file as ours in its header: `TGAT`."""
 
-NEWEST = 7
+NEWEST = 8
 """The number of the last script, so that a start needs no look into the directory."""
 
 _SCRIPTS = Path(__file__).parent.parent / "migrations"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.store.records import AnswerEntry, ModelUseEntry, PairEntry, PairSlot
+from tidegate.store.records import AnswerEntry, PairEntry, PairSlot, ProviderUseEntry
 from tidegate.store.sqlite.connection import StateConnection
 
 _PAIR = ", ".join(PairEntry.__struct_fields__)
@@ -65,20 +65,25 @@ class SqliteQuestionStore:
             ).fetchone()
             return None if row is None else AnswerEntry(*row)
 
-    def used(self, actor: str, day: str) -> ModelUseEntry:
+    def used(self, actor: str, kind: str, day: str) -> ProviderUseEntry:
         with self._usage.reading() as connection:
             row = connection.execute(
-                "SELECT tokens, seconds FROM model_use WHERE actor = ? AND day = ?", (actor, day)
+                "SELECT units, seconds FROM provider_use WHERE actor = ? AND kind = ? AND day = ?",
+                (actor, kind, day),
             ).fetchone()
-            return ModelUseEntry() if row is None else ModelUseEntry(*row)
+            return ProviderUseEntry() if row is None else ProviderUseEntry(*row)
 
-    def use(self, actor: str, day: str, tokens: int, seconds: float) -> None:
+    def use(self, actor: str, kind: str, day: str, units: int, seconds: float) -> None:
         with self._usage.changing() as connection:
-            connection.execute("DELETE FROM model_use WHERE actor = ? AND day < ?", (actor, day))
             connection.execute(
-                "INSERT INTO model_use VALUES (?, ?, ?, ?) ON CONFLICT (actor, day) DO UPDATE"
-                " SET tokens = tokens + excluded.tokens, seconds = seconds + excluded.seconds",
-                (actor, day, tokens, seconds),
+                "DELETE FROM provider_use WHERE actor = ? AND kind = ? AND day < ?",
+                (actor, kind, day),
+            )
+            connection.execute(
+                "INSERT INTO provider_use VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (actor, kind, day) DO UPDATE"
+                " SET units = units + excluded.units, seconds = seconds + excluded.seconds",
+                (actor, kind, day, units, seconds),
             )
 
 

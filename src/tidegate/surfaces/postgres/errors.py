@@ -45,6 +45,7 @@ _SHOWN = frozenset(
         Code.LIMIT_TIME,
         Code.LIMIT_BYTES,
         Code.LIMIT_RATE,
+        Code.MODEL_LIMIT,
         Code.RESULT_GONE,
     }
 )

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tidegate.search.embeddings.local_worker import MEMORY_BYTES
 
 
 @asynccontextmanager
-async def local(**settings: object) -> AsyncIterator[LocalProvider]:
+async def local(**settings: Any) -> AsyncIterator[LocalProvider]:
     provider = LocalProvider(ModelSettings(**settings))
     try:
         yield provider
