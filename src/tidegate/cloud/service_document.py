@@ -259,10 +259,14 @@ class ServiceDocument:
     ) -> Iterator[Parameter]:
         if body is None:
             return
-        required = self.schemas.required(body.schema) | {
+        whole = body.schema
+        if settings.body_names == "naive_DesiredState":
+            # The columns are the fields of this one, which is sent as text.
+            whole = self.schemas.properties(whole).get("DesiredState", whole)
+        required = self.schemas.required(whole) | {
             str(each) for each in sequence(request.get("required"))
         }
-        for name, schema in self.schemas.properties(body.schema).items():
+        for name, schema in self.schemas.properties(whole).items():
             sql_name = snake_case(name) if casing else name
             yield Parameter(
                 name=sql_name if settings.body_names else f"{_BODY_PREFIX}{sql_name}",

@@ -1,0 +1,153 @@
+"""What comes after a page: the request of the next one, or the end.
+
+A document says where the token is. Where it says nothing, three usual forms are followed, so that a
+list is whole: `nextPageToken`, `nextLink` or `@odata.nextLink` in the body, and the `Link` header
+(RFC 8288).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
+
+from tidegate.cloud.model import Method, Pagination
+from tidegate.cloud.requests import ApiRequest
+from tidegate.cloud.schema import parse_object_key
+from tidegate.errors import Code, TidegateError
+
+_LINK: Final = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]*))*)")
+_REL: Final = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", re.IGNORECASE)
+_NEXT_LINKS: Final = ("nextLink", "@odata.nextLink", "odata.nextLink")
+_GOOGLE: Final = ("nextPageToken", "pageToken")
+"""A field of the body, and the parameter that takes its value."""
+
+
+def next_request(
+    method: Method, request: ApiRequest, headers: Mapping[str, str], body: Any
+) -> ApiRequest | None:
+    """The request of the page after that which `request` gave; None: it was the last.
+
+    `headers` have names in lower case; `body` is the response's, before its transform.
+
+    Raises: TidegateError PROVIDER_REPLY: the next page is on another host, or is this one again.
+    """
+    pagination = method.settings.pagination
+    following = (
+        _usual(method, request, headers, body)
+        if pagination is None
+        else _declared(pagination, request, headers, body)
+    )
+    if following == request:
+        raise TidegateError(
+            Code.PROVIDER_REPLY,
+            f"{urlsplit(request.url).hostname} names the same page as the next one, without end.",
+        )
+    return following
+
+
+def _declared(
+    pagination: Pagination, request: ApiRequest, headers: Mapping[str, str], body: Any
+) -> ApiRequest | None:
+    if pagination.algorithm == "page_number":
+        page, last = _find(body, pagination.response_key), _find(body, pagination.end_key)
+        if not isinstance(page, int) or not isinstance(last, int) or page >= last:
+            return None
+        return _with_query(request, pagination.request_key, str(page + 1))
+    if pagination.response_place == "header":
+        value = headers.get(pagination.response_key.lower())
+        if value is not None and pagination.response_key.lower() == "link":
+            value = _linked(value)
+    else:
+        value = _find(body, pagination.response_key)
+    if value is None or value == "":
+        return None
+    if pagination.request_place == "request":
+        return _at(request, str(value))
+    if pagination.request_place == "query":
+        return _with_query(request, pagination.request_key, str(value))
+    if pagination.request_place == "header":
+        name = pagination.request_key
+        kept = tuple(each for each in request.headers if each[0].lower() != name.lower())
+        return _changed(request, request.url, (*kept, (name, str(value))), request.body)
+    return _with_field(request, pagination.request_key, value)
+
+
+def _usual(
+    method: Method, request: ApiRequest, headers: Mapping[str, str], body: Any
+) -> ApiRequest | None:
+    if method.http_verb not in ("GET", "HEAD"):
+        return None
+    if (linked := _linked(headers.get("link", ""))) is not None:
+        return _at(request, linked)
+    if not isinstance(body, dict):
+        return None
+    entries = cast("dict[str, Any]", body)
+    token = entries.get(_GOOGLE[0])
+    if isinstance(token, str) and token:
+        return _with_query(request, _GOOGLE[1], token)
+    for name in _NEXT_LINKS:
+        link = entries.get(name)
+        if isinstance(link, str) and link:
+            return _at(request, link)
+    return None
+
+
+def _linked(header: str) -> str | None:
+    """The address of the relation `next` in a `Link` header."""
+    for match in _LINK.finditer(header):
+        relation = _REL.search(match[2])
+        if relation is not None and "next" in (relation[1] or relation[2] or "").lower().split():
+            return match[1]
+    return None
+
+
+def _at(request: ApiRequest, address: str) -> ApiRequest:
+    """The request at another address of the same host: a credential never goes to another."""
+    url = urljoin(request.url, address)
+    here, there = urlsplit(request.url), urlsplit(url)
+    if (here.scheme, here.netloc) != (there.scheme, there.netloc):
+        raise TidegateError(
+            Code.PROVIDER_REPLY,
+            f"{here.hostname} says that the next page is on another host, {there.hostname}, which "
+            "is not asked.",
+        )
+    return _changed(request, url, request.headers, request.body)
+
+
+def _with_query(request: ApiRequest, name: str, value: str) -> ApiRequest:
+    parts = urlsplit(request.url)
+    pairs = [each for each in parse_qsl(parts.query, keep_blank_values=True) if each[0] != name]
+    query = urlencode([*pairs, (name, value)], quote_via=quote)
+    return _changed(request, parts._replace(query=query).geturl(), request.headers, request.body)
+
+
+def _with_field(request: ApiRequest, name: str, value: Any) -> ApiRequest:
+    """The request with a field of its body, which is JSON or a form."""
+    import msgspec
+
+    content = request.body or b"{}"
+    if content[:1] == b"{":
+        fields: dict[str, Any] = msgspec.json.decode(content)
+        fields[name] = value
+        return _changed(request, request.url, request.headers, msgspec.json.encode(fields))
+    pairs = [each for each in parse_qsl(content.decode(), True) if each[0] != name]
+    body = urlencode([*pairs, (name, str(value))]).encode()
+    return _changed(request, request.url, request.headers, body)
+
+
+def _changed(
+    request: ApiRequest, url: str, headers: tuple[tuple[str, str], ...], body: bytes | None
+) -> ApiRequest:
+    return ApiRequest(request.verb, url, headers, body, request.has_free_host)
+
+
+def _find(body: Any, key: str) -> Any:
+    """The value at a path such as `$.links.next`, or of a field; None if it is not there."""
+    at: Any = body
+    for step in parse_object_key(key, "the pagination"):
+        if not isinstance(at, dict):
+            return None
+        at = cast("dict[str, Any]", at).get(step)
+    return at

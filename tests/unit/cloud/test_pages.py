@@ -1,0 +1,166 @@
+"""Responses become rows, and a list is followed to its last page on the same host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate.cloud.model import Method, Pagination, Response, Server, Transform
+from tidegate.cloud.model import Settings as CloudSettings
+from tidegate.cloud.paging import next_request
+from tidegate.cloud.requests import ApiRequest
+from tidegate.cloud.responses import parse_body, read_rows, sql_value
+from tidegate.errors import Code, TidegateError
+
+
+def method(pagination: Pagination | None = None, verb: str = "GET", **response: Any) -> Method:
+    fields: dict[str, Any] = {
+        "status": "200", "media_type": "application/json", "schema": None, "object_key": None,
+    }  # fmt: skip
+    return Method(
+        "m", verb, "/a", (), Server("https://api.example", {}), (), None,
+        Response(**(fields | response)), CloudSettings(pagination=pagination), "", "",
+    )  # fmt: skip
+
+
+HOST = "https://api.example"
+PAGE = ApiRequest("GET", f"{HOST}/a?x=1&t=old", (), None, False)
+
+
+def token(request_place: Any, request_key: str, place: Any, key: str) -> Pagination:
+    return Pagination("token", request_place, request_key, place, key)
+
+
+@pytest.mark.parametrize(
+    ("pagination", "headers", "body", "address"),
+    [
+        (token("query", "t", "body", "$.next"), {}, {"next": "n&w"}, "/a?x=1&t=n%26w"),
+        (token("query", "t", "body", "a.b"), {}, {"a": {"b": 7}}, "/a?x=1&t=7"),
+        (token("query", "t", "body", "next"), {}, {"next": ""}, None),
+        (token("query", "t", "body", "next"), {}, [1], None),
+        (
+            token("request", "", "header", "Link"),
+            {"link": '</a?p=2>; rel="next", <x>; rel=last'},
+            [],
+            "/a?p=2",
+        ),
+        (token("request", "", "header", "Link"), {"link": '</a?p=2>; rel="prev"'}, [], None),
+        (
+            token("request", "", "body", "$.links.pages.next"),
+            {},
+            {"links": {"pages": {"next": "/b?p=2"}}},
+            "/b?p=2",
+        ),
+        (
+            Pagination("page_number", "query", "page", "body", "$.page", "$.pages"),
+            {},
+            {"page": 1, "pages": 2},
+            "/a?x=1&t=old&page=2",
+        ),
+        (
+            Pagination("page_number", "query", "page", "body", "$.page", "$.pages"),
+            {},
+            {"page": 2, "pages": 2},
+            None,
+        ),
+        (None, {}, {"nextPageToken": "k"}, "/a?x=1&t=old&pageToken=k"),
+        (None, {}, {"@odata.nextLink": "/a?skip=2"}, "/a?skip=2"),
+        (None, {"link": '</a?p=3>; rel="next"'}, [], "/a?p=3"),
+        (None, {}, {"value": []}, None),
+    ],
+)
+def test_the_next_page_is_asked_for(
+    pagination: Pagination | None, headers: dict[str, str], body: Any, address: str | None
+) -> None:
+    following = next_request(method(pagination), PAGE, headers, body)
+    assert (following.url if following else None) == (address and f"{HOST}{address}")
+
+
+def test_a_token_goes_into_the_body_or_a_header() -> None:
+    in_body = token("body", "NextToken", "body", "NextToken")
+    page = ApiRequest("POST", "https://api.example/", (), b'{"a":1}', False)
+    following = next_request(method(in_body, "POST"), page, {}, {"NextToken": "t"})
+    assert following is not None and following.body == b'{"a":1,"NextToken":"t"}'
+    form = ApiRequest("POST", "https://api.example/", (), b"Action=List&NextToken=s", False)
+    following = next_request(method(in_body, "POST"), form, {}, {"NextToken": "t"})
+    assert following is not None and following.body == b"Action=List&NextToken=t"
+    in_header = token("header", "X-Next", "header", "x-after")
+    following = next_request(method(in_header), PAGE, {"x-after": "t"}, None)
+    assert following is not None and following.headers == (("X-Next", "t"),)
+
+
+def test_nothing_is_followed_by_guess_where_a_method_may_change_something() -> None:
+    assert (
+        next_request(method(verb="POST"), PAGE, {}, {"nextLink": "https://api.example/b"}) is None
+    )
+
+
+@pytest.mark.parametrize(
+    "link", ["https://evil.example/a", "http://api.example/a", "//evil.example/"]
+)
+def test_a_next_page_on_another_host_is_an_error(link: str) -> None:
+    with pytest.raises(TidegateError, match="on another host") as caught:
+        next_request(method(), PAGE, {}, {"nextLink": link})
+    assert caught.value.code is Code.PROVIDER_REPLY
+
+
+def test_a_page_that_names_itself_as_the_next_is_an_error() -> None:
+    with pytest.raises(TidegateError, match="the same page"):
+        next_request(method(), PAGE, {}, {"nextLink": PAGE.url})
+
+
+def rows(body: Any, renames: bool = False, **response: Any) -> list[dict[str, Any]]:
+    return list(read_rows(method(**response), body, renames))
+
+
+def test_rows_are_where_the_document_says() -> None:
+    nested = {"data": {"items": [{"a": 1}, {"a": 2}]}}
+    assert rows(nested, object_key=("data", "items")) == [{"a": 1}, {"a": 2}]
+    assert rows({"items": [{"a": 1}]}) == [{"a": 1}]
+    assert rows([{"a": 1}, "x", None]) == [{"a": 1}, {"_": "x"}, {"_": None}]
+    assert rows({"a": 1}) == [{"a": 1}]
+    assert rows({"data": None}, object_key=("data",)) == rows({}, object_key=("data",)) == []
+    grouped = {"g": [{"m": [1, 2]}, {"m": [3]}]}
+    assert rows(grouped, object_key=("g", "*", "m")) == [{"_": 1}, {"_": 2}, {"_": 3}]
+
+
+def test_names_in_snake_case_stay_apart() -> None:
+    body = {"VpcId": 1, "vpcId": 2, "vpc_id": 3}
+    assert rows(body, renames=True) == [{"vpc_id": 1, "vpc_id_": 2, "vpc_id__": 3}]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (True, 1), (None, None), (2**63 - 1, 2**63 - 1), (2**63, str(2**63)), (1.5, 1.5),
+        ({"a": [True, "ü"]}, '{"a":[true,"ü"]}'), ([], "[]"),
+    ],
+)  # fmt: skip
+def test_cells_are_exact(value: Any, cell: Any) -> None:
+    made = sql_value(value)
+    assert (made, type(made)) == (cell, type(cell))
+
+
+def test_a_template_is_applied_before_rows_are_read() -> None:
+    json_ = Transform("golang_template_json_v0.3.0", '{"rows": {{ toJson .value }}}')
+    assert rows({"value": [{"a": ",}"}]}, object_key=("rows",), transform=json_) == [{"a": ",}"}]
+    text = Transform("golang_template_text_v0.3.0", '{"rows": {{ . }}}')
+    assert rows([{"a": 1}], object_key=("rows",), transform=text) == [{"a": 1}]
+
+
+def test_a_transform_that_is_not_there_yet_is_an_error_and_no_empty_result() -> None:
+    with pytest.raises(TidegateError, match="cannot be applied yet"):
+        rows({"a": 1}, transform=Transform("schema_driven_xml_v0.1.0", ""))
+
+
+@pytest.mark.parametrize("content", [b'{"a": ', b"[1, 2", b'{"a": 1} x'])
+def test_a_body_that_is_cut_off_is_an_error(content: bytes) -> None:
+    with pytest.raises(TidegateError, match="cut off or no JSON") as caught:
+        parse_body(method(), content, "application/json")
+    assert caught.value.code is Code.PROVIDER_REPLY
+
+
+def test_a_body_that_is_no_json_is_text() -> None:
+    assert parse_body(method(), b"plain", "text/plain") == "plain"
+    assert parse_body(method(), b" \n", "application/json") is None
