@@ -64,6 +64,7 @@ class Code(Enum):
     TABLE_UNKNOWN = "source.unknown_table"
     TAB_UNKNOWN = "window.unknown_tab"
     ENGINE_MISSING = "source.engine_missing"
+    KEYRING_FAILED = "keyring.failed"
     DRIVER_UNRESOLVED = "driver.unresolved"
     DRIVER_REPOSITORY = "driver.repository"
     DRIVER_UNTRUSTED = "driver.untrusted"
@@ -206,6 +207,9 @@ FATES: dict[Code, Fate] = {
     Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "Use a tab that is open."),
     Code.ENGINE_MISSING: Fate(
         -32000, 503, "0A000", 69, "Install the extra that the message names."
+    ),
+    Code.KEYRING_FAILED: Fate(
+        -32000, 503, "58000", 69, "Unlock the keyring, or keep the password in a file."
     ),
     Code.DRIVER_UNRESOLVED: Fate(
         -32000, 503, "0A000", 66, "Check the driver's coordinate and the repository."

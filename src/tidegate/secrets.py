@@ -1,8 +1,9 @@
 """How secrets come in and how they are kept out of records. Decides nothing about who may see them.
 
-In: a URL never holds a secret, only a reference, `${ENV:NAME}` or `${FILE:/path}`; `resolve` puts
-the secret in its place at the moment a connection is opened, and the result is never stored. A
-password that a person has typed, and that is not saved yet, is `${TYPED:NAME}` meanwhile.
+In: a URL never holds a secret, only a reference, `${ENV:NAME}`, `${FILE:/path}` or, for a source,
+`${KEYRING:NAME}`; `resolve` puts the secret in its place at the moment a connection is opened, and
+the result is never stored. A password that a person has typed, and that is not saved yet, is
+`${TYPED:NAME}` meanwhile.
 Out: `redact` takes literals that may be secrets out of a statement before it is written down.
 """
 
@@ -10,11 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tidegate.errors import Code, TidegateError
@@ -32,17 +35,20 @@ _PARAMETER = (
 )
 _MAX_SECRET_BYTES = 65_536
 
-KINDS = ("ENV", "FILE")
-"""Kinds of references that a saved URL may hold."""
+KINDS = ("ENV", "FILE", "KEYRING")
+"""Kinds of references that the URL and the options of a source may hold."""
+READ_ANYWHERE = ("ENV", "FILE")
+"""Those of them that other settings may hold, too: nothing waits for a person there."""
 
 UNRESOLVED = "reference"
 """`details["cause"]` of a reference whose secret is not there now."""
 
 _typed: dict[str, str] = {}
+_at_hand: ContextVar[Mapping[str, str]] = ContextVar("keyring", default=MappingProxyType({}))
 _numbers = count(1)
 
 
-def check_references(url: str) -> None:
+def check_references(url: str, kinds: Collection[str] = KINDS) -> None:
     """Refuse a reference that no secret could ever take the place of.
 
     Raises: TidegateError SOURCE_URL with the reference as it should be written.
@@ -54,11 +60,11 @@ def check_references(url: str) -> None:
             raise _no_reference("${", "has no `}`.", HINT)  # what follows may be a password
         if kind == "TYPED" and name in _typed:
             continue
-        if kind in KINDS and name:
+        if kind in kinds and name:
             continue
-        if kind in KINDS:
+        if kind in kinds:
             raise _no_reference(found[0], "names no secret.", HINT)
-        if kind.upper() in KINDS and name:
+        if kind.upper() in kinds and name:
             raise _no_reference(
                 found[0], "is not a reference.", f"Did you mean `${{{kind.upper()}:{name}}}`?"
             )
@@ -81,6 +87,21 @@ def variables_of(text: str) -> list[str]:
 def files_of(text: str) -> list[str]:
     """The paths of the files that a URL or an option refers to."""
     return [name for kind, name in re.findall(_REFERENCE, text) if kind == "FILE"]
+
+
+def keyring_entries_of(text: str) -> list[str]:
+    """The names of the keyring's entries that a URL or an option refers to."""
+    return [name for kind, name in re.findall(_REFERENCE, text) if kind == "KEYRING"]
+
+
+@contextmanager
+def at_hand(secrets: Mapping[str, str]) -> Generator[None]:
+    """While the block runs, these are the secrets of the keyring by the names of their entries."""
+    before = _at_hand.set(secrets)
+    try:
+        yield
+    finally:
+        _at_hand.reset(before)
 
 
 class HeldSecret:
@@ -246,6 +267,15 @@ def _fetch(kind: str, name: str) -> str:
         return value
     if kind == "TYPED" and name in _typed:
         return _typed[name]
+    if kind == "KEYRING":
+        found = _at_hand.get().get(name)
+        if found is None:
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The keyring's entry `{name}` cannot be used here.",
+                hint=HINT,
+            )
+        return found
     if kind == "FILE":
         try:
             content = Path(name).read_bytes()[: _MAX_SECRET_BYTES + 1]

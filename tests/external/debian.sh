@@ -8,6 +8,8 @@ missing=()
 compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
 PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-server-core mariadb-client-core)
 PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server openssh-client)
+command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
+command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
 command -v javac > /dev/null || missing+=(default-jdk-headless)
 jar() { [ -e "/usr/share/java/$1" ] || missing+=("${@:2}"); }
 jar h2.jar libh2-java

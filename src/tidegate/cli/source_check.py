@@ -29,7 +29,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
-from tidegate.store.passwords import Passwords
+from tidegate.store.passwords import Passwords, Place
 
 MOST_TRIES = 3
 """How often a person is asked for a password."""
@@ -84,6 +84,17 @@ def given_password(settings: SourceSettings, *, from_stdin: bool, asked: bool) -
     if not password:
         raise TidegateError(Code.ARGUMENT_INVALID, "No password was given.")
     return password
+
+
+def check_place(place: Place | None) -> None:
+    """See that the keyring can be used, if a password shall be kept there, before one is asked for.
+
+    Raises: TidegateError KEYRING_FAILED, ENGINE_MISSING.
+    """
+    if place == "keyring":
+        from tidegate.config.system_keyring import keyring_title
+
+        keyring_title()
 
 
 def ask_password(url: str) -> str:
@@ -192,13 +203,13 @@ def require_success(
 
 
 @contextmanager
-def kept_password(config: Config, tried: Tried) -> Generator[SourceSettings]:
+def kept_password(config: Config, tried: Tried, place: Place) -> Generator[SourceSettings]:
     """The settings with a reference to the password, which is kept if the block succeeds."""
     if tried.password is None:
         yield tried.settings
         return
     passwords = Passwords(state_directory(config.state))
-    reference = passwords.save(tried.settings.name, tried.password)
+    reference = passwords.save(tried.settings.name, tried.password, place)
     try:
         url = with_password(tried.settings.url, reference)
         yield msgspec.structs.replace(tried.settings, url=url)
@@ -209,4 +220,6 @@ def kept_password(config: Config, tried: Tried) -> Generator[SourceSettings]:
 
 def forget_password(app: App, was: Source) -> None:
     """Remove the kept password of a source that no longer names it, unless another one does."""
-    Passwords(app.directory).remove(was.url, named=[each.url for each in app.state.sources.list()])
+    named = [each.url for each in app.state.sources.list()]
+    for problem in Passwords(app.directory).remove(was.url, named=named):
+        print_status(f"note: {problem}")

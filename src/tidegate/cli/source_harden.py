@@ -43,7 +43,7 @@ from tidegate.secrets import (
     with_password,
     without_password,
 )
-from tidegate.store.passwords import Passwords
+from tidegate.store.passwords import Passwords, place_of_password
 
 _TOOL = "source harden"
 _USER = re.compile(r"^([A-Za-z][\w+.-]*://)(?:[^/?#@]*@)?")
@@ -140,7 +140,8 @@ async def _plan(app: App, arguments: argparse.Namespace) -> _Plan:
         kept = passwords.find(f"{source.name}.{role}")
         is_new = kept is None
         password = kept[1] if kept else secrets.token_urlsafe(24)
-        reference = kept[0] if kept else passwords.save(f"{source.name}.{role}", password)
+        place = place_of_password(source.url)
+        reference = kept[0] if kept else passwords.save(f"{source.name}.{role}", password, place)
     schemas = tuple(arguments.schema) or _schemas(catalog)
     request = ReadingRequest(
         *(source.name, source.url, role, password, catalog.database, schemas, user),

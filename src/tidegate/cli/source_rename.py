@@ -46,7 +46,8 @@ def rename_source(app: App, was: Source, arguments: argparse.Namespace) -> None:
     except BaseException:
         passwords.remove(*kept.values())
         raise
-    passwords.remove(*(kept.values() if holders is None else kept), named=others)
+    for problem in passwords.remove(*(kept.values() if holders is None else kept), named=others):
+        print_status(f"note: {problem}")
     if holders is None:
         raise TidegateError(
             Code.ARGUMENT_INVALID,

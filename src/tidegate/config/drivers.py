@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.config.addresses import check_private_url
 from tidegate.config.errors import invalid
-from tidegate.secrets import check_references
+from tidegate.secrets import READ_ANYWHERE, check_references
 
 
 class DriverSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +39,7 @@ class DriverSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 hint="Set it, or give the account in Maven's settings.xml.",
             )
         for value in (self.user, self.password):
-            check_references(value or "")
+            check_references(value or "", READ_ANYWHERE)
         if self.password is not None and not self.password.startswith("${"):
             raise invalid(
                 "`drivers.password` holds the password itself.",

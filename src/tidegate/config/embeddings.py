@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tidegate.config.errors import invalid
-from tidegate.secrets import check_references
+from tidegate.secrets import READ_ANYWHERE, check_references
 
 ProviderName = Literal["local", "openai", "voyage", "ollama", "hash-test", "none"]
 
@@ -41,7 +41,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     "`api_key` of `embeddings` holds a key.",
                     hint="Write `${ENV:NAME}` or `${FILE:/path}` in its place.",
                 )
-            check_references(self.api_key)
+            check_references(self.api_key, READ_ANYWHERE)
         if self.base_url is not None:
             from urllib.parse import urlsplit  # only who has an address pays
 

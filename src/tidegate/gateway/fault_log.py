@@ -15,7 +15,7 @@ logger = logging.getLogger("tidegate.gateway")
 
 LOGGED = frozenset(
     {
-        *(Code.SOURCE_UNREACHABLE, Code.SOURCE_URL, Code.ENGINE_MISSING),
+        *(Code.SOURCE_UNREACHABLE, Code.SOURCE_URL, Code.ENGINE_MISSING, Code.KEYRING_FAILED),
         *(Code.AUDIT_UNAVAILABLE, Code.AUDIT_OUTCOME, Code.STATE_FAILED),
         *(Code.SQL_OUTCOME, Code.INTERNAL),
     }

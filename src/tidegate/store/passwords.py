@@ -1,17 +1,65 @@
-"""Passwords of sources that a person typed: one file each, for its owner alone, in the state
-directory. A source's URL refers to it as `${FILE:...}`, like to any other file.
+"""Passwords of sources that a person typed. One file each, for its owner alone, in the state
+directory, to which a source's URL refers as `${FILE:...}`, like to any other file. Or an entry of
+the operating system's keyring, `${KEYRING:...}`; then the file is empty and says that it is ours.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import files_of
+from tidegate.secrets import files_of, keyring_entries_of
+
+Place = Literal["file", "keyring"]
+
+_IN_KEYRING = ".keyring"
+
+
+def place_of_password(text: str) -> Place:
+    """Where the password is that a URL refers to; a file if it refers to none."""
+    return "keyring" if keyring_entries_of(text) else "file"
+
+
+class _Kept(NamedTuple):
+    """A password that is kept. `source` is the source's name, or NAME.ACCOUNT of a hardened one."""
+
+    path: Path
+
+    @property
+    def place(self) -> Place:
+        return "keyring" if self.path.suffix == _IN_KEYRING else "file"
+
+    @property
+    def entry(self) -> str:
+        return self.path.name.removesuffix(_IN_KEYRING)
+
+    @property
+    def source(self) -> str:
+        return self.entry.rpartition(".")[0]
+
+    @property
+    def reference(self) -> str:
+        return f"${{KEYRING:{self.entry}}}" if self.place == "keyring" else f"${{FILE:{self.path}}}"
+
+    def read(self) -> str:
+        if self.place == "file":
+            return self.path.read_text()
+        from tidegate.config.system_keyring import read_secret
+
+        return read_secret(self.entry)
+
+    def remove(self) -> None:
+        if self.place == "keyring":
+            from tidegate.config.system_keyring import remove_secret
+
+            remove_secret(self.entry)
+        with suppress(OSError):
+            self.path.unlink()
 
 
 class Passwords:
@@ -20,74 +68,107 @@ class Passwords:
     def __init__(self, state: Path) -> None:
         self.directory = state.absolute() / "passwords"
 
-    def save(self, source: str, password: str) -> str:
+    def save(self, source: str, password: str, place: Place = "file") -> str:
         """Keep a source's password; returns the reference to it. An older one stays until it is
         removed: a running server may still open connections with it.
 
-        Raises: TidegateError STATE_FAILED.
+        Raises: TidegateError STATE_FAILED; KEYRING_FAILED, ENGINE_MISSING.
         """
-        path = self.directory / f"{source}.{os.urandom(4).hex()}"
+        name = f"{source}.{os.urandom(4).hex()}"
+        kept = _Kept(self.directory / (f"{name}{_IN_KEYRING}" if place == "keyring" else name))
         try:
             self.directory.mkdir(mode=0o700, exist_ok=True)
             self.directory.chmod(0o700)
-            replace_file(path, password.encode())
+            replace_file(kept.path, b"" if place == "keyring" else password.encode())
         except OSError as error:
             raise TidegateError(
                 Code.STATE_FAILED,
-                f"The password cannot be kept in `{path}`: {error.strerror}.",
-                details={"path": str(path)},
+                f"The password cannot be kept in `{kept.path}`: {error.strerror}.",
+                details={"path": str(kept.path)},
             ) from None
-        return f"${{FILE:{path}}}"
+        if place == "keyring":
+            from tidegate.config.system_keyring import save_secret
+
+            try:
+                save_secret(kept.entry, password)
+            except BaseException:
+                kept.path.unlink(missing_ok=True)
+                raise
+        return kept.reference
 
     def find(self, source: str) -> tuple[str, str] | None:
         """The reference to a password that was saved for a source, and the password. Raises:
-        TidegateError STATE_FAILED."""
+        TidegateError STATE_FAILED, KEYRING_FAILED, ENGINE_MISSING."""
         try:
-            for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
-                if path.name.rpartition(".")[0] == source:
-                    return f"${{FILE:{path}}}", path.read_text()
+            for kept in self._all():
+                if kept.source == source:
+                    return kept.reference, kept.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise TidegateError(
-                Code.STATE_FAILED,
-                f"The passwords in `{self.directory}` cannot be read: {error}.",
-                details={"path": str(self.directory)},
-            ) from None
+            raise self._unreadable(error) from None
         return None
 
-    def copy(self, old: str, new: str, *texts: str, named: Iterable[str] = ()) -> dict[str, str]:
-        """Keep the passwords of the source `old` for `new` as well: those that its `texts`, a URL
-        and options, refer to, and those that were made for its accounts and are in none of the
-        `named` URLs of others. Returns the new reference of each, by the old one.
+    def read(self, url: str) -> str | None:
+        """The password that the URL refers to, if it is kept here. Raises: as `find`."""
+        given = _references_in([url])
+        try:
+            return next((kept.read() for kept in self._all() if kept.reference in given), None)
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from None
 
-        Raises: TidegateError STATE_FAILED, and then nothing is kept for `new`.
+    def copy(self, old: str, new: str, *texts: str, named: Iterable[str] = ()) -> dict[str, str]:
+        """Keep the passwords of the source `old` for `new` as well, each in the same place: those
+        that its `texts`, a URL and options, refer to, and those that were made for its accounts and
+        are in none of the `named` URLs of others. Returns the new reference of each, by the old
+        one.
+
+        Raises: TidegateError as `find`, and then nothing is kept for `new`.
         """
-        own = {name for text in texts for name in files_of(text)}
-        others = {name for text in named for name in files_of(text)}
+        own = _references_in(texts)
+        others = _references_in(named)
         made: dict[str, str] = {}
         try:
-            for path in sorted(self.directory.iterdir()) if self.directory.is_dir() else ():
-                source = path.name.rpartition(".")[0]
+            for kept in self._all():
+                source = kept.source
                 of_account = source == old or source.startswith(f"{old}.")
-                if str(path) in own or (of_account and str(path) not in others):
+                if kept.reference in own or (of_account and kept.reference not in others):
                     renamed = new + source.removeprefix(old) if of_account else new
-                    made[f"${{FILE:{path}}}"] = self.save(renamed, path.read_text())
+                    made[kept.reference] = self.save(renamed, kept.read(), kept.place)
         except BaseException as error:
             self.remove(*made.values())
             if not isinstance(error, OSError | UnicodeDecodeError):
                 raise
-            raise TidegateError(
-                Code.STATE_FAILED,
-                f"The passwords in `{self.directory}` cannot be read: {error}.",
-                details={"path": str(self.directory)},
-            ) from None
+            raise self._unreadable(error) from None
         return made
 
-    def remove(self, *urls: str, named: Iterable[str] = ()) -> None:
+    def remove(self, *urls: str, named: Iterable[str] = ()) -> list[str]:
         """Remove the passwords that these URLs refer to, as far as they are kept here and the URLs
-        in `named` refer to none of them."""
-        used = {name for url in named for name in files_of(url)}
-        for name in (name for url in urls for name in files_of(url) if name not in used):
-            path = Path(name)
-            if path.parent == self.directory:
-                with suppress(OSError):
-                    path.unlink()
+        in `named` refer to none of them. Returns why entries stay in the keyring."""
+        given = _references_in(urls) - _references_in(named)
+        problems: list[str] = []
+        with suppress(OSError):
+            for kept in self._all():
+                if kept.reference not in given:
+                    continue
+                try:
+                    kept.remove()
+                except TidegateError as error:
+                    problems.append(f"`{kept.entry}` stays in the keyring: {error.message}")
+        return problems
+
+    def _all(self) -> Iterator[_Kept]:
+        if self.directory.is_dir():
+            yield from map(_Kept, sorted(self.directory.iterdir()))
+
+    def _unreadable(self, error: Exception) -> TidegateError:
+        return TidegateError(
+            Code.STATE_FAILED,
+            f"The passwords in `{self.directory}` cannot be read: {error}.",
+            details={"path": str(self.directory)},
+        )
+
+
+def _references_in(texts: Iterable[str]) -> set[str]:
+    """The references to files and to entries of the keyring, as `_Kept.reference` writes them."""
+    found = list(texts)
+    files = {f"${{FILE:{name}}}" for text in found for name in files_of(text)}
+    return files | {f"${{KEYRING:{name}}}" for text in found for name in keyring_entries_of(text)}

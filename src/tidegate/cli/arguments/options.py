@@ -91,3 +91,13 @@ def consent_option(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="read the operator's passphrase from FILE, - for standard input, where one is set",
     )
+
+
+def keep_option(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--keep-in",
+        choices=("file", "keyring"),
+        help="where the password is kept: in a file of the state directory that only your account "
+        "can read (default), or in the keyring of the operating system, which needs the extra "
+        "keyring; `source update` moves it there",
+    )

@@ -13,6 +13,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    keep_option,
     seconds,
     state_option,
 )
@@ -227,6 +228,7 @@ def add_setup(commands: Commands) -> None:
         action="store_true",
         help="take the password from the first line of standard input",
     )
+    keep_option(setup)
     setup.add_argument(
         "--client",
         choices=(*CLIENTS, "none"),

@@ -14,6 +14,7 @@ from tidegate.cli.arguments.options import (
     filled,
     home_options,
     json_option,
+    keep_option,
     listing_options,
     seconds,
 )
@@ -75,6 +76,7 @@ _NO_CHANGES: dict[str, Any] = {
     **dict.fromkeys(("tag", "mask", "filter", "run_as", "run_as_variable", "option", "clear"), ()),
     "driver_coordinate": (),
     "ask_password": False,
+    "keep_in": None,
     "password_stdin": False,
 }
 """The arguments of `source update` where nothing is given."""
@@ -168,6 +170,7 @@ def _password_options(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the password from the first line of standard input and keep it",
     )
+    keep_option(action)
     anyway_option(action)
 
 

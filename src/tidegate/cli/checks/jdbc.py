@@ -22,7 +22,7 @@ from tidegate.engines.jdbc.products import Product
 from tidegate.engines.jdbc.startup import start_worker
 from tidegate.engines.jdbc.url import JdbcUrl, locate_jdbc, parse_jdbc_url
 from tidegate.engines.jvm.runtime import Runtime, find_runtime
-from tidegate.engines.registry import resolve_options
+from tidegate.engines.registry import resolve_options, secrets_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
@@ -48,8 +48,9 @@ _WANTS_TLS = {"require", "verify-ca", "verify-full", "required", "verify_ca", "v
 async def check_jdbc(app: App, source: Source, patience_s: float) -> AsyncIterator[Finding]:
     """What was found, check by check; a fault is the last one."""
     try:
-        url = parse_jdbc_url(resolve_option(source.url))
-        options = resolve_options(source)
+        async with secrets_of(source):
+            url = parse_jdbc_url(resolve_option(source.url))
+            options = resolve_options(source)
     except TidegateError as error:
         yield failed("url", error)
         return
@@ -62,7 +63,8 @@ async def check_jdbc(app: App, source: Source, patience_s: float) -> AsyncIterat
     yield ok("java", f"Java {runtime.version}: {runtime.program}")
     try:
         located = await app.drivers.locate(source)
-        options = resolve_options(located)
+        async with secrets_of(located):
+            options = resolve_options(located)
         jars = find_jars(options, url.product)
         process, loaded = await start_worker(options, url)
     except TidegateError as error:

@@ -23,6 +23,7 @@ from tidegate.gateway.configured_sources import load_sources
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
+from tidegate.secrets import keyring_entries_of
 from tidegate.surfaces.registry import check_surfaces
 
 _AT_ONCE = 16
@@ -64,6 +65,8 @@ def needed_extras(config: Config, sources: Sequence[Source]) -> dict[str, list[s
             continue
         if extra is not None:
             needed.setdefault(extra, []).append(f"the source {source.name}")
+        if keyring_entries_of(source.url) or any(keyring_entries_of(v) for _, v in source.options):
+            needed.setdefault("keyring", []).append(f"the source {source.name}")
     if config.oauth is not None:
         needed["oauth"] = ["the setting `oauth`"]
     return needed

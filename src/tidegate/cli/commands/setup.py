@@ -25,6 +25,7 @@ from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
     can_ask,
+    check_place,
     given_password,
     kept_password,
     require_success,
@@ -32,18 +33,22 @@ from tidegate.cli.source_check import (
 )
 from tidegate.cli.supported_clients import CLIENTS, Client, local_entry, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
-from tidegate.config.installation import client_command
+from tidegate.config.installation import client_command, installation
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
+from tidegate.config.system_keyring import keyring_title
 from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
 from tidegate.secrets import split_authority, split_password
+from tidegate.store.passwords import Place
 
 ENTRY = "tidegate"
 NO_CLIENT = "none"
+EXTRA_KEYRING = "keyring"
+_A_FILE = "a file of the state directory that only your account can read"
 _FILES = {".duckdb": "duckdb", ".ddb": "duckdb", ".db": "sqlite", ".sqlite": "sqlite"}
 _FILES[".sqlite3"] = "sqlite"
 _NEXT = {
@@ -59,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_for_state(arguments)
     # A person who has typed the URL here agrees to it.
     add = partial(save_new, arguments=arguments, no_word=arguments.url is None)
+    check_place(arguments.keep_in)
     taken = with_app(App.open(config), _names)
     if arguments.name is not None:
         _check_name(arguments.name, taken)
@@ -69,15 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
     if tried.state is not None and not find(tried.settings.url).reads_only:
         change = f"`tidegate source update {name} --access write` and the setting `bridge.scope`"
         print_status(f"it is for reading; {change} admit changes")
+    place = _place(arguments, tried)
     client = _client(arguments)
     if client is None:
-        _save(config, tried, add)
+        _save(config, tried, place, add)
         show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
         return 0
     file = ClientSettingsFile(settings_file(client, "user"))
     entry = local_entry(client, _command(arguments), {})
     force = arguments.force or _may_replace(file, client, entry)
-    _save(config, tried, add, partial(write_entry, file, client, ENTRY, entry, force))
+    _save(config, tried, place, add, partial(write_entry, file, client, ENTRY, entry, force))
     show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
     return 0
 
@@ -227,6 +234,29 @@ def _describe(tried: Tried) -> None:
         print_status(f"note: without the gate this account could do more: {warning}")
 
 
+def _place(arguments: argparse.Namespace, tried: Tried) -> Place:
+    """Where the password is kept: as the options say or, if there is a keyring, as a person says.
+
+    Raises: TidegateError if the input ends.
+    """
+    if arguments.keep_in is not None or tried.password is None:
+        return arguments.keep_in or "file"
+    try:
+        title = keyring_title() if EXTRA_KEYRING in installation().extras else None
+    except TidegateError as error:
+        print_status(f"note: {error.message} The password is kept in {_A_FILE}.")
+        return "file"
+    if title is None or not can_ask():
+        print_status(f"the password is kept in {_A_FILE}")
+        return "file"
+    print_status(f"The password can be kept in the keyring ({title}) or in {_A_FILE}.")
+    while True:
+        answer = ask_line("Keep it in (keyring, file)", "keyring")
+        if answer == "keyring" or answer == "file":
+            return answer
+        print_status(f"There is no {answer[:40]!r} here. Choose from keyring, file.")
+
+
 def _client(arguments: argparse.Namespace) -> Client | None:
     """The client whose settings get the entry."""
     if arguments.client is not None:
@@ -273,10 +303,14 @@ def _may_replace(file: ClientSettingsFile, client: Client, entry: dict[str, obje
 
 
 def _save(
-    config: Config, tried: Tried, add: partial[Source], write: partial[None] | None = None
+    config: Config,
+    tried: Tried,
+    place: Place,
+    add: partial[Source],
+    write: partial[None] | None = None,
 ) -> None:
     """Save the password and the source, and write the entry; all of it or nothing."""
-    with kept_password(config, tried) as settings:
+    with kept_password(config, tried, place) as settings:
         given = msgspec.structs.replace(config, sources=(settings,))
 
         async def save(app: App) -> Source:

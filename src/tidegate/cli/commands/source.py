@@ -20,6 +20,7 @@ from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
+    check_place,
     forget_password,
     given_password,
     kept_password,
@@ -34,6 +35,7 @@ from tidegate.cli.source_report import show_report, test_source
 from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.config.state import state_directory
 from tidegate.engines.registry import check_options, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -42,6 +44,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.sources import Mask, RowFilter, RunAs, Source
 from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
+from tidegate.store.passwords import Passwords, place_of_password
 
 COORDINATE = "driver_coordinate"
 """The option that names the JDBC driver of a source."""
@@ -146,7 +149,7 @@ def _add(arguments: argparse.Namespace) -> None:
         )
     _fetch_driver(config, settings, arguments)
     tried = _tried(config, settings, arguments, "source add", "The source was not added.")
-    with kept_password(config, tried) as settings:
+    with kept_password(config, tried, arguments.keep_in or "file") as settings:
         app = App.open(msgspec.structs.replace(config, sources=(settings,)))
         with_app(app, partial(_save_added, arguments=arguments))
 
@@ -190,13 +193,21 @@ async def _save_added(app: App, arguments: argparse.Namespace) -> None:
 
 
 def _tried(
-    config: Config, settings: SourceSettings, arguments: argparse.Namespace, tool: str, undone: str
+    config: Config,
+    settings: SourceSettings,
+    arguments: argparse.Namespace,
+    tool: str,
+    undone: str,
+    password: str | None = None,
 ) -> Tried:
-    """The source as it was reached, or as the operator wants it anyway. Raises: TidegateError."""
+    """The source as it was reached, or as the operator wants it anyway; `password` is the one that
+    it has and that is kept elsewhere from now on. Raises: TidegateError."""
     source_from_settings(settings)
-    password = given_password(
-        settings, from_stdin=arguments.password_stdin, asked=arguments.ask_password
-    )
+    check_place(arguments.keep_in)
+    if password is None:
+        password = given_password(
+            settings, from_stdin=arguments.password_stdin, asked=arguments.ask_password
+        )
     tried = try_source(config, settings, tool, password)
     require_success(tried, anyway=arguments.anyway, undone=undone)
     return tried
@@ -223,10 +234,15 @@ def _update(arguments: argparse.Namespace) -> None:
         return
     rules = _rules(arguments, source)
     new_password = arguments.password_stdin or arguments.ask_password
+    moved: str | None = None
     if arguments.url is not None:
         rules["url"] = absolute_file_url(arguments.url)
     elif new_password:
         rules["url"] = without_password(source.url)
+    elif arguments.keep_in not in (None, place_of_password(source.url)):
+        moved = Passwords(state_directory(config.state)).read(source.url)
+        if moved is not None:
+            rules["url"] = without_password(source.url)
     if not rules:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -238,8 +254,10 @@ def _update(arguments: argparse.Namespace) -> None:
     tried = Tried(settings)
     if "url" in rules or "options" in rules:
         _fetch_driver(config, settings, arguments)
-        tried = _tried(config, settings, arguments, "source update", "Nothing was changed.")
-    with kept_password(config, tried) as settings:
+        undone = "Nothing was changed."
+        tried = _tried(config, settings, arguments, "source update", undone, moved)
+    place = arguments.keep_in or place_of_password(source.url)
+    with kept_password(config, tried, place) as settings:
         changed = msgspec.structs.replace(
             source_from_settings(settings),
             id=source.id,
