@@ -120,7 +120,7 @@ class App:
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings, self.state.questions)
-        jdbc = JdbcSources(self.connections, config.temporary_sources)
+        jdbc = JdbcSources(self.connections, config.temporary_sources, self._locate_driver)
         self.gateway = Gateway(
             self.connections,
             self.audit,
@@ -161,9 +161,15 @@ class App:
 
     async def _open_engine(self, source: Source) -> Engine:
         """Raises: as `registry.open_engine`; for a JDBC source as `JdbcDrivers.locate`, too."""
-        if source.engine == "jdbc":
-            source = await self.drivers.locate(source)
-        return await open_engine(source)
+        return await open_engine(await self._locate_driver(source))
+
+    async def _locate_driver(
+        self, source: Source, report: Callable[[str], None] | None = None
+    ) -> Source:
+        """Raises: as `JdbcDrivers.locate`."""
+        if source.engine != "jdbc":
+            return source
+        return await self.drivers.locate(source, report)
 
     @cached_property
     def authenticator(self) -> Authenticator:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from tidegate.gateway.temporary_sources import (
     refuse_saved,
 )
 from tidegate.model.replies import OpenedJdbc
-from tidegate.model.requests import Call, CloseTemporary, OpenJdbc
+from tidegate.model.requests import Call, CloseTemporary, OpenJdbc, Progress
 from tidegate.model.sources import Source
 from tidegate.secrets import MASK, HeldSecret
 
@@ -63,6 +63,11 @@ _COMMON = frozenset(
 """Words of URLs that say nothing of a place."""
 
 
+Report = Callable[[str], None]
+Locate = Callable[[Source, Report], Awaitable[object]]
+"""Sees to it that a source's driver is there; the report gets each library that is downloaded."""
+
+
 class _Given(NamedTuple):
     """What a call gave, with the values of the environment in place; `secret` are these values."""
 
@@ -74,9 +79,12 @@ class _Given(NamedTuple):
 class JdbcSources:
     """Answers `OpenJdbc` and `CloseTemporary` requests by the settings."""
 
-    def __init__(self, connections: SourceConnections, settings: TemporarySourceSettings) -> None:
+    def __init__(
+        self, connections: SourceConnections, settings: TemporarySourceSettings, locate: Locate
+    ) -> None:
         self._connections = connections
         self._settings = settings
+        self._locate = locate
 
     async def open(self, call: Call, _: tuple[Source, ...]) -> OpenedJdbc:
         """Open the source and connect to it.
@@ -135,7 +143,7 @@ class JdbcSources:
             raise
         owner = call.session or call.actor.id
         try:
-            await self._connect(owner, name)
+            await self._connect(owner, name, _reporter(call.progress))
         except TidegateError as error:
             if wants_driver and error.code in DRIVER_FAULTS and native_url(url) is not None:
                 error.hint += " Without `driver` and `dependency` no driver is needed here."
@@ -165,11 +173,12 @@ class JdbcSources:
             held.release if held is not None else None,
         )
 
-    async def _connect(self, owner: str, name: str) -> None:
+    async def _connect(self, owner: str, name: str, report: Report) -> None:
         connection = self._connections.find_temporary(owner, name)
         if connection is None:
             raise TidegateError(Code.SOURCE_UNKNOWN, "The session ended while it connected.")
         try:
+            await self._locate(connection.source, report)  # a driver may have to be downloaded
             await self._connections.engine(connection)
         except BaseException:
             self._connections.close_temporary(owner, name)
@@ -248,6 +257,19 @@ class JdbcSources:
             if error.details.get("rule") == RULE:
                 error.hint = "Connect to it by the name of the source, in place of a URL."
             raise
+
+
+def _reporter(progress: Progress | None) -> Report:
+    """Reports the libraries of a driver, whose number is not known, as progress that grows."""
+    done = 0
+
+    def report(library: str) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done / (done + 1), f"Downloading {library}")
+
+    return report
 
 
 def _variable(name: str, field: str, allowed: tuple[str, ...]) -> str:

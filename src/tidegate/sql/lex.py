@@ -76,7 +76,7 @@ def lex(text: str, lexical_rules: LexicalRules) -> list[Token]:
         elif kind in _AS_WRITTEN:
             tokens.append(Token(kind, "", raw, at))
         elif kind == "comment":
-            _check_line_ends(raw)
+            _check_line_ends(raw, lexical_rules)
             continue
         elif kind == "block":
             position = skip_comment(text, at, lexical_rules)
@@ -149,6 +149,8 @@ def _name(raw: str, at: int, lexical_rules: LexicalRules) -> Token:
     quote = raw[-1]
     content = raw[1:-1].replace(quote * 2, quote)
     if quote == '"' and lexical_rules.double_quoted == "string":
+        if lexical_rules.backslashes == "ambiguous":
+            _check_backslashes(content, quote)
         return Token(STRING, "", content, at)
     hidden = None if content.isascii() else _HIDDEN.search(content)
     if hidden is not None:
@@ -167,17 +169,22 @@ def _string(raw: str, at: int, kind: str, lexical_rules: LexicalRules) -> Token:
         if kind == "escape":
             # Nor is this: what is read again, such as the code of a routine, would be other text.
             return Token(STRING, "", f"\\{content}", at)
-        if lexical_rules.backslashes == "ambiguous" and (content[-1] == "\\" or "\\'" in content):
-            raise Refusal(
-                Code.SQL_UNREADABLE,
-                "text.backslash",
-                "A backslash before a quote is read differently by databases",
-                "Double the quote, and put no backslash before it.",
-            )
+        if lexical_rules.backslashes == "ambiguous":
+            _check_backslashes(content, "'")
         if lexical_rules.backslashes == "escape":
             # What the escapes mean does not matter, only that it is no plain text.
             return Token(STRING, "", content.replace("\\", "\\\\"), at)
     return Token(STRING, "", content.replace("''", "'"), at)
+
+
+def _check_backslashes(content: str, quote: str) -> None:
+    if content.endswith("\\") or f"\\{quote}" in content:
+        raise Refusal(
+            Code.SQL_UNREADABLE,
+            "text.backslash",
+            "A backslash before a quote is read differently by databases",
+            "Double the quote, and put no backslash before it.",
+        )
 
 
 def skip_comment(text: str, at: int, lexical_rules: LexicalRules) -> int:
@@ -221,7 +228,14 @@ def skip_comment(text: str, at: int, lexical_rules: LexicalRules) -> int:
     raise _unterminated("comment", at)
 
 
-def _check_line_ends(comment: str) -> None:
+def _check_line_ends(comment: str, lexical_rules: LexicalRules) -> None:
+    if lexical_rules.comments == "ambiguous" and comment.rstrip("\r").endswith("\\"):
+        raise Refusal(
+            Code.SQL_UNREADABLE,
+            "text.line_end",
+            "A comment ends with a backslash, after which Spark reads the next line as a comment",
+            "Leave the backslash or the comment out.",
+        )
     if "\r" in comment.rstrip("\r"):
         raise Refusal(
             Code.SQL_UNREADABLE,

@@ -330,7 +330,15 @@ async def test_a_driver_by_its_coordinate(tmp_path):
         async with served(tmp_path, drivers=drivers) as jdbc:
             peer = jdbc.peer()
             coordinate = "com.h2database:h2:2.1.214"
-            connected = await peer.bare("connect", url="jdbc:h2:mem:x", dependency=coordinate)
+            await peer.open()
+            arguments = {"url": "jdbc:h2:mem:x", "dependency": coordinate}
+            meta = {"progressToken": "p1"}
+            await peer.request("tools/call", name="connect", arguments=arguments, _meta=meta)
+            (note,) = peer.notes.messages
+            assert note["method"] == "notifications/progress"
+            assert note["params"]["progressToken"] == "p1"
+            assert note["params"]["message"] == f"Downloading {coordinate}"
+            connected = await peer.bare("connect", **arguments)
             assert connected["driverSource"] == "maven", connected
             assert connected["dependency"] == coordinate
             done = await peer.recorded(connected["id"], "SELECT 1 AS one")

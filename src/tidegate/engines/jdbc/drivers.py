@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tidegate.engines.jdbc.products import OTHER, PRODUCTS, Product, product_of
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.cache import DriverCache
+from tidegate.maven.cache import DriverCache, Report
 from tidegate.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
 from tidegate.model.sources import Source
 
@@ -53,9 +53,9 @@ class JdbcDrivers:
     def __init__(self, cache: DriverCache) -> None:
         self.cache = cache
 
-    async def locate(self, source: Source) -> Source:
+    async def locate(self, source: Source, report: Report | None = None) -> Source:
         """The source with the jars of its driver as its option `driver_path`. Another than a JDBC
-        source stays as it is.
+        source stays as it is. `report` gets each library that is downloaded, on the event loop.
 
         The option `driver_coordinate` names them; a source that names nothing gets the driver of
         its database that was fetched last.
@@ -68,7 +68,7 @@ class JdbcDrivers:
         repository = options.pop(REPOSITORY, None)
         path = options.get(PATH, "")
         if asked:
-            jars = await self._jars(parse_coordinates(asked), repository)
+            jars = await self._jars(parse_coordinates(asked), repository, report)
         elif not path:
             jars = await self._fetched(product_of(source.url))
         else:
@@ -88,13 +88,22 @@ class JdbcDrivers:
         return found or []
 
     async def _jars(
-        self, coordinates: tuple[Coordinate, ...], repository: str | None
+        self,
+        coordinates: tuple[Coordinate, ...],
+        repository: str | None,
+        report: Report | None,
     ) -> list[Path]:
         """Raises: TidegateError."""
         stopped = threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def tell(library: str) -> None:
+            if report is not None:
+                loop.call_soon_threadsafe(report, library)
+
         try:
             return await asyncio.to_thread(
-                self.cache.jars, coordinates, repository, stop=stopped.is_set
+                self.cache.jars, coordinates, repository, stop=stopped.is_set, report=tell
             )
         except asyncio.CancelledError:
             stopped.set()

@@ -31,7 +31,13 @@ from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import start_worker
-from tidegate.engines.jdbc.texts import creates_temporary, first_word, for_jdbc, without_end
+from tidegate.engines.jdbc.texts import (
+    creates_temporary,
+    first_word,
+    for_jdbc,
+    with_values,
+    without_end,
+)
 from tidegate.engines.jdbc.types import column_of
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
 from tidegate.engines.jvm.process import JvmProcess
@@ -75,7 +81,7 @@ class JdbcEngine:
             cancels=url.product.cancels,
             explains_as_json=url.product.explains_as_json,
             row_counts=True,
-            prepares=True,
+            prepares=url.product.prepares,
             places=int(options.get("connections", PLACES)),
         )
         self._process: JvmProcess | None = None
@@ -232,8 +238,12 @@ class JdbcEngine:
 
     def _body(self, permit: Permit, request: Query | Explain, *, writes: bool) -> dict[str, object]:
         statement = request.statement
-        text, params = for_jdbc(statement.text, statement.params, self._product.dialect)
-        text = without_end(text, self._product.dialect)
+        dialect = self._product.dialect
+        if self._product.writes_values:
+            text, params = with_values(statement.text, statement.params, dialect), ()
+        else:
+            text, params = for_jdbc(statement.text, statement.params, dialect)
+        text = without_end(text, dialect)
         if isinstance(request, Explain):
             text = f"{self._product.explain} {text}"
         product = self._product

@@ -39,6 +39,9 @@ _BY_NUMBER: dict[tuple[str, int], Code] = {
 }
 _ECHO = re.compile(r"; SQL statement:\n.*?(?= \[\d+-\d+\]|\Z)", re.DOTALL)
 """The whole statement, which H2 repeats in its messages."""
+_TRACE = re.compile(r"\n\s*at [\w.$]+\(.*|\A(?:[\w.]+Exception: )+", re.DOTALL)
+"""Java's words about where a failure was found, which some drivers put into their messages."""
+_SAID_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\b")
 _READ_ONLY = re.compile(r"(?i)read[- ]only|readonly")
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`;]+){2,}/?")
 
@@ -47,7 +50,7 @@ def translate(fault: JvmFault, product: str) -> TidegateError:
     """The coded error of a statement that failed."""
     if fault.code != "sql":
         return _own(fault)
-    state = fault.state or ""
+    state = _state(fault)
     code = (
         _BY_NUMBER.get((product, fault.number))
         or _BY_STATE.get(state)
@@ -66,7 +69,7 @@ def unconnected(fault: JvmFault) -> TidegateError:
     """The coded error of a connection that could not be made."""
     if fault.code in ("driver.missing", "driver.url"):
         return _own(fault)
-    state = fault.state or ""
+    state = _state(fault)
     details = _details(fault)
     hint = None
     if state[:2] == "28":
@@ -78,9 +81,16 @@ def unconnected(fault: JvmFault) -> TidegateError:
     return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint, details=details)
 
 
+def _state(fault: JvmFault) -> str:
+    """The SQLSTATE; some drivers have it in the message only."""
+    said = None if fault.state else _SAID_STATE.search(fault.message)
+    return said[1] if said else fault.state or ""
+
+
 def clean(message: str) -> str:
     """The message without passwords in URLs, and without paths of this machine."""
-    return _PATH.sub("<path>", mask_shapes(shortened(_ECHO.sub("", message))))
+    plain = _TRACE.sub("", _ECHO.sub("", message)).strip()
+    return _PATH.sub("<path>", mask_shapes(shortened(plain)))
 
 
 def _own(fault: JvmFault) -> TidegateError:
@@ -103,8 +113,8 @@ def _own(fault: JvmFault) -> TidegateError:
 
 def _details(fault: JvmFault) -> dict[str, Any]:
     details: dict[str, Any] = {}
-    if fault.state:
-        details["sqlstate"] = fault.state
+    if state := _state(fault):
+        details["sqlstate"] = state
     if fault.number:
         details["jdbc"] = fault.number
     return details

@@ -45,6 +45,11 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     cancels: bool = True
     """Its driver ends a statement when it is asked to. Otherwise the Java process is ended, with
     what else runs there."""
+    prepares: bool = True
+    """Its driver describes a statement that has not run."""
+    writes_values: bool = False
+    """Its driver would write parameters into the text as no reading of ours foresees: the engine
+    writes them as literals of the dialect."""
     schemas: bool = True
     """Tables are in schemas; else what the gate calls a schema is a catalog, or there is one."""
     default_schema: str = ""
@@ -204,6 +209,24 @@ PRODUCTS: dict[str, Product] = {
         default_schema="main",
         mark="?",
         in_process=True,
+    ),
+    "jdbc:hive2:": Product(
+        name="spark",
+        dialect="spark",
+        driver="org.apache.hive.jdbc.HiveDriver",
+        title="Spark",
+        fence="none",
+        # No file is a table by its path, and no variable of the server is put into a text.
+        at_connect=(
+            "SET spark.sql.runSQLOnFiles=false",
+            "SET spark.sql.variable.substitute=false",
+        ),
+        parameters=frozenset({"ssl", "transportMode", "httpPath", "user"}),
+        explain="EXPLAIN",
+        system_schemas=_SQL_STANDARD,
+        writes_values=True,
+        prepares=False,
+        port=10_000,
     ),
     "jdbc:oracle:": Product(
         name="oracle",

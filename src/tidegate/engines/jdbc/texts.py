@@ -57,6 +57,30 @@ def for_jdbc(
     return "".join(parts), tuple(values)
 
 
+def with_values(text: str, params: tuple[Any, ...] | None, dialect: str) -> str:
+    """The statement with literals in place of its markers, for a driver that would write them
+    itself. Raises: TidegateError ARGUMENT_INVALID if the counts differ, SQL_UNREADABLE."""
+    if not params:
+        return text
+    rules = find(dialect)
+    try:
+        markers = [token for token in lex(text, rules.lexical_rules) if token.kind == PARAM]
+    except Refusal as refusal:
+        raise TidegateError(Code.SQL_UNREADABLE, str(refusal)) from None
+    if len(markers) != len(params):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The statement has {len(markers)} markers, and {len(params)} parameters were given.",
+        )
+    parts: list[str] = []
+    at = 0
+    for token, value in zip(markers, params, strict=True):
+        parts += (text[at : token.at], f" {rules.literal(value)} ")
+        at = token.at + len(token.text)
+    parts.append(text[at:])
+    return "".join(parts)
+
+
 def _check_comments(text: str) -> None:
     """Refuse what may begin a comment, anywhere in the text. Some drivers write the values into the
     text themselves: one that ends a comment elsewhere than the database takes a `?` in a string for

@@ -20,6 +20,7 @@ DIALECTS = {
     "h2": "tidegate.sql.dialects.h2",
     "hsqldb": "tidegate.sql.dialects.hsqldb",
     "derby": "tidegate.sql.dialects.derby",
+    "spark": "tidegate.sql.dialects.spark",
 }
 """The module of each dialect, by its name in lower case."""
 

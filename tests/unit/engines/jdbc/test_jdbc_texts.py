@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
-from tidegate.engines.jdbc.texts import first_word, for_jdbc, without_end
+from tidegate.engines.jdbc.texts import first_word, for_jdbc, with_values, without_end
 from tidegate.engines.jdbc.types import column_of, rows_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, JdbcType
@@ -34,6 +34,16 @@ def test_numbered_markers_become_those_of_jdbc(text, params, expected):
 
 def test_markers_of_other_dialects_stay():
     assert for_jdbc("SELECT ?", (1,), "h2") == ("SELECT ?", (1,))
+
+
+def test_values_are_literals_where_a_driver_would_write_them_otherwise():
+    text = "SELECT '?', `?`, ? -- ?\n, ?, ?"
+    assert with_values(text, ("a b", "\\' OR 1 -- ", None), "spark") == (
+        "SELECT '?', `?`,  'a b'  -- ?\n,  CAST(X'5c27204f522031202d2d20' AS STRING) ,  NULL "
+    )
+    with pytest.raises(TidegateError) as caught:
+        with_values(text, (1, 2), "spark")
+    assert caught.value.code is Code.ARGUMENT_INVALID
 
 
 @pytest.mark.parametrize("text", ["SELECT $2", "SELECT $0"])

@@ -26,6 +26,7 @@ final class Channel {
     private final ExecutorService thread = Executors.newSingleThreadExecutor(Main::daemon);
     private final Drivers drivers;
     private Connection connection;
+    private boolean transactions;
     private boolean loose;
 
     private Statement statement;
@@ -88,7 +89,8 @@ final class Channel {
 
     /**
      * Open the connection. Body: {@code url}, {@code properties}, {@code read_only} (ask the driver
-     * for it now), {@code loose} (see {@link Values}), {@code statements} to run first.
+     * for it now), {@code loose} (see {@link Values}), {@code statements} to run first. Some
+     * databases have no transactions: then nothing is committed or rolled back.
      */
     Object connect(Body body) throws SQLException {
         Properties properties = new Properties();
@@ -100,21 +102,30 @@ final class Channel {
         if (body.flag("read_only")) {
             connection.setReadOnly(true);
         }
-        connection.setAutoCommit(false);
+        DatabaseMetaData about = connection.getMetaData();
+        transactions = about.supportsTransactions();
+        if (transactions) {
+            connection.setAutoCommit(false);
+        }
         for (Object each : body.list("statements")) {
             try (Statement first = connection.createStatement()) {
                 first.execute((String) each);
             }
         }
-        DatabaseMetaData about = connection.getMetaData();
         Map<String, Object> greeting = new LinkedHashMap<>();
         greeting.put("product", about.getDatabaseProductName());
         greeting.put("version", about.getDatabaseProductVersion());
         greeting.put("driver_version", about.getDriverVersion());
         greeting.put("catalog", connection.getCatalog());
         greeting.put("schema", schema());
-        connection.rollback();
+        rollback();
         return greeting;
+    }
+
+    private void rollback() throws SQLException {
+        if (transactions) {
+            connection.rollback();
+        }
     }
 
     Object disconnect() throws SQLException {
@@ -132,8 +143,8 @@ final class Channel {
                 case "close" -> close();
                 case "prepare" -> prepare(body);
                 case "dry_run" -> tryOut(body);
-                case "catalog" -> new Metadata(connection, body).tables();
-                case "version" -> new Metadata(connection, body).digest();
+                case "catalog" -> new Metadata(connection, transactions, body).tables();
+                case "version" -> new Metadata(connection, transactions, body).digest();
                 case "alive" -> connection.isValid(body.number("seconds", 2));
                 default -> throw new Fault("internal", "The JVM knows no request " + verb + ".");
             };
@@ -310,10 +321,10 @@ final class Channel {
     /** The statement has come to its end: keep what it changed, or end the read. */
     private void finish() throws SQLException {
         closeStatement();
-        if (writes) {
+        if (!writes) {
+            rollback();
+        } else if (transactions) {
             connection.commit();
-        } else {
-            connection.rollback();
         }
         writes = false;
     }
@@ -321,7 +332,7 @@ final class Channel {
     private Object close() throws SQLException {
         if (statement != null) {
             closeStatement();
-            connection.rollback();
+            rollback();
             writes = false;
         }
         return null;
@@ -343,7 +354,7 @@ final class Channel {
     private void abandon() {
         quietly(this::closeStatement);
         writes = false;
-        quietly(() -> connection.rollback());
+        quietly(this::rollback);
     }
 
     /** Describe a statement without running it. Body: as for a run. */
@@ -356,7 +367,7 @@ final class Channel {
             description.put("columns", about == null ? List.of() : new Values(about, false).columns());
             description.put("parameters", parameterTypes(prepared));
         } finally {
-            quietly(() -> connection.rollback());
+            quietly(this::rollback);
         }
         return description;
     }
@@ -385,7 +396,7 @@ final class Channel {
             return returnsRows ? -1L : count();
         } finally {
             quietly(this::closeStatement);
-            connection.rollback();
+            rollback();
         }
     }
 

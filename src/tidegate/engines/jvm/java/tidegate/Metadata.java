@@ -6,6 +6,7 @@ import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.HexFormat;
@@ -23,6 +24,7 @@ final class Metadata {
     private static final String ANY = "%";
 
     private final Connection connection;
+    private final boolean transactions;
     private final DatabaseMetaData about;
     private final String catalog;
     private final String schema;
@@ -31,8 +33,9 @@ final class Metadata {
     private final boolean keys;
     private final String schemaColumn;
 
-    Metadata(Connection connection, Body body) throws SQLException {
+    Metadata(Connection connection, boolean transactions, Body body) throws SQLException {
         this.connection = connection;
+        this.transactions = transactions;
         about = connection.getMetaData();
         String named = body.text("catalog");
         catalog = named == null ? connection.getCatalog() : named;
@@ -56,7 +59,7 @@ final class Metadata {
             }
             return List.copyOf(found.values());
         } finally {
-            connection.rollback();
+            end();
         }
     }
 
@@ -80,6 +83,12 @@ final class Metadata {
             }
             return HexFormat.of().formatHex(digest.digest(), 0, 16);
         } finally {
+            end();
+        }
+    }
+
+    private void end() throws SQLException {
+        if (transactions) {
             connection.rollback();
         }
     }
@@ -149,15 +158,40 @@ final class Metadata {
         boolean named = !place.get(0).isEmpty() && schemaColumn.equals("TABLE_SCHEM");
         String in = named ? place.get(0) : null;
         String name = place.get(1);
+        entry.put("primary", ifKnown(() -> primaryKey(in, name)));
+        entry.put("foreign", ifKnown(() -> foreignKeys(in, name)));
+        String kind = String.valueOf(entry.get("kind"));
+        entry.put("indexes", ifKnown(() -> indexes(in, name, kind)));
+    }
+
+    private interface Lists {
+        List<Object> list() throws SQLException;
+    }
+
+    /** Empty where the database has no such thing: those without transactions fail in many ways. */
+    private List<Object> ifKnown(Lists lists) throws SQLException {
+        try {
+            return lists.list();
+        } catch (SQLFeatureNotSupportedException
+                | UnsupportedOperationException
+                | AbstractMethodError unsupported) {
+            return List.of();
+        } catch (SQLException | RuntimeException failure) {
+            if (transactions) {
+                throw failure;
+            }
+            return List.of();
+        }
+    }
+
+    private List<Object> primaryKey(String in, String name) throws SQLException {
         List<Object> primary = new ArrayList<>();
         try (ResultSet row = about.getPrimaryKeys(catalog, in, name)) {
             while (row.next()) {
                 primary.add(List.of(row.getString("COLUMN_NAME"), row.getInt("KEY_SEQ")));
             }
         }
-        entry.put("primary", primary);
-        entry.put("foreign", foreignKeys(in, name));
-        entry.put("indexes", indexes(in, name, String.valueOf(entry.get("kind"))));
+        return primary;
     }
 
     private List<Object> foreignKeys(String in, String name) throws SQLException {

@@ -17,6 +17,7 @@ import java.sql.Clob;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import java.sql.SQLXML;
 import java.sql.Struct;
 import java.sql.Types;
@@ -213,7 +214,12 @@ final class Values {
     }
 
     private static Object bytes(ResultSet row, int place) throws SQLException {
-        byte[] value = row.getBytes(place);
+        byte[] value;
+        try {
+            value = row.getBytes(place);
+        } catch (SQLFeatureNotSupportedException unsupported) {
+            value = (byte[]) row.getObject(place);
+        }
         if (value != null && value.length > MOST_IN_VALUE) {
             throw tooLarge();
         }
@@ -234,22 +240,43 @@ final class Values {
     }
 
     private Writes temporal(Class<? extends TemporalAccessor> kind, DateTimeFormatter form) {
-        return (row, place, target) -> {
-            TemporalAccessor value;
-            try {
-                value = row.getObject(place, kind);
-            } catch (SQLException | RuntimeException | AbstractMethodError unsupported) {
-                target.value(row.getString(place));
-                return;
+        return new Temporal(kind, form);
+    }
+
+    /** A column of dates or times. Some drivers have them as texts only. */
+    private final class Temporal implements Writes {
+        private final Class<? extends TemporalAccessor> kind;
+        private final DateTimeFormatter form;
+        private boolean lacking;
+
+        Temporal(Class<? extends TemporalAccessor> kind, DateTimeFormatter form) {
+            this.kind = kind;
+            this.form = form;
+        }
+
+        @Override
+        public void write(ResultSet row, int place, Packer target) throws SQLException {
+            TemporalAccessor value = null;
+            boolean asText = lacking;
+            if (!asText) {
+                try {
+                    value = row.getObject(place, kind);
+                    asText = isInfinite(value);
+                } catch (SQLFeatureNotSupportedException | AbstractMethodError unsupported) {
+                    lacking = true;
+                    asText = true;
+                } catch (SQLException | RuntimeException unreadable) {
+                    asText = true;
+                }
             }
-            if (value == null) {
-                target.nil();
-            } else if (isInfinite(value)) {
+            if (asText) {
                 target.value(row.getString(place));
+            } else if (value == null) {
+                target.nil();
             } else {
                 moments.write(value, form, target);
             }
-        };
+        }
     }
 
     /** What drivers give for an infinite date. */
