@@ -1,4 +1,5 @@
-"""Where the wire tests get software of others from: official clients and the conformance suite.
+"""Where tests get software of others from: official clients, the conformance suite, a PostgreSQL
+with a BM25 index.
 
 Each set is installed once into `.cache/outside` of the checkout, under a name that carries a
 digest of its pins, and a file lock makes parallel test workers wait for the one that installs.
@@ -57,6 +58,12 @@ def python_of(pins: str) -> Path:
         _run([*pip, "--no-compile", "--no-deps", "-r", str(file)], place)
 
     return _once(pins, [file], fill) / "venv" / "bin" / "python"
+
+
+def packages_of(pins: str) -> Path:
+    """The folder of the packages of `requirements/PINS.txt`. None of them is imported by us."""
+    (found,) = python_of(pins).parents[1].glob("lib/python*/site-packages")
+    return found
 
 
 def node_environment() -> dict[str, str]:

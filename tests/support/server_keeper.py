@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from support.free_ports import claim_port
 
@@ -168,7 +169,7 @@ def keep(make: Callable[[], Keeper]) -> None:
     make().serve()
 
 
-def drop_rights() -> dict[str, object]:
+def drop_rights() -> dict[str, Any]:
     """For `subprocess`: run as nobody where this is root."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
 
