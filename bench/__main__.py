@@ -29,6 +29,7 @@ from bench import (
     peers,
     points,
     servers,
+    warehouse_analyst,
     workloads,
 )
 from bench.client import WrongAnswerError
@@ -62,6 +63,7 @@ ON_ITS_OWN: dict[str, Callable[[dict[str, Contestant], Effort], Rows]] = {
     "memory": workloads.memory,
     "tokens": lambda contestants, _: workloads.tokens(contestants),
     "analyst": lambda contestants, _: workloads.analysts(contestants),
+    "analyst-postgresql": lambda contestants, _: warehouse_analyst.answer_questions(contestants),
     "defog": lambda contestants, _: defog_analyst.questions(contestants),
 }
 

@@ -14,6 +14,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,14 +49,15 @@ class Manner(NamedTuple):
     shows: Callable[[str, str, set[str]], bool]
 
 
-def _shown_anywhere(answer: str, table: str, columns: set[str]) -> bool:
+def shown_anywhere(answer: str, table: str, columns: set[str]) -> bool:
+    """Whether the names of the table and of the columns are in the answer."""
     words = {word.casefold() for word in re.findall(r"\w+", answer)}
     return {table.casefold(), *(column.casefold() for column in columns)} <= words
 
 
 def _shown_in_a_line(answer: str, table: str, columns: set[str]) -> bool:
     found = re.search(rf'(?im)^(?:\w+ )*"?{re.escape(table)}"?\(.*$', answer)
-    return found is not None and _shown_anywhere(found.group(), table, columns)
+    return found is not None and shown_anywhere(found.group(), table, columns)
 
 
 CORE = Manner(
@@ -72,14 +74,14 @@ DBHUB = Manner(
     describe=lambda _: [],
     look=lambda statements: [("execute_sql", {"sql": "; ".join(statements)})],
     query=lambda sql: ("execute_sql", {"sql": sql}),
-    shows=_shown_anywhere,
+    shows=shown_anywhere,
 )
 TOOLBOX = Manner(
     schema=lambda _: [("list_tables", {})],
     describe=lambda _: [],
     look=lambda statements: [("execute_sql", {"sql": sql}) for sql in statements],
     query=lambda sql: ("execute_sql", {"sql": sql}),
-    shows=_shown_anywhere,
+    shows=shown_anywhere,
 )
 MANNERS = {"Tidegate core": CORE, "DBHub": DBHUB, "MCP Toolbox": TOOLBOX}
 
@@ -101,7 +103,13 @@ def questions(contestants: dict[str, Contestant]) -> Rows:
 
 def _play_all(contestant: Contestant, folder: Path, *, remembers: bool) -> dict[str, float]:
     """From a fresh server for each database. Raises: RuntimeError for a wrong answer."""
-    row = {"questions": 0, "calls": 0, "most calls": 0, "definitions": 0, "conversations": 0}
+    row: dict[str, float] = {
+        "questions": 0,
+        "calls": 0,
+        "most calls": 0,
+        "definitions": 0,
+        "conversations": 0,
+    }
     manner = MANNERS[contestant.name]
     for name, path in databases(folder).items():
         database = defog.read_database(folder, name)
@@ -139,12 +147,12 @@ def databases(folder: Path) -> dict[str, Path]:
     return files
 
 
-def needs(sql: str, database: defog.Database) -> Need:
+def needs(sql: str, database: defog.Database, dialect: str = "sqlite") -> Need:
     """What it takes to write the statement."""
     import sqlglot
     from sqlglot import exp
 
-    tree = sqlglot.parse_one(sql, read="sqlite")
+    tree = sqlglot.parse_one(sql, read=dialect)
     known = {table.name.casefold(): table for table in database.tables}
     aliases: dict[str, str] = {}
     for table in tree.find_all(exp.Table):
@@ -157,7 +165,9 @@ def needs(sql: str, database: defog.Database) -> Need:
         near = [] if query is None else [each.alias_or_name for each in query.find_all(exp.Table)]
         for alias in [column.table] if column.table else [*near, *aliases]:
             table = known.get(aliases.get(alias.casefold(), ""))
-            for own in table.columns if table is not None else ():
+            if table is None:
+                continue
+            for own in table.columns:
                 if own.name.casefold() == column.name.casefold():
                     return table, own
         return None
@@ -273,4 +283,4 @@ def _plain(value: Any) -> Any:
             value = float(value)
         except ValueError:  # the Toolbox writes dates as RFC 3339
             return _RFC_3339.sub(r"\1 \2", value).removesuffix(" 00:00:00")
-    return float(f"{value:.9g}") if isinstance(value, (int, float)) else value
+    return float(f"{value:.9g}") if isinstance(value, (int, float, Decimal)) else value

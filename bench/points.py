@@ -45,12 +45,14 @@ def workloads(engine: str) -> dict[str, bool]:
     return {f"point-{engine.lower()}-{kind}": fresh for kind, fresh in KINDS.items()}
 
 
-def contestants(ground: Ground, *, with_peers: bool, before: Path | None = None) -> Makers:
+def contestants(
+    ground: Ground, *, with_peers: bool, before: Path | None = None, database: str = "shop"
+) -> Makers:
     """Who can take part on this engine. No peer reads DuckDB's files, but the floor does."""
     engine, login, makers = ground.name, ground.login, Makers()
-    source: dict[str, Any] = {"url": ground.url("shop"), "state_name": f"core-{engine.lower()}"}
+    source: dict[str, Any] = {"url": ground.url(database), "state_name": f"core-{engine.lower()}"}
     if login is not None:
-        source["url"] = _url(engine, login, f"${{ENV:{_PASSWORD}}}")
+        source["url"] = _url(engine, login, f"${{ENV:{_PASSWORD}}}", database)
         source["env"] = {_PASSWORD: login.password}
     else:
         file = Path(source["url"].partition("://")[2])
@@ -59,27 +61,27 @@ def contestants(ground: Ground, *, with_peers: bool, before: Path | None = None)
     if before is not None:
         makers[BEFORE] = lambda: core(**source, tree=before)
     if with_peers and login is not None:
-        makers |= _peers(engine, login)
+        makers |= _peers(engine, login, database)
     return makers
 
 
-def _url(engine: str, login: Login, password: str) -> str:
-    return f"{_SCHEMES[engine]}://{login.user}:{password}@127.0.0.1:{login.port}/shop"
+def _url(engine: str, login: Login, password: str, database: str) -> str:
+    return f"{_SCHEMES[engine]}://{login.user}:{password}@127.0.0.1:{login.port}/{database}"
 
 
-def _peers(engine: str, login: Login) -> Makers:
+def _peers(engine: str, login: Login, database: str) -> Makers:
     prebuilt = _PREBUILT[engine]
     asked = {
         "HOST": "127.0.0.1",
         "PORT": str(login.port),
-        "DATABASE": "shop",
+        "DATABASE": database,
         "USER": login.user,
         "PASSWORD": login.password,
     }
     env = {f"{prebuilt.upper()}_{key}": value for key, value in asked.items()}
     return {
         TOOLBOX: lambda: toolbox(prebuilt, env),
-        DBHUB: lambda: dbhub(_url(engine, login, quote(login.password))),
+        DBHUB: lambda: dbhub(_url(engine, login, quote(login.password), database)),
     }
 
 

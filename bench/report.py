@@ -199,6 +199,8 @@ AIMS = (
     Aim("find-and-query conversation, bytes", 2300, 0, _median("tokens", "total")),
     Aim("16 questions on an unknown database, calls", 10, 0, _median("analyst", "calls")),
     Aim("16 questions on an unknown database, kB", 16, 1, _median("analyst", "total", 1e3)),
+    Aim("the same on PostgreSQL, calls", 10, 0, _median("analyst-postgresql", "calls")),
+    Aim("the same on PostgreSQL, kB", 16, 1, _median("analyst-postgresql", "total", 1e3)),
     Aim("a question on Defog's databases, calls", 2.05, 2, _for_a_question("calls")),
     Aim("a question on Defog's databases, kB", 2.0, 1, _for_a_question("conversations", 1e3)),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
@@ -225,6 +227,7 @@ def render(results: Results) -> str:
         ("memory", _memory),
         ("tokens", _tokens),
         ("analyst", _analyst),
+        ("analyst-postgresql", _analyst_on_postgresql),
         ("defog", _defog),
         ("engines", _engines),
         ("export", _export),
@@ -351,9 +354,20 @@ def _tokens(rows: Rows) -> str:
 
 
 def _analyst(rows: Rows) -> str:
+    return _questions(rows, "an unknown database of 220 tables")
+
+
+def _analyst_on_postgresql(rows: Rows) -> str:
+    return _questions(rows, "an unknown PostgreSQL of 74 tables in six schemas")
+
+
+def _questions(rows: Rows, database: str) -> str:
     keys = ("calls", "definitions", "conversation", "total")
-    lines = [(name, *(f"{one[0][key]:,.0f}" for key in keys)) for name, one in rows.items()]
-    title = "Calls and bytes for 16 questions on an unknown database of 220 tables"
+    lines = [
+        (name, *(f"{one[0][key]:,.0f}" for key in keys)) if one else (name, *("",) * len(keys))
+        for name, one in rows.items()
+    ]
+    title = f"Calls and bytes for 16 questions on {database}"
     return f"## {title}\n\n{_table(('server', *keys), lines)}"
 
 

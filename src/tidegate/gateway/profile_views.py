@@ -36,16 +36,17 @@ _REFUSALS = ("policy.", "approval.", "operator.", "auth.")
 _SAMPLED_KINDS = ("table", "materialized view")
 
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
+CompareJoins = Callable[[Table, TableProfile], Awaitable[TableProfile]]
+"""Adds to what a sample says of the table's columns which likely joins its values confirm."""
 
 
 class _Wanted(NamedTuple):
-    """A table that waits to be sampled, and who waits for it. `joined`: `sample` compares values
-    for joins."""
+    """A table that waits to be sampled, or for its joins to be compared, and who waits for it."""
 
     table: Table
     done: asyncio.Future[None]
     sample: SampleTable
-    joined: bool
+    compare: CompareJoins | None
 
 
 class _Known(NamedTuple):
@@ -58,11 +59,14 @@ class _Known(NamedTuple):
 
 
 class ProfileView:
-    """What callers know who see the same: one queue of tables, sampled one after another."""
+    """What callers know who see the same. Its tables are sampled one after another, those first for
+    which a caller waits; the joins of tables are compared when the values of all are known."""
 
     def __init__(self) -> None:
         self._known: dict[Place, _Known] = {}
         self._waiting: OrderedDict[Place, _Wanted] = OrderedDict()
+        self._uncompared: OrderedDict[Place, _Wanted] = OrderedDict()
+        self._urgent: set[Place] = set()
         self._task: asyncio.Task[None] | None = None
         self._refused_until = 0.0
         self._pause_s = RETRY_S
@@ -79,27 +83,32 @@ class ProfileView:
                 found[place] = entry.profile
         return found
 
+    def is_waiting(self, table: Table) -> bool:
+        """Whether the table is about to be sampled."""
+        return (table.schema, table.name) in self._waiting
+
     def want(
         self,
         tables: Iterable[Table],
         awaited: int,
         sample: SampleTable,
+        compare: CompareJoins | None = None,
         *,
-        joined: bool = False,
         others: Sequence[Table] = (),
     ) -> list[asyncio.Future[None]]:
         """Queue the tables that are not known or no longer fresh, the first `awaited` in front and
-        `others` behind. `joined`: `sample` compares values for likely joins, so that what was
-        learned without is not enough.
+        `others` behind. With `compare`, what was learned without is not enough.
 
         Returns what to wait for: one future for each of the awaited.
         """
         now = time.monotonic()
         if now < self._refused_until:
             return []
-        front: list[Place] = []
+        front: list[asyncio.Future[None]] = []
+        places: list[Place] = []
         oldest = now
         all_fresh = True
+        joined = compare is not None
         if self._are_settled(others, joined, now):
             # Of a thousand tables that are known, a search looks at those that it shows.
             others = ()
@@ -112,28 +121,35 @@ class ProfileView:
                 entry is not None
                 and now - entry.learned_at < FRESH_S
                 and entry.columns == table.columns
-                and (entry.joined or not joined)
             ):
-                oldest = min(oldest, entry.learned_at)
-                continue
+                if entry.joined or not joined:
+                    oldest = min(oldest, entry.learned_at)
+                    continue
+                queue = self._uncompared
+            else:
+                queue = self._waiting
             all_fresh = False
-            waiting = self._waiting.get(place)
+            waiting = queue.get(place)
             if waiting is None:
-                if len(self._waiting) >= MOST_TABLES:
+                if len(self._waiting) + len(self._uncompared) >= MOST_TABLES:
                     break
                 future = asyncio.get_running_loop().create_future()
-                self._waiting[place] = _Wanted(table, future, sample, joined)
-            elif joined and not waiting.joined:
-                self._waiting[place] = waiting._replace(sample=sample, joined=True)
+                waiting = queue[place] = _Wanted(table, future, sample, compare)
+            elif joined and waiting.compare is None:
+                waiting = queue[place] = waiting._replace(compare=compare)
             if number < awaited:
-                front.append(place)
+                front.append(waiting.done)
+                places.append(place)
+        for place in reversed(places):
+            self._urgent.add(place)
+            for queue in (self._waiting, self._uncompared):
+                if place in queue:
+                    queue.move_to_end(place, last=False)
         if others and all_fresh:
             self._settled, self._settled_until = (others, joined), oldest + FRESH_S
-        for place in reversed(front):
-            self._waiting.move_to_end(place, last=False)
-        if self._waiting and (self._task is None or self._task.done()):
+        if not all_fresh and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._fill())
-        return [self._waiting[place].done for place in front]
+        return front
 
     def _are_settled(self, tables: Sequence[Table], joined: bool, now: float) -> bool:
         """Whether these very tables were all found fresh, and nothing has changed since."""
@@ -145,33 +161,60 @@ class ProfileView:
             and now < self._settled_until
         )
 
+    def _next(self) -> tuple[OrderedDict[Place, _Wanted], Place] | None:
+        """What comes next: a table for which a caller waits, values before joins."""
+        queues = [queue for queue in (self._waiting, self._uncompared) if queue]
+        firsts = [(queue, next(iter(queue))) for queue in queues]
+        urgent = [(queue, place) for queue, place in firsts if place in self._urgent]
+        return next(iter(urgent or firsts), None)
+
     async def _fill(self) -> None:
         try:
-            while self._waiting:
-                place, wanted = next(iter(self._waiting.items()))
-                table = wanted.table
+            while (found := self._next()) is not None:
+                queue, place = found
+                wanted = queue[place]
                 try:
-                    profile = await wanted.sample(table)
+                    await self._learn(place, wanted, sampled=queue is self._uncompared)
                 except TidegateError as error:
-                    if error.code.value.partition(".")[0] not in ("sql", "limit"):
-                        # The caller may not, or the source is gone: it is the same for the others.
-                        self._refused_until = time.monotonic() + self.pause_after(error)
-                        return
-                    profile = TableProfile()
+                    # The caller may not, or the source is gone: it is the same for the others.
+                    self._refused_until = time.monotonic() + self.pause_after(error)
+                    return
                 self._pause_s = RETRY_S
-                self._settled = None
-                if len(self._known) >= MOST_TABLES:
-                    del self._known[next(iter(self._known))]
-                self._known.pop(place, None)
-                self._known[place] = _Known(table.columns, time.monotonic(), profile, wanted.joined)
-                if self._waiting.get(place) == wanted:
-                    del self._waiting[place]
-                if not wanted.done.done():
-                    wanted.done.set_result(None)
         finally:
-            for wanted in self._waiting.values():
+            for wanted in (*self._waiting.values(), *self._uncompared.values()):
                 wanted.done.cancel()
             self._waiting.clear()
+            self._uncompared.clear()
+            self._urgent.clear()
+
+    async def _learn(self, place: Place, wanted: _Wanted, *, sampled: bool) -> None:
+        """Sample the table, or compare its joins if it was `sampled`. Raises: TidegateError for
+        what is the same for every table."""
+        table, known = wanted.table, self._known.get(place)
+        learned_at, profile = time.monotonic(), TableProfile()
+        if sampled and known is not None:
+            learned_at, profile = known.learned_at, known.profile
+        try:
+            if not sampled:
+                profile = await wanted.sample(table)
+            elif wanted.compare is not None:
+                profile = await wanted.compare(table, profile)
+        except TidegateError as error:
+            if error.code.value.partition(".")[0] not in ("sql", "limit"):
+                raise
+        self._settled = None
+        if len(self._known) >= MOST_TABLES:
+            del self._known[next(iter(self._known))]
+        self._known.pop(place, None)
+        self._known[place] = _Known(table.columns, learned_at, profile, joined=sampled)
+        latest = (self._uncompared if sampled else self._waiting).pop(place, wanted)
+        if not sampled and latest.compare is not None:
+            self._uncompared[place] = latest
+            self._uncompared.move_to_end(place, last=place not in self._urgent)
+            return
+        self._urgent.discard(place)
+        if not latest.done.done():
+            latest.done.set_result(None)
 
     def pause_after(self, error: TidegateError) -> float:
         """Seconds without samples: long after a refusal, growing while a fault lasts."""

@@ -72,19 +72,34 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
 
     guesses = _Guesses(request, rules)
 
-    async def sample(table: Table) -> TableProfile:
-        profile = await _sample(table, call, ctx.source, rules, handle, guesses)
+    def check_target() -> None:
         if connection.target_of(call.actor) is not target:
             # What was read meanwhile may be of another database's table of the same name.
             raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
+
+    reader = _Reader(call, ctx.source, handle)
+
+    async def sample(table: Table) -> TableProfile:
+        profile = await _sample(table, reader, rules)
+        check_target()
         return profile
 
+    async def compare(table: Table, profile: TableProfile) -> TableProfile:
+        compared = await _compare(table, profile, reader, rules, guesses)
+        check_target()
+        return compared
+
     futures = view.want(
-        request.tables, request.awaited, sample, joined=request.joined, others=request.others
+        request.tables,
+        request.awaited,
+        sample,
+        compare if request.joined else None,
+        others=request.others,
     )
     if futures:
         await asyncio.wait(futures, timeout=WAIT_S)
-    return Profiles(view.known(request.tables))
+    pending = any(map(view.is_waiting, request.tables[: request.awaited]))
+    return Profiles(view.known(request.tables), pending)
 
 
 class _Guesses:
@@ -97,8 +112,6 @@ class _Guesses:
 
     def of(self, table: Table) -> Sequence[Guess]:
         """Those of the table. Built at the first need, which is in the background."""
-        if not self._request.joined:
-            return ()
         if self._joins is None:
             from tidegate.search.joins import Joins
 
@@ -108,25 +121,21 @@ class _Guesses:
         return self._joins.to_compare(table, self._masked)
 
 
-async def _sample(
-    table: Table,
-    call: Call,
-    source: Source,
-    rules: DataRules | None,
-    handle: Handle,
-    guesses: _Guesses,
-) -> TableProfile:
-    """What is learned of the table from one to five reads. Raises: TidegateError for the first; a
-    later one that fails leaves what is known as it is."""
-    from tidegate.search import profiling  # who learns nothing pays nothing
+class _Reader:
+    """Reads as the caller of `call`, by calls of their own that can only read."""
 
-    language, columns = language_of(source), _columns(table, rules)
+    def __init__(self, call: Call, source: Source, handle: Handle) -> None:
+        self.source = source
+        self.language = language_of(source)
+        self._call = call
+        self._handle = handle
 
-    async def read(statement: Statement | None) -> Page | None:
+    async def read(self, statement: Statement | None) -> Page | None:
+        """What the statement returns. Raises: TidegateError."""
         if statement is None:
             return None
         sampled = structs.replace(
-            call,
+            self._call,
             request=Sample(statement, limits=SAMPLE),
             cancellation=Cancellation(),
             progress=None,
@@ -134,53 +143,64 @@ async def _sample(
             reads_only=True,
             can_ask=False,
         )
-        page = (await handle(sampled)).payload
+        page = (await self._handle(sampled)).payload
         return page if isinstance(page, Page) else None
 
-    async def try_to_read(statement: Statement | None) -> list[list[Any]]:
+    async def try_to_read(self, statement: Statement | None) -> list[list[Any]]:
+        """The rows, none if the statement fails."""
         try:
-            page = await read(statement)
+            page = await self.read(statement)
         except TidegateError:
             return []
         return _decode(page.rows) if page is not None else []
 
+
+async def _sample(table: Table, reader: _Reader, rules: DataRules | None) -> TableProfile:
+    """What is learned of the table from one to four reads. Raises: TidegateError for the first; a
+    later one that fails leaves what is known as it is."""
+    from tidegate.search import profiling  # who learns nothing pays nothing
+
+    language, source, columns = reader.language, reader.source, _columns(table, rules)
     padded = language.padded(table, source)
-
-    async def summarize() -> TableProfile:
-        first = language.sample(table, columns, SAMPLE.max_rows, source) if columns else None
-        page = await read(first)
-        if page is None:
-            return {}
-        rows = _decode(page.rows)
-        if not page.truncations and page.row_count < SAMPLE.max_rows:
-            return profiling.summarize(columns, rows, complete=True, padded=padded)
-        return await summarize_large(rows)
-
-    async def summarize_large(rows: list[list[Any]]) -> TableProfile:
-        # The first rows of a large table are often its oldest, and know nothing of newer values.
-        spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
-        rows = await try_to_read(spread) or rows
-        profile = profiling.summarize(columns, rows, complete=False, padded=padded)
-        if rules is None:
-            # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
-            noted = await try_to_read(language.statistics(table, source))
-            profile = profiling.with_statistics(profile, noted, columns, padded)
-        names, statement = language.bounds(table, profiling.without_range(profile), source)
-        for row in await try_to_read(statement):
-            profile = profiling.with_bounds(profile, names, row)
-        return profile
-
-    profile = await summarize()
-    compared = guesses.of(table)
-    if compared:
-        from tidegate.search.joins import confirm
-
-        counted = await try_to_read(
-            language.overlaps([guess.comparison for guess in compared], source)
-        )
-        filtered = rules is not None and bool(rules.filters)
-        profile = profiling.with_joins(profile, confirm(compared, counted, filtered))
+    first = language.sample(table, columns, SAMPLE.max_rows, source) if columns else None
+    page = await reader.read(first)
+    if page is None:
+        return {}
+    rows = _decode(page.rows)
+    if not page.truncations and page.row_count < SAMPLE.max_rows:
+        return profiling.summarize(columns, rows, complete=True, padded=padded)
+    # The first rows of a large table are often its oldest, and know nothing of newer values.
+    spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
+    rows = await reader.try_to_read(spread) or rows
+    profile = profiling.summarize(columns, rows, complete=False, padded=padded)
+    if rules is None:
+        # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
+        noted = await reader.try_to_read(language.statistics(table, source))
+        profile = profiling.with_statistics(profile, noted, columns, padded)
+    names, statement = language.bounds(table, profiling.without_range(profile), source)
+    for row in await reader.try_to_read(statement):
+        profile = profiling.with_bounds(profile, names, row)
     return profile
+
+
+async def _compare(
+    table: Table,
+    profile: TableProfile,
+    reader: _Reader,
+    rules: DataRules | None,
+    guesses: _Guesses,
+) -> TableProfile:
+    """The profile with what values say of the likely joins, from one more read."""
+    compared = guesses.of(table)
+    if not compared:
+        return profile
+    from tidegate.search import profiling
+    from tidegate.search.joins import confirm
+
+    statement = reader.language.overlaps([guess.comparison for guess in compared], reader.source)
+    counted = await reader.try_to_read(statement)
+    filtered = rules is not None and bool(rules.filters)
+    return profiling.with_joins(profile, confirm(compared, counted, filtered))
 
 
 def _columns(table: Table, rules: DataRules | None) -> list[str]:

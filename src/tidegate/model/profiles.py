@@ -57,6 +57,8 @@ TableProfile = dict[str, ColumnProfile]
 
 
 class Profiles(msgspec.Struct, frozen=True):
-    """What is known of tables now; a table that was not sampled yet is not in it."""
+    """What is known of tables now; a table that was not sampled yet is not in it. `pending`: one of
+    those that were awaited is not, and will be in a moment."""
 
     tables: dict[Place, TableProfile] = {}
+    pending: bool = False

@@ -35,6 +35,8 @@ _ALSO_BYTES = 300
 _COUNTED = 18
 """Bytes in which the number of further tables is said."""
 _MOST_PROFILED = 500
+_PENDING = "Values follow: ask again."
+"""Said where a caller asks before the values of the tables that it sees were read."""
 _MOST_NAMES = 200
 _MOST_ASKED = 300
 """Characters of the words to search for: what comes after them finds nothing more."""
@@ -102,12 +104,13 @@ async def search_tables(
     budget = max_bytes or _BUDGET
     also = min(_ALSO_BYTES, budget // 4)
     left = budget - also
+    left -= len(_PENDING) + 1 if profiles.pending else 0
     lines = ["No match. All tables:"] if words.strip() and not enough else []
     named: list[str] = []
     for match in matches:
         line = ""
         if match in strong:
-            line = _line(match, catalog, profiles, searched.joins.of(match.table), left)
+            line = _line(match, catalog, profiles.tables, searched.joins.of(match.table), left)
         if line:
             lines.append(line)
             left -= len(line.encode()) + 1
@@ -115,6 +118,8 @@ async def search_tables(
             named.append(table_name(match.table, catalog))
     if named or total > len(matches):
         lines.append(_also(named, total - len(matches), also))
+    if profiles.pending:
+        lines.append(_PENDING)
     return "\n".join(lines) or "none"
 
 
@@ -141,16 +146,16 @@ def _with_others(
 
 async def _profiles(
     context: ToolContext, source: str | None, tables: tuple[Table, ...], searched: SearchedCatalog
-) -> dict[Place, TableProfile]:
+) -> Profiles:
     """What is known of the tables' values. Of the others in the catalog it is found out meanwhile.
 
     A caller who may not read rows learns nothing of them, and still sees the schema.
     """
     request = ReadProfiles(tables, len(tables), joined=True, others=searched.profiled)
     try:
-        return (await context.handle(request, source, Profiles)).tables
+        return await context.handle(request, source, Profiles)
     except TidegateError:
-        return {}
+        return Profiles()
 
 
 def _line(
@@ -197,7 +202,7 @@ async def describe_tables(
     found = {name: _named(name, catalog) for name in names}
     searched = _searched().of(catalog)
     tables = tuple([table for named in found.values() for table in named])
-    profiles = await _profiles(context, source, tables, searched) if tables else {}
+    profiles = await _profiles(context, source, tables, searched) if tables else Profiles()
     lines: list[str] = []
     unknown: list[str] = []
     for name, named in found.items():
@@ -205,7 +210,7 @@ async def describe_tables(
             with_keys(
                 table,
                 catalog,
-                profiles.get((table.schema, table.name), {}),
+                profiles.tables.get((table.schema, table.name), {}),
                 searched.joins.of(table),
             )
             for table in named
@@ -216,6 +221,8 @@ async def describe_tables(
         raise TidegateError(Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}")
     if unknown:
         lines.append(f"No table {', '.join(unknown)}")
+    if profiles.pending:
+        lines.append(_PENDING)
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway import profile_views
-from tidegate.gateway.profile_views import ProfileView
+from tidegate.gateway.profile_views import CompareJoins, ProfileView
 from tidegate.model.profiles import ColumnProfile, TableProfile
 from tidegate.model.schema import ColumnInfo, Table
 
@@ -58,21 +58,51 @@ def test_a_refusal_is_not_tried_again() -> None:
     assert view.known([TABLE]) == {}
 
 
-def test_others_are_sampled_once_and_again_where_their_joins_are_wanted_too() -> None:
+def test_others_are_sampled_once_and_their_joins_are_compared_after_all_values() -> None:
     view = ProfileView()
     others = tuple([Table("main", f"t{n}", "table", TABLE.columns) for n in range(3)])
-    sampled: list[str] = []
+    done: list[str] = []
 
     async def sample(table: Table) -> TableProfile:
-        sampled.append(table.name)
+        done.append(table.name)
         return LEARNED
 
-    async def want(times: int, joined: bool = False) -> None:
+    async def compare(table: Table, profile: TableProfile) -> TableProfile:
+        assert profile == LEARNED
+        done.append(f"{table.name} joins")
+        return profile
+
+    async def want(times: int, compared: CompareJoins | None = None) -> None:
         for _ in range(times):
-            view.want([TABLE], 1, sample, joined=joined, others=others)
+            view.want([TABLE], 1, sample, compared, others=others)
             await view.settle()
 
     asyncio.run(want(3))
-    assert sampled == ["orders", "t0", "t1", "t2"]
-    asyncio.run(want(2, joined=True))
-    assert sampled[4:] == sampled[:4]  # the joins of all of them were not compared
+    assert done == ["orders", "t0", "t1", "t2"]
+    asyncio.run(want(2, compare))
+    assert done[4:] == ["orders joins", "t0 joins", "t1 joins", "t2 joins"]
+
+
+def test_a_table_that_a_caller_waits_for_is_finished_before_the_others() -> None:
+    view = ProfileView()
+    other = Table("main", "other", "table", TABLE.columns)
+    done: list[str] = []
+
+    async def sample(table: Table) -> TableProfile:
+        done.append(table.name)
+        await asyncio.sleep(0)
+        return LEARNED
+
+    async def compare(table: Table, profile: TableProfile) -> TableProfile:
+        done.append(f"{table.name} joins")
+        return profile
+
+    async def want() -> None:
+        (first,) = view.want([TABLE], 1, sample, compare, others=(other,))
+        assert view.is_waiting(TABLE) and view.is_waiting(other)
+        await first
+        assert not view.is_waiting(TABLE)
+        await view.settle()
+
+    asyncio.run(want())
+    assert done == ["orders", "orders joins", "other", "other joins"]
