@@ -31,6 +31,7 @@ _OWN_HEADERS: Final = frozenset({
 })  # fmt: skip
 """Headers that say whose request it is, where it ends or where it goes."""
 _FORM: Final = "application/x-www-form-urlencoded"
+_AWS_JSON_TARGET: Final = "X-Amz-Target"
 _DESIRED_STATE: Final = "DesiredState"
 
 
@@ -75,6 +76,10 @@ def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -
     given = _assign(method, values)
     base, has_free_host = _server_url(method, given)
     path = _VARIABLE.sub(lambda match: _segment(match[1], given), method.path)
+    if any(each.wire_name == _AWS_JSON_TARGET for each in method.parameters):
+        # In the protocols awsJson1_0 and awsJson1_1 of Smithy the header names the operation. The
+        # path in the document only keeps operations apart.
+        path = "/"
     query = list(_query(method, schemas, given))
     headers = list(_headers(method, given))
     cookies = [

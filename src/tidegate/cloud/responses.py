@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -11,8 +11,9 @@ from tidegate.cloud.go_template import render_template
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.requests import to_json
-from tidegate.cloud.schema import ANONYMOUS
-from tidegate.cloud.transforms import TEMPLATE
+from tidegate.cloud.schema import ANONYMOUS, Schemas
+from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
+from tidegate.cloud.xml_rows import read_xml_map, read_xml_rows
 from tidegate.errors import Code, TidegateError
 
 SqlValue = str | int | float | None
@@ -20,31 +21,65 @@ SqlValue = str | int | float | None
 _LARGEST: Final = 2**63 - 1
 
 
-def parse_body(method: Method, content: bytes, media_type: str) -> Any:
-    """The body as values of JSON, before the transform; None: there is none.
+class ApiPage(NamedTuple):
+    """What one response gave. `body` is as it came, for what says where the next page is."""
 
-    Raises: TidegateError PROVIDER_REPLY: the body is not what its type says.
+    rows: Iterator[dict[str, SqlValue]]
+    body: Any
+
+
+def read_page(
+    method: Method, schemas: Schemas, content: bytes, host: str, *, renames: bool = False
+) -> ApiPage:
+    """The rows of a successful response; with `renames` their names are in snake case.
+
+    Rows are read while they are taken.
+
+    Raises: TidegateError PROVIDER_REPLY: the body is not what its type says; DOCUMENT_INVALID: the
+        document's template fails.
     """
+    response = method.response
+    transform = response.transform
+    if transform is not None and transform.kind == SCHEMA_DRIVEN_XML:
+        row = schemas.row(response.schema or {}, response.object_key)
+        found = read_xml_rows(content, row, schemas, host)
+        return ApiPage(_cells(found, renames), None)
+    kind = "" if transform is None else _template_kind(transform.kind)
+    if kind == "mxj" and content.strip():
+        body: Any = read_xml_map(content, host)
+    else:
+        body = _parse(method, content, host)
+    shaped = body
+    if transform is not None and body is not None:
+        given = to_json(body) if kind == "text" and not isinstance(body, str) else body
+        text = render_template(transform.template, given, f"the response of {method.name}")
+        shaped = _parse(method, text.encode(), host)
+    return ApiPage(_cells(_rows(shaped, response.object_key), renames), body)
+
+
+def _template_kind(kind: str) -> str:
+    match = TEMPLATE.fullmatch(kind)
+    if match is None:
+        raise TidegateError(Code.DOCUMENT_INVALID, f"The transform {kind[:60]} is not known.")
+    return match[1]
+
+
+def _parse(method: Method, content: bytes, host: str) -> Any:
+    """Values of JSON; text if it is none and need not be; None if there is nothing."""
     if not content.strip():
         return None
-    if "json" not in media_type and content.lstrip()[:1] not in (b"{", b"["):
+    if "json" not in method.response.media_type and content.lstrip()[:1] not in (b"{", b"["):
         return content.decode("utf-8", "replace")
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
         raise TidegateError(
-            Code.PROVIDER_REPLY, f"The reply to {method.name} is cut off or no JSON."
+            Code.PROVIDER_REPLY, f"The reply of {host} to {method.name} is cut off or no JSON."
         ) from None
 
 
-def read_rows(method: Method, body: Any, renames: bool) -> Iterator[dict[str, SqlValue]]:
-    """The rows of a body as `parse_body` gives it; with `renames` in snake case.
-
-    Raises: TidegateError PROVIDER_REPLY: the rows are not where the document says;
-        DOCUMENT_INVALID: its template fails.
-    """
-    body = _transformed(method, body)
-    for row in _rows(method, body):
+def _cells(rows: Iterator[Any], renames: bool) -> Iterator[dict[str, SqlValue]]:
+    for row in rows:
         if not isinstance(row, dict):
             yield {ANONYMOUS: sql_value(row)}
             continue
@@ -58,26 +93,11 @@ def read_rows(method: Method, body: Any, renames: bool) -> Iterator[dict[str, Sq
         yield cells
 
 
-def _transformed(method: Method, body: Any) -> Any:
-    transform = method.response.transform
-    if transform is None or body is None:
-        return body
-    kind = TEMPLATE.fullmatch(transform.kind)
-    if kind is None or kind[1] == "mxj":
-        raise TidegateError(
-            Code.DOCUMENT_INVALID, f"The transform {transform.kind[:60]} cannot be applied yet."
-        )
-    given = to_json(body) if kind[1] == "text" and not isinstance(body, str) else body
-    text = render_template(transform.template, given, f"the response of {method.name}")
-    return parse_body(method, text.encode(), "application/json")
-
-
-def _rows(method: Method, body: Any) -> Iterator[Any]:
-    key = method.response.object_key
+def _rows(body: Any, key: tuple[str, ...] | None) -> Iterator[Any]:
     found: list[Any] = [body]
     if key is None:
         listed = cast("dict[str, Any]", body).get("items") if isinstance(body, dict) else None
-        found = [listed if isinstance(listed, list) else body]
+        found = [cast("Any", listed) if isinstance(listed, list) else body]
     else:
         for step in key:
             found = [inner for each in found for inner in _inner(each, step)]

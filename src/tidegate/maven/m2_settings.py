@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.download import Login
-from tidegate.maven.xml_tree import Element, parse_xml
+from tidegate.maven.xml_documents import read_document
+from tidegate.xml_tree import Element
 
 _SUPER_POM = "org/apache/maven/model/pom-4.0.0.xml"
 _CENTRAL = "central"
@@ -56,7 +57,7 @@ def read_m2_settings(home: Path | None = None) -> M2Settings:
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}") from None
     try:
-        root = parse_xml(content, "Maven's settings.xml")
+        root = read_document(content, "Maven's settings.xml")
     except TidegateError as error:
         raise _unusable(path, error.message.partition(": ")[2].removesuffix(".")) from None
     proxies, direct = _proxies(root)
@@ -74,7 +75,7 @@ def super_pom_repository() -> str | None:
         for jar in sorted((home / "lib").glob("maven-model-builder*.jar")):
             try:
                 with zipfile.ZipFile(jar) as archive:
-                    root = parse_xml(archive.read(_SUPER_POM), "Maven's super-POM")
+                    root = read_document(archive.read(_SUPER_POM), "Maven's super-POM")
             except (OSError, KeyError, zipfile.BadZipFile, TidegateError):
                 continue
             for repository in root.all("repositories", "repository"):

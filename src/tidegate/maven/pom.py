@@ -14,7 +14,8 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.coordinates import Coordinate, make_coordinate
-from tidegate.maven.xml_tree import Element, parse_xml
+from tidegate.maven.xml_documents import read_document
+from tidegate.xml_tree import Element
 
 _MOST_PARENTS = 32
 _MOST_IMPORTS = 32
@@ -82,7 +83,7 @@ Warn = Callable[[str], None]
 def parse_pom(content: bytes, coordinate: Coordinate) -> Pom:
     """Read a POM file. Raises: TidegateError DRIVER_UNRESOLVED."""
     what = f"The POM of {coordinate}"
-    root = parse_xml(content, what)
+    root = read_document(content, what)
     if root.name != "project":
         raise TidegateError(
             Code.DRIVER_UNRESOLVED,

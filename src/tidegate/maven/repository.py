@@ -20,7 +20,8 @@ from tidegate.maven.coordinates import Coordinate, make_coordinate
 from tidegate.maven.download import Downloader
 from tidegate.maven.jar_checks import check_jar
 from tidegate.maven.pom import Warn
-from tidegate.maven.xml_tree import MOST_BYTES, parse_xml
+from tidegate.maven.xml_documents import read_document
+from tidegate.xml_tree import MOST_BYTES
 
 MOST_JAR_BYTES = 268_435_456
 _MOST_CHECKSUM_BYTES = 4_096
@@ -76,7 +77,7 @@ class Repository:
                 hint="Name the version.",
             )
         self._check(path, content)
-        root = parse_xml(content, f"The metadata of {coordinate}")
+        root = read_document(content, f"The metadata of {coordinate}")
         listed = [each.text.strip() for each in root.all("versioning", "versions", "version")]
         offered = [root.value("versioning", "release"), *reversed(listed)]
         for version in filter(None, offered):

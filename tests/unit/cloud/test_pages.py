@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from tidegate.cloud.model import Method, Pagination, Response, Server, Transform
 from tidegate.cloud.model import Settings as CloudSettings
 from tidegate.cloud.paging import next_request
 from tidegate.cloud.requests import ApiRequest
-from tidegate.cloud.responses import parse_body, read_rows, sql_value
+from tidegate.cloud.responses import read_page, sql_value
+from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
 
 
@@ -110,8 +112,16 @@ def test_a_page_that_names_itself_as_the_next_is_an_error() -> None:
         next_request(method(), PAGE, {}, {"nextLink": PAGE.url})
 
 
+SCHEMAS = Schemas({}, "test.yaml")
+
+
+def read(content: bytes, renames: bool = False, **response: Any) -> list[dict[str, Any]]:
+    page = read_page(method(**response), SCHEMAS, content, "api.example", renames=renames)
+    return list(page.rows)
+
+
 def rows(body: Any, renames: bool = False, **response: Any) -> list[dict[str, Any]]:
-    return list(read_rows(method(**response), body, renames))
+    return read(json.dumps(body).encode(), renames, **response)
 
 
 def test_rows_are_where_the_document_says() -> None:
@@ -149,18 +159,67 @@ def test_a_template_is_applied_before_rows_are_read() -> None:
     assert rows([{"a": 1}], object_key=("rows",), transform=text) == [{"a": 1}]
 
 
-def test_a_transform_that_is_not_there_yet_is_an_error_and_no_empty_result() -> None:
-    with pytest.raises(TidegateError, match="cannot be applied yet"):
-        rows({"a": 1}, transform=Transform("schema_driven_xml_v0.1.0", ""))
-
-
-@pytest.mark.parametrize("content", [b'{"a": ', b"[1, 2", b'{"a": 1} x'])
-def test_a_body_that_is_cut_off_is_an_error(content: bytes) -> None:
-    with pytest.raises(TidegateError, match="cut off or no JSON") as caught:
-        parse_body(method(), content, "application/json")
+@pytest.mark.parametrize("content", [b'{"a": ', b"[1, 2", b'{"a": 1} x', b"<html>"])
+def test_a_body_that_is_cut_off_is_an_error_and_no_short_result(content: bytes) -> None:
+    with pytest.raises(TidegateError, match=r"api\.example to m is cut off or no JSON") as caught:
+        read(content)
     assert caught.value.code is Code.PROVIDER_REPLY
 
 
 def test_a_body_that_is_no_json_is_text() -> None:
-    assert parse_body(method(), b"plain", "text/plain") == "plain"
-    assert parse_body(method(), b" \n", "application/json") is None
+    assert read(b"plain", media_type="text/plain") == [{"_": "plain"}]
+    assert read(b" \n") == []
+
+
+XML = Transform("schema_driven_xml_v0.1.0", "")
+ROW = {
+    "properties": {
+        "Name": {"type": "string"},
+        "Size": {"type": "integer"},
+        "IsOpen": {"type": "boolean"},
+        "Tags": {"type": "array", "items": {"properties": {"Key": {"type": "string"}}}},
+        "Marker": {"type": "string"},
+    }
+}
+
+
+def xml(inner: str) -> list[dict[str, Any]]:
+    content = f'<?xml version="1.0"?><R xmlns="urn:x"><Result>{inner}</Result></R>'.encode()
+    schema = {"properties": {"line_items": {"type": "array", "items": ROW}}}
+    return read(content, transform=XML, schema=schema, object_key=("line_items",))
+
+
+def test_rows_of_xml_are_the_elements_with_the_columns_of_the_schema() -> None:
+    one = "<member><Name> a </Name><Size>3</Size><IsOpen>true</IsOpen><Tags><member><Key>k</Key>"
+    one += "</member></Tags></member>"
+    two = "<member><Name>b</Name><Other>x</Other></member>"
+    assert xml(f"<Things>{one}{two}</Things><Marker>m</Marker>") == [
+        {"Name": " a ", "Size": 3, "IsOpen": 1, "Tags": '[{"Key":"k"}]', "Marker": None},
+        {"Name": "b", "Size": None, "IsOpen": None, "Tags": None, "Marker": None},
+    ]
+
+
+def test_an_empty_list_in_xml_is_no_row_although_its_envelope_has_a_column() -> None:
+    assert xml("<Things/><Marker>m</Marker><IsTruncated>false</IsTruncated>") == []
+    assert read(b"", transform=XML) == []
+
+
+def test_a_single_thing_in_xml_is_one_row() -> None:
+    assert [row["Name"] for row in xml("<Thing><Name>a</Name></Thing>")] == ["a"]
+    assert [row["Name"] for row in xml("<Name>a</Name><Size>1</Size>")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"<a>", b"{}", b'<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>', b"<a>" * 100]
+)
+def test_xml_that_cannot_be_read_is_an_error(content: bytes) -> None:
+    with pytest.raises(TidegateError, match=r"The reply of api\.example is no XML") as caught:
+        read(content, transform=XML, schema=ROW)
+    assert caught.value.code is Code.PROVIDER_REPLY
+
+
+def test_a_template_may_be_given_a_map_of_xml() -> None:
+    template = '{"rows": {{ toJson (index . "R" "a") }} }'
+    transform = Transform("golang_template_mxj_v0.3.0", template)
+    made = read(b"<R><a>1</a><a><b>2</b></a></R>", transform=transform, object_key=("rows",))
+    assert made == [{"_": "1"}, {"b": "2"}]

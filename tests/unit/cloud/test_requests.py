@@ -240,6 +240,12 @@ def test_headers_have_the_documents_own_value() -> None:
     assert build(wanted, x_target="Other").headers == (("X-Target", "Other"),)
 
 
+def test_a_target_header_makes_the_path_the_root() -> None:
+    schema: Schema = {"type": "string", "default": "Tables_1.List"}
+    wanted = method(parameter("X-Amz-Target", "header", schema=schema), path="/ListTables")
+    assert build(wanted).url == "https://api.example/v1/"
+
+
 def test_the_first_method_whose_required_parameters_are_given_is_used() -> None:
     one = method(parameter("item-id", "path", True), name="one")
     all_ = method(parameter("page", "query"), name="all")

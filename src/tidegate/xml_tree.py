@@ -6,10 +6,10 @@ expat expands and fetches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from xml.parsers import expat
 
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TidegateError
 
 MOST_BYTES = 4_194_304
 _DEEPEST = 64
@@ -40,24 +40,27 @@ class Element:
         return "" if found is None else found.text.strip()
 
 
-def parse_xml(content: bytes, what: str) -> Element:
-    """The root element. `what` names the document in errors. Raises: TidegateError
-    DRIVER_UNRESOLVED."""
-    if len(content) > MOST_BYTES:
-        raise _unreadable(what, f"it has more than {MOST_BYTES:,} bytes")
-    return _Reader(what).read(content)
+Refuse = Callable[[str], TidegateError]
+"""The error for content that cannot be read, from the reason."""
+
+
+def parse_xml(content: bytes, refuse: Refuse, most_bytes: int = MOST_BYTES) -> Element:
+    """The root element. Raises: what `refuse` gives."""
+    if len(content) > most_bytes:
+        raise refuse(f"it has more than {most_bytes:,} bytes")
+    return _Reader(refuse).read(content)
 
 
 class _Reader:
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, refuse: Refuse) -> None:
+        self._refuse = refuse
         self._open: list[Element] = []
         self._root: Element | None = None
 
     def read(self, content: bytes) -> Element:
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse
+        parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
@@ -65,15 +68,15 @@ class _Reader:
             parser.Parse(content, True)
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
-            raise _unreadable(self._what, f"{reason} in line {error.lineno}") from None
+            raise self._refuse(f"{reason} in line {error.lineno}") from None
         except (ValueError, LookupError):  # an encoding that is not known
-            raise _unreadable(self._what, "its encoding is not known") from None
+            raise self._refuse("its encoding is not known") from None
         if self._root is None:
-            raise _unreadable(self._what, "it has no element")
+            raise self._refuse("it has no element")
         return self._root
 
-    def _refuse(self, *_: object) -> None:
-        raise _unreadable(self._what, "it declares a document type, which is refused")
+    def _doctype(self, *_: object) -> None:
+        raise self._refuse("it declares a document type, which is refused")
 
     def _start(self, name: str, _: dict[str, str]) -> None:
         element = Element(name.rpartition(" ")[2])
@@ -82,7 +85,7 @@ class _Reader:
         else:
             self._root = element
         if len(self._open) >= _DEEPEST:
-            raise _unreadable(self._what, f"its elements are nested more than {_DEEPEST} deep")
+            raise self._refuse(f"its elements are nested more than {_DEEPEST} deep")
         self._open.append(element)
 
     def _end(self, _: str) -> None:
@@ -91,11 +94,3 @@ class _Reader:
     def _text(self, text: str) -> None:
         if self._open:
             self._open[-1].text += text
-
-
-def _unreadable(what: str, reason: str) -> TidegateError:
-    return TidegateError(
-        Code.DRIVER_UNRESOLVED,
-        f"{what} cannot be read: {reason}.",
-        hint="Check that the address is that of a Maven repository.",
-    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.xml_tree import MOST_BYTES, parse_xml
+from tidegate.maven.xml_documents import read_document
+from tidegate.xml_tree import MOST_BYTES
 
 
 def test_elements_are_found_by_their_path_whatever_their_namespace() -> None:
     text = '<p xmlns="urn:x" xmlns:y="urn:y"><a><b> 1 </b></a><y:a><b>2</b></y:a></p>'
-    root = parse_xml(text.encode(), "It")
+    root = read_document(text.encode(), "It")
     assert [each.text.strip() for each in root.all("a", "b")] == ["1", "2"]
     assert root.value("a", "b") == "1"
     assert root.value("a", "c") == ""
@@ -18,7 +19,7 @@ def test_elements_are_found_by_their_path_whatever_their_namespace() -> None:
 
 def test_the_encoding_that_the_document_names_is_read() -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><p><a>é</a></p>'
-    assert parse_xml(text.encode("latin-1"), "It").value("a") == "é"
+    assert read_document(text.encode("latin-1"), "It").value("a") == "é"
 
 
 BILLION = (
@@ -32,7 +33,7 @@ ELSEWHERE = '<!DOCTYPE p SYSTEM "http://127.0.0.1:1/x.dtd"><p/>'
 @pytest.mark.parametrize("text", [BILLION, EXTERNAL, ELSEWHERE, "<!DOCTYPE html><html></html>"])
 def test_a_document_type_is_refused(text: str) -> None:
     with pytest.raises(TidegateError, match="document type") as caught:
-        parse_xml(text.encode(), "It")
+        read_document(text.encode(), "It")
     assert caught.value.code is Code.DRIVER_UNRESOLVED
 
 
@@ -51,4 +52,4 @@ def test_a_document_type_is_refused(text: str) -> None:
 )
 def test_what_is_no_xml_is_an_error_that_says_why(content: bytes, reason: str) -> None:
     with pytest.raises(TidegateError, match=f"It cannot be read: .*{reason}"):
-        parse_xml(content, "It")
+        read_document(content, "It")
