@@ -349,7 +349,7 @@ class SourceConnections:
                 f"This session has {most} temporary sources, which is the most it may have.",
                 hint="Close one of them first.",
             )
-        source = msgspec.structs.replace(source, id=id, ephemeral=True)
+        source = msgspec.structs.replace(source, id=id, ephemeral=True, temporary=True)
         if self._apply_global_rules is not None:
             source = self._apply_global_rules(source)
         self._temporary[key] = SourceConnection(source, temporary=True, on_end=on_end)

@@ -71,7 +71,8 @@ class Source(msgspec.Struct, frozen=True):
     `unqualified` is about UPDATE and DELETE without WHERE; `destructive_scope` is the scope that
     DROP, TRUNCATE and ALTER...DROP need. `options` are (name, value) pairs for an engine whose URL
     cannot say everything: a driver, its dependencies, a user, a reference to a password. As in
-    `url`, secrets are references only.
+    `url`, secrets are references only. `temporary`: a caller opened it, with a login of its own, so
+    nothing of the gate's own environment and files may log in there.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Source(msgspec.Struct, frozen=True):
     filters: tuple[RowFilter, ...] = ()
     run_as: RunAs | None = None
     options: tuple[tuple[str, str], ...] = ()
+    temporary: bool = False
 
     @property
     def writable(self) -> bool:

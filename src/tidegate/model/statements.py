@@ -62,6 +62,8 @@ class Judgement(msgspec.Struct, frozen=True):
     `merge`, `ddl`, `exec`, `explain`, or the statement's first word in lower case. It is empty
     where a statement cannot be read. `administration` is there for a statement with the effect
     ADMIN that a person may approve; all others with that effect are refused.
+    `refuses_transaction`: the database runs it in no transaction, so that what it has done stays
+    if it fails.
     """
 
     effect: Effect
@@ -76,11 +78,15 @@ class Judgement(msgspec.Struct, frozen=True):
     metadata: bool = False
     verb: str = ""
     administration: Administration | None = None
+    refuses_transaction: bool = False
 
     @property
     def outside_transaction(self) -> bool:
         """Whether it is known that the statement runs outside a transaction."""
-        return self.administration is not None and not self.administration.in_transaction
+        administration = self.administration
+        return self.refuses_transaction or (
+            administration is not None and not administration.in_transaction
+        )
 
 
 class DryRun(msgspec.Struct, frozen=True):

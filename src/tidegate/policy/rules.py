@@ -216,7 +216,8 @@ def _administration_scope(case: PolicyInput) -> Verdict | None:
 
 
 def _administration_identity(case: PolicyInput) -> Verdict | None:
-    if case.judgement.effect is not Effect.ADMIN or case.source.run_as is None:
+    leaves = case.judgement.effect is Effect.ADMIN or case.judgement.outside_transaction
+    if not leaves or case.source.run_as is None:
         return None
     return _deny(
         "source.run_as",

@@ -471,7 +471,7 @@ def _call(tokens: list[Token], dialect: Dialect) -> Reading:
     return _reading(
         "call",
         f"Runs the procedure {'.'.join(parts)[:80]}, whose effect the gate does not know",
-        Administration(),
+        Administration(in_transaction=not dialect.procedures_commit),
         reading.tables,
         returns_rows=True,
     )

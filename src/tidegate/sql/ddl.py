@@ -25,7 +25,24 @@ _GOVERNING = words("""
     ACCESS EXTENSION FOREIGN FUNCTION GROUP LANGUAGE LOGFILE OPERATOR OWNED POLICY PROCEDURE
     PUBLICATION ROLE RULE SECRET SERVER SUBSCRIPTION TABLESPACE TRIGGER USER
     """)
+_WHOLES = words("DATABASE SCHEMA SYSTEM")
+_WORDS_OF_CLUSTER = words("( ) VERBOSE")
 _GUARDS = words("OWNER SECURITY TRIGGER RULE REPLICA POLICY TABLESPACE ENCRYPTION")
+
+
+def refuses_transaction(tokens: list[Token]) -> bool:
+    """Whether PostgreSQL runs a definition in no transaction: of an index CONCURRENTLY, REINDEX of
+    more than a table, CLUSTER of everything, DETACH PARTITION ... CONCURRENTLY."""
+    keys = [token.key for token in tokens[:200]]
+    root, rest = keys[0], keys[1:]
+    if root in ("CREATE", "DROP"):
+        words = rest[1:] if rest[:1] == ["UNIQUE"] else rest
+        return words[:2] == ["INDEX", "CONCURRENTLY"]
+    if root == "REINDEX":
+        return "CONCURRENTLY" in rest or not _WHOLES.isdisjoint(rest)
+    if root == "CLUSTER":
+        return _WORDS_OF_CLUSTER.issuperset(rest)
+    return root == "ALTER" and "DETACH" in rest and rest[-1] == "CONCURRENTLY"
 
 
 def create(tokens: list[Token], dialect: Dialect) -> Reading:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from tidegate.errors import FATES, Code
 from tidegate.model.long_work import TakesLong
 from tidegate.model.statements import Administration, Effect, Judgement
+from tidegate.sql.ddl import refuses_transaction
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
 from tidegate.sql.fingerprint import fingerprint
@@ -62,6 +63,7 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         reading.returns_rows,
         verb,
         reading.administration if finding.effect is Effect.ADMIN else None,
+        tables.concurrent_indexes and refuses_transaction(tokens),
     )
 
 
@@ -73,6 +75,7 @@ def _judgement(
     returns_rows: bool = True,
     verb: str = "",
     administration: Administration | None = None,
+    outside: bool = False,
 ) -> Judgement:
     if finding is READS:
         return Judgement(
@@ -91,6 +94,7 @@ def _judgement(
         returns_rows,
         verb=verb,
         administration=administration,
+        refuses_transaction=outside,
     )
 
 

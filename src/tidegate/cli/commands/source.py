@@ -386,7 +386,7 @@ def _entries(app: App, arguments: argparse.Namespace) -> tuple[list[dict[str, An
 
 def _described(source: msgspec.Struct) -> dict[str, Any]:
     fields = msgspec.structs.asdict(source)
-    del fields["id"], fields["ephemeral"]
+    del fields["id"], fields["ephemeral"], fields["temporary"]
     return fields
 
 

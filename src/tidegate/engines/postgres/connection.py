@@ -240,12 +240,15 @@ class PostgresSession(ServerSession[CommandProtocol]):
                 break
         raise lost()
 
-    async def begin_outside(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:
+    async def begin_outside(
+        self, text: bytes, params: Params, timeout_ms: int, schema: bytes | None
+    ) -> PGresult:
         """Send a statement that PostgreSQL runs in no transaction; its first result. What is set
         for it lasts until the session is reset. Raises: TidegateError."""
         await self.own(_ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()])
-        self.line.send((text, None))  # the only command of its group: it refuses to have others
+        self.line.send((text, params))  # the only command of its group: it refuses to have others
         await self.line.sync()
+        self.line.stream(CHUNK_ROWS)
         return await self._next_result()
 
     async def begin_copy(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:

@@ -23,6 +23,7 @@ from tidegate.engines.common.permit_checks import (
     dry_run_query_of,
     query_of,
 )
+from tidegate.engines.common.roles import role_refused
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.common.texts import encode_statement
@@ -32,13 +33,13 @@ from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
-from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as, may_tune
 from tidegate.engines.postgres.types import TypeCache, shape_of
-from tidegate.engines.postgres.url import Conninfo, parse_conninfo
+from tidegate.engines.postgres.url import Conninfo, own_login_only, parse_conninfo
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -106,6 +107,8 @@ class PostgresEngine:
     async def open(cls, source: Source) -> PostgresEngine:
         check_run_as(source.run_as)
         target = parse_conninfo(source.url)
+        if source.temporary:
+            target = own_login_only(target)
         return cls(target, await PostgresSession.open(target))
 
     @property
@@ -210,10 +213,12 @@ class PostgresEngine:
                 session.prepared.follow(self._database(request.database).watch.names_state)
                 if copies:
                     return await self._copy(running, session, encoded, schema)
-                if administration is not None and not administration.in_transaction:
-                    first = await session.begin_outside(encoded, running.timeout_ms, schema)
+                if not explains and judgement.outside_transaction:
+                    if permit.identity is not None:
+                        raise role_refused(NO_ROLE_OUTSIDE)
+                    first = await session.begin_outside(encoded, params, running.timeout_ms, schema)
                     if first.status in FAILED:
-                        raise translate(first)
+                        raise failed_outside(first)
                     return await self._cursor(running, first, request, text)
                 first = await session.begin(
                     encoded,

@@ -38,7 +38,8 @@ _HINTS = {
     "08P01": "Give as many parameters as there are placeholders ($1, $2, ...).",
     "42P18": "Give the placeholder a type, like $1::text.",
     "22021": "Select a text that is not valid as bytes: convert_to(column, 'SQL_ASCII').",
-    "25001": "PostgreSQL runs this only outside a transaction; the gate always uses one.",
+    "25001": "PostgreSQL runs this only outside a transaction, and the gate uses one for it.",
+    "2D000": "A procedure that commits runs by CALL alone, and not within another one's block.",
     "53300": "The server has no free connection; retry in a moment.",
 }
 
@@ -54,6 +55,7 @@ _NO_LOGIN = re.compile(
 """What the server says where no password would help."""
 
 CANCELED = "57014"
+NO_ROLE_OUTSIDE = "The statement runs outside a transaction, where no caller's role can be taken."
 
 _ROLE_REFUSED = frozenset({"22023", "42501", "42602", "42704"})
 """What is said of a role that is not there, or not granted, and of a variable with a bad name."""
@@ -95,6 +97,14 @@ def translate(result: PGresult) -> TidegateError:
         message = f"{message}: {detail}"
     hint = _field(result, DiagnosticField.MESSAGE_HINT) or _HINTS.get(sqlstate)
     return TidegateError(code, clean(message), hint=hint and clean(hint), details=_details(result))
+
+
+def failed_outside(result: PGresult) -> TidegateError:
+    """The coded error of a statement that ran outside a transaction: nothing undoes it."""
+    error = translate(result)
+    left = "It ran outside a transaction: look at what it has done, such as an invalid index."
+    error.hint = f"{left} {error.hint}" if error.code is Code.SQL_FAILED else left
+    return error
 
 
 def rejected(result: PGresult, identity: Identity | None) -> TidegateError:

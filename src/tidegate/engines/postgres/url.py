@@ -11,6 +11,7 @@ connections, and `prepared_statements`, which is `on` or `off`.
 from __future__ import annotations
 
 import difflib
+import os
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -31,6 +32,22 @@ _OPTIONS = frozenset(
     sslpassword sslrootcert sslsni target_session_attrs tcp_user_timeout user
     """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
 )
+_NO_FILE = f"{os.devnull}/none"
+_NOT_OURS = {
+    "password": "",
+    "passfile": _NO_FILE,
+    "port": "5432",
+    "options": "",
+    "sslcert": _NO_FILE,
+    "sslkey": _NO_FILE,
+    "sslcertmode": "disable",
+    "gssencmode": "disable",
+    "require_auth": "!gss,!sspi",
+}
+"""What is given where a URL does not, so that libpq looks neither into variables nor into files.
+`host` is in each such URL, and `hostaddr` is always given for it."""
+_AUTHENTICATION_IS_CHOSEN = 160_000
+"""The version of libpq that has `require_auth` and `sslcertmode`."""
 _OWN_OPTIONS = frozenset({"pool", "prepared_statements"})
 
 
@@ -81,6 +98,35 @@ def parse_conninfo(url: str) -> Conninfo:
         float(_number(parameters.pop("connect_timeout", str(round(CONNECT_S))), "connect_timeout")),
         _switch(own.get("prepared_statements", "on"), "prepared_statements"),
     )
+
+
+def own_login_only(target: Conninfo) -> Conninfo:
+    """The same target, with nothing of this account's for libpq to log in with or be led by: its
+    variables (`PGPASSWORD`, `PGPORT`, ...), its password file, client certificate and Kerberos
+    ticket. For a URL that a caller gave.
+
+    Raises: TidegateError SOURCE_URL if it names no user; POLICY_DENIED where `PGSERVICE` is set,
+    which nothing in a URL outweighs.
+    """
+    if "user" not in target.parameters:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            "The URL of the temporary source names no user.",
+            hint="Write the user and the password into it: the server's own login is not used.",
+        )
+    if "PGSERVICE" in os.environ:
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            "No temporary source on PostgreSQL can be opened while `PGSERVICE` is set where the "
+            "server runs: it could lead elsewhere.",
+            hint="Ask the operator to start the server without `PGSERVICE`.",
+        )
+    from psycopg import pq
+
+    given = dict(_NOT_OURS)
+    if pq.version() < _AUTHENTICATION_IS_CHOSEN:
+        del given["require_auth"], given["sslcertmode"]
+    return msgspec.structs.replace(target, parameters={**given, **target.parameters})
 
 
 def _login(server: ServerUrl) -> dict[str, str]:

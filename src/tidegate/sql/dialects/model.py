@@ -173,6 +173,10 @@ class Dialect(msgspec.Struct, frozen=True):
     administration: frozenset[str] = frozenset()
     """Kinds of statements of `sql/administration.py` that it has: `account`, `call`, `copy`,
     `maintenance`, `rights`, `routine`, `trigger`."""
+    concurrent_indexes: bool = False
+    """Indexes can be made and dropped CONCURRENTLY, which no transaction may hold."""
+    procedures_commit: bool = False
+    """A procedure may commit, if it is called in no transaction."""
     definitions_commit: bool = False
     """A definition ends the transaction that it stands in, and accounts are `'name'@'host'`."""
     routine_languages: frozenset[str] = frozenset()

@@ -54,7 +54,7 @@ def _check(url: str) -> None:
         raise TidegateError(
             Code.SOURCE_URL,
             f"The URL in the query has {what}, which is not taken from a query",
-            hint="Write postgres://host/database, or name a source.",
+            hint="Write postgres://user@host/database, or name a source.",
         )
 
 
