@@ -118,17 +118,22 @@ def test_every_surface_is_served_over_https(server: Serving, files: Files) -> No
         connection.close()
 
 
-def test_a_client_that_speaks_plain_http_gets_no_answer(server: Serving, files: Files) -> None:
+@pytest.mark.parametrize("start", [b"GET /health HTTP/1.1", b"POST /mcp/core HTTP/1.1"])
+def test_a_client_that_speaks_plain_http_is_answered_with_what_to_write_and_nothing_else(
+    server: Serving, files: Files, start: bytes
+) -> None:
     port = port_of(server)
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as plain:
-        plain.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        plain.sendall(start + b"\r\nHost: localhost\r\n\r\n")
         received = b""
-        try:
-            while part := plain.recv(4_096):
-                received += part
-        except ConnectionError:
-            pass
-    assert b"HTTP/1.1" not in received
+        while not received.endswith(b"in the address.\n"):
+            part = plain.recv(4_096)
+            assert part, received
+            received += part
+        plain.sendall(start + b"\r\nHost: localhost\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Connection: close" in received and b"https://" in received
+    assert received.count(b"HTTP/1.1") == 1
     connection = connect(port, files)
     assert post(connection)[0] == 200
     connection.close()

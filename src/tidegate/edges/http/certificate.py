@@ -10,6 +10,7 @@ import ssl
 import stat
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 
@@ -27,7 +28,7 @@ class ServerCertificate:
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
         self._current, self.expires_at = _load(settings)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context = _Context(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.context.set_alpn_protocols(["http/1.1"])
         self.context.sni_callback = self._choose
@@ -41,6 +42,45 @@ class ServerCertificate:
         self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, initial: ssl.SSLContext
     ) -> None:
         connection.context = self._current
+
+
+_TEXT = b"This port speaks HTTPS. Write https:// in the address.\n"
+_WITHOUT_TLS = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"
+    b"Connection: close\r\n\r\n%b" % (len(_TEXT), _TEXT)
+)
+
+
+class _Handshake(ssl.SSLObject):
+    """The server's end of one connection. A client that sends plain HTTP gets a plain answer, once,
+    and nothing that it sends is read; the time for a handshake ends the connection."""
+
+    outgoing: ssl.MemoryBIO | None = None
+    _is_plain = False
+
+    def do_handshake(self) -> None:
+        if self._is_plain:
+            raise ssl.SSLWantReadError
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason != "HTTP_REQUEST" or self.outgoing is None:
+                raise
+            self._is_plain = True
+            self.outgoing.write(_WITHOUT_TLS)
+            raise ssl.SSLWantReadError from None
+
+
+class _Context(ssl.SSLContext):
+    sslobject_class = _Handshake
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *rest: Any, **named: Any
+    ) -> ssl.SSLObject:
+        found = super().wrap_bio(incoming, outgoing, *rest, **named)
+        if isinstance(found, _Handshake):
+            found.outgoing = outgoing
+        return found
 
 
 def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
