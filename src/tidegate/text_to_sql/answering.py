@@ -49,7 +49,9 @@ async def answer(
     """
     text = _checked(question)
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
-    if question.mode == "sql" or (question.mode == "auto" and is_sql(text, catalog)):
+    if question.mode == "sql" or (
+        question.mode == "auto" and is_sql(text, catalog.dialect, catalog)
+    ):
         runner = Runner(caller, question, catalog, Guidance.of_nothing(catalog.dialect))
         return await runner.run(question.text, "sql")
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)

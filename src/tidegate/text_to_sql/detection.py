@@ -1,42 +1,104 @@
-"""Tells SQL from plain language. Pure, but for what `sql.judge` keeps of texts."""
+"""Tells SQL from a question in plain language. Pure, but for what `sql.judge` keeps of texts.
+
+What is neither clearly is taken as SQL where a database could read it: a question that is taken for
+SQL fails and says how to ask it, while SQL that is taken for a question would be rewritten.
+"""
 
 from __future__ import annotations
 
-import re
-
+from tidegate.errors import Code
 from tidegate.model.schema import Catalog
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import Dialect, words
+from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
 
-_FIRST = re.compile(r"\(*([A-Za-z]+)")
-_ALONE = frozenset({"SHOW", "TABLE", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "PRAGMA"})
-"""Words that begin statements and sentences alike."""
+_SYMBOLS = words("* = < > ( ) ; :: <> != <= >= ||")
+_SECOND_WORDS = {
+    "INSERT": ("INTO",),
+    "UPDATE": ("SET",),
+    "DELETE": ("FROM",),
+    "MERGE": ("INTO",),
+}
+_EXPLAINED = frozenset(
+    {"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "EXECUTE"}
+    | {"CREATE", "DECLARE", "REFRESH"}
+)
+_FIXED_SHOWS = frozenset({"ALL", "PORT", "SSL", "FSYNC", "TIMEZONE", "DATESTYLE", "INTERVALSTYLE"})
+_SHOW_PHRASES = (
+    ("TIME", "ZONE"),
+    ("SESSION", "AUTHORIZATION"),
+    ("TRANSACTION", "ISOLATION", "LEVEL"),
+)
 
 
-def is_sql(text: str, catalog: Catalog) -> bool:
-    """Whether the text is a statement, rather than a question.
+def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None) -> bool:
+    """Whether a text is to be run as SQL; otherwise it is a question.
 
-    A text that parses is one, unless it says nothing of a table that there is: `select customers`
-    parses, as a column. A text that begins as a statement with a table's name and has a mistake is
-    one too, so that its mistake is reported and no model guesses at it.
+    With the catalog of its source, `select customers` is a question, which asks for a table:
+    alone it can be read as a column.
     """
-    begin = _FIRST.match(text.lstrip())
-    if begin is None:
-        return text.lstrip().startswith(("--", "/*"))
-    word = begin[1].upper()
-    judgement = judge(text, catalog.dialect)
-    readable = judgement.effect is not Effect.UNKNOWN
-    names = {table.name.casefold() for table in catalog.tables}
-    named = any(
-        name.rpartition(".")[2].strip('"`').casefold() in names for name in judgement.tables
-    )
-    if word in _ALONE:
-        return readable
-    if readable:
-        return named or judgement.effect is not Effect.READ or _is_complete(text)
-    return _is_complete(text) and word in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
+    rules = find(dialect)
+    try:
+        tokens = lex(text, rules.lexical_rules)
+    except Refusal:
+        # An apostrophe in prose, or SQL of another dialect: the first word decides.
+        first = text.lstrip().split(None, 1)
+        return bool(first) and first[0].upper() in rules.roots and not text.rstrip().endswith("?")
+    while tokens and tokens[-1].key == ";":
+        tokens.pop()
+    if not tokens:
+        # Comments alone: SQL that says nothing.
+        return bool(text.strip()) and catalog is not None
+    if tokens[0].key not in rules.roots:
+        return tokens[0].key == "(" and any(token.key in rules.roots for token in tokens[1:2])
+    if tokens[0].key == "SHOW":
+        return _is_show(tokens[1:], dialect)
+    has_symbols = any(token.key in _SYMBOLS for token in tokens[1:])
+    if not _has_its_word(tokens):
+        return has_symbols
+    judgement = judge(text, dialect)
+    if judgement.code != Code.SQL_UNREADABLE.value:
+        are_words = all(token.kind == WORD for token in tokens[1:])
+        if catalog is not None and judgement.effect is Effect.READ and are_words:
+            return _names_a_table(judgement, catalog)
+        return not _is_prose(tokens, rules)
+    return has_symbols or any(token.kind == STRING for token in tokens[1:])
 
 
-def _is_complete(text: str) -> bool:
-    """Whether the text has signs that few sentences have."""
-    return re.search(r"[*();=<>]", text) is not None
+def _names_a_table(judgement: Judgement, catalog: Catalog) -> bool:
+    known = {table.name.casefold() for table in catalog.tables}
+    named = (name.rpartition(".")[2].strip('"`').casefold() for name in judgement.tables)
+    return any(name in known for name in named)
+
+
+def _has_its_word(tokens: list[Token]) -> bool:
+    """Whether a change or an EXPLAIN has the word without which there is none."""
+    first = tokens[0].key
+    if first == "EXPLAIN":
+        return any(token.key in _EXPLAINED for token in tokens[1:])
+    wanted = _SECOND_WORDS.get(first)
+    return wanted is None or any(token.key in wanted for token in tokens[1:])
+
+
+def _is_show(words: list[Token], dialect: str) -> bool:
+    """`SHOW` takes the name of a parameter, and those of more than one word are few. In other
+    dialects than PostgreSQL's it has many forms, which the judge reads."""
+    if dialect != "postgres":
+        text = " ".join(("SHOW", *(token.text for token in words)))
+        return judge(text, dialect).effect is not Effect.UNKNOWN
+    keys = tuple(token.key for token in words)
+    if len(words) == 1:
+        token = words[0]
+        named = token.kind == NAME or "_" in token.text
+        return named or token.key in _FIXED_SHOWS
+    return keys in _SHOW_PHRASES or ("." in keys and len(keys) == 3)
+
+
+def _is_prose(tokens: list[Token], rules: Dialect) -> bool:
+    """Whether it begins with a word that ends no sentence in SQL: `grant me access to sales?`."""
+    is_query = rules.roots[tokens[0].key] in ("query", "change", "explain")
+    plain = all(token.kind == WORD for token in tokens[:-1])
+    return not is_query and plain and len(tokens) > 3 and tokens[-1].key == "?"

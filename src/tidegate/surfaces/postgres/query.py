@@ -32,10 +32,10 @@ from tidegate.surfaces.postgres.result_text import (
     sql_heading,
     structured,
 )
-from tidegate.surfaces.postgres.sql_or_question import is_sql
 from tidegate.surfaces.postgres.streaming import MAX_ROWS, StreamedRows
 from tidegate.surfaces.postgres.targets import source_of
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.text_to_sql.detection import is_sql
 
 MAX_OFFSET = 1_000_000
 """Rows that may be left out; they are read all the same, so it is no way through a large table."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.surfaces.postgres.sql_or_question import is_sql
+from tidegate.model.schema import Catalog, Table
+from tidegate.text_to_sql.detection import is_sql
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,39 @@ def test_statements_are_sql_also_with_a_mistake_in_them(text: str) -> None:
 )
 def test_sentences_are_questions_also_with_the_first_word_of_a_statement(text: str) -> None:
     assert not is_sql(text)
+
+
+CATALOG = Catalog("shop", "public", ("public",), (Table("public", "customers", "table"),), "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "with_catalog"),
+    [
+        ("select customers", True, False),
+        ("select customers from berlin", True, False),
+        ("select name from customers", True, True),
+        ("select 1", True, True),
+        ("select now()", True, True),
+        ("-- a comment", False, True),
+        ("which customers are there", False, False),
+    ],
+)
+def test_the_catalog_decides_where_words_can_be_both(
+    text: str, alone: bool, with_catalog: bool
+) -> None:
+    assert is_sql(text) is alone
+    assert is_sql(text, "postgres", CATALOG) is with_catalog
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "expected"),
+    [
+        ("SHOW TABLES", "mysql", True),
+        ("show customers", "mysql", False),
+        ("PRAGMA table_info(customers)", "sqlite", True),
+        ("SELECT `a` FROM t", "mysql", True),
+        ("FROM customers SELECT name", "duckdb", True),
+    ],
+)
+def test_each_dialect_has_its_own_statements(text: str, dialect: str, expected: bool) -> None:
+    assert is_sql(text, dialect) is expected
