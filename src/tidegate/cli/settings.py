@@ -13,6 +13,7 @@ from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import load
 from tidegate.config.model import Config, TlsSettings
+from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find
@@ -85,6 +86,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if arguments.extended:
         workbench = config.surface.get("workbench", {}) | {"extended": True}
         changes["surface"] = config.surface | {"workbench": workbench}
+    if "postgres" in cast("tuple[str, ...]", changes.get("surfaces", config.surfaces)):
+        changes = _of_pgedge_variables(arguments, config) | changes
     if arguments.no_auth:
         _check_no_auth(arguments)
         changes["auth"] = False
@@ -100,8 +103,9 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if not given and not config.sources and "postgres" in cast("tuple[str, ...]", names):
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
-    if len(arguments.source) == 1 and "postgres" in cast("tuple[str, ...]", names):
-        own = {"source": arguments.source[0][0]} | config.surface.get("postgres", {})
+    # The only one that was named for this server is what calls are about that name none.
+    if len(given) == 1 and "postgres" in cast("tuple[str, ...]", names):
+        own = {"source": given[0].name} | config.surface.get("postgres", {})
         surface = cast("dict[str, Any]", changes.get("surface", config.surface))
         changes["surface"] = surface | {"postgres": own}
     replaced = {source.name for source in given}
@@ -116,6 +120,23 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def _of_pgedge_variables(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
+    """What variables of pgEdge's server set and the settings leave at their defaults."""
+    said = settings_of_environment(os.environ)
+    if not said:
+        return {}
+    made = msgspec.convert(translate(said, os.environ, _note), Config)
+    names = ["auth", "token_files", "tls", "lockout", "embeddings", "language"]
+    if not arguments.stdio:
+        names.append("http")
+    default = Config()
+    return {
+        name: getattr(made, name)
+        for name in names
+        if getattr(config, name) == getattr(default, name) != getattr(made, name)
+    }
 
 
 def _tls(arguments: argparse.Namespace, configured: TlsSettings | None) -> TlsSettings:

@@ -34,6 +34,66 @@ _DURATION = r"(\d+)(ms|s|m|h)?"
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, None: 1}
 
 
+_VARIABLES: dict[str, tuple[type, tuple[str, ...]]] = {
+    "HTTP_ENABLED": (bool, ("http.enabled",)),
+    "HTTP_ADDRESS": (str, ("http.address",)),
+    "TLS_ENABLED": (bool, ("http.tls.enabled",)),
+    "TLS_CERT_FILE": (str, ("http.tls.cert_file",)),
+    "TLS_KEY_FILE": (str, ("http.tls.key_file",)),
+    "TLS_CHAIN_FILE": (str, ("http.tls.chain_file",)),
+    "AUTH_ENABLED": (bool, ("http.auth.enabled",)),
+    "AUTH_TOKEN_FILE": (str, ("http.auth.token_file",)),
+    "AUTH_USER_FILE": (str, ("http.auth.user_file",)),
+    "AUTH_MAX_FAILED_ATTEMPTS_BEFORE_LOCKOUT": (
+        int, ("http.auth.max_failed_attempts_before_lockout",),
+    ),
+    "AUTH_RATE_LIMIT_WINDOW_MINUTES": (int, ("http.auth.rate_limit_window_minutes",)),
+    "AUTH_RATE_LIMIT_MAX_ATTEMPTS": (int, ("http.auth.rate_limit_max_attempts",)),
+    "LLM_ENABLED": (bool, ("llm.enabled",)),
+    "LLM_PROVIDER": (str, ("llm.provider",)),
+    "LLM_MODEL": (str, ("llm.model",)),
+    "EMBEDDING_ENABLED": (bool, ("embedding.enabled",)),
+    "EMBEDDING_PROVIDER": (str, ("embedding.provider",)),
+    "EMBEDDING_MODEL": (str, ("embedding.model",)),
+    "ANTHROPIC_BASE_URL": (str, ("llm.anthropic_base_url",)),
+    "OPENAI_BASE_URL": (str, ("llm.openai_base_url", "embedding.openai_base_url")),
+    "VOYAGE_BASE_URL": (str, ("embedding.voyage_base_url",)),
+    "OLLAMA_URL": (str, ("llm.ollama_url", "embedding.ollama_url")),
+}  # fmt: skip
+"""Variables of pgEdge's server without `PGEDGE_`, and the keys of its file that they stand for."""
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def settings_of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What `PGEDGE_HTTP_*`, `PGEDGE_TLS_*`, `PGEDGE_AUTH_*`, `PGEDGE_LLM_*` and
+    `PGEDGE_EMBEDDING_*` say, as a file of pgEdge's server would have it; empty: nothing.
+
+    Keys of models are read by `translate`, and a database by `postgres_environment`.
+
+    Raises: TidegateError CONFIG_INVALID for a value of another kind.
+    """
+    found: dict[str, Any] = {}
+    for word, (kind, paths) in _VARIABLES.items():
+        name = f"PGEDGE_{word}"
+        text = environment.get(name, "")
+        if not text:
+            continue
+        value: Any = text
+        if kind is bool:
+            value = _TRUTH.get(text.lower())
+        elif kind is int:
+            value = int(text) if text.isascii() and text.isdigit() else None
+        if value is None:
+            raise invalid(f"${name} cannot be {text[:40]!r}.", hint="Correct or unset it.")
+        for path in paths:
+            *sections, key = path.split(".")
+            table = found
+            for section in sections:
+                table = table.setdefault(section, {})
+            table[key] = value
+    return found
+
+
 def is_pgedge(settings: object) -> bool:
     """Whether parsed settings are those of pgEdge's server: ours have none of its tables."""
     if not isinstance(settings, dict):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tidegate.config.loading import load
 from tidegate.config.model import Config
+from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.errors import Code, TidegateError
 
 WHOLE = """
@@ -200,3 +202,40 @@ def test_what_has_no_effect_here_is_noted(tmp_path: Path) -> None:
 def test_settings_of_ours_are_not_taken_for_pgedges(tmp_path: Path) -> None:
     config = read(tmp_path, "http: 127.0.0.1:0\nsurfaces: [core]\n")
     assert (config.http, config.surfaces) == ("127.0.0.1:0", ("core",))
+
+
+def test_variables_of_the_environment_stand_for_keys_of_the_file() -> None:
+    environment = {
+        "PGEDGE_HTTP_ENABLED": "true", "PGEDGE_HTTP_ADDRESS": "127.0.0.1:8081",
+        "PGEDGE_TLS_ENABLED": "yes", "PGEDGE_TLS_CERT_FILE": "a.crt",
+        "PGEDGE_TLS_KEY_FILE": "a.key",
+        "PGEDGE_AUTH_TOKEN_FILE": "tokens.yaml", "PGEDGE_AUTH_RATE_LIMIT_MAX_ATTEMPTS": "3",
+        "PGEDGE_EMBEDDING_ENABLED": "1", "PGEDGE_EMBEDDING_PROVIDER": "ollama",
+        "PGEDGE_OLLAMA_URL": "http://127.0.0.1:11434", "PGEDGE_LLM_ENABLED": "false",
+    }  # fmt: skip
+    found = translate(settings_of_environment(environment), environment, lambda _: None)
+    config = msgspec.convert(found, Config)
+    assert (config.http, config.auth) == ("127.0.0.1:8081", True)
+    assert config.tls is not None and (config.tls.cert, config.tls.key) == ("a.crt", "a.key")
+    assert config.token_files == ("tokens.yaml",)
+    assert (config.lockout.failures, config.lockout.window_s) == (3, 900)
+    assert config.embeddings is not None
+    assert config.embeddings.base_url == "http://127.0.0.1:11434"
+    assert settings_of_environment({"PGEDGE_DB_HOST": "x", "PGEDGE_HTTP_ADDRESS": ""}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PGEDGE_HTTP_ENABLED", "maybe"), ("PGEDGE_AUTH_RATE_LIMIT_MAX_ATTEMPTS", "many")],
+)
+def test_a_variable_of_another_kind_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(TidegateError) as caught:
+        settings_of_environment({name: value})
+    assert caught.value.code is Code.CONFIG_INVALID
+    assert name in caught.value.message
+
+
+def test_a_user_file_in_a_variable_is_refused_as_in_the_file() -> None:
+    said = settings_of_environment({"PGEDGE_AUTH_USER_FILE": "users.yaml"})
+    with pytest.raises(TidegateError, match="user_file"):
+        translate(said, {}, lambda _: None)
