@@ -14,7 +14,9 @@ import pytest
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from support.scripted_model import KEY, Fault, ScriptedModel, scripted, wrote
 from tidegate.edges.http.edge import HttpEdge, bind
-from wire.conversations import python_sdk
+from wire.conversations import python_sdk, typescript_sdk
+
+Talk = Callable[[int, dict[str, Any]], dict[str, Any]]
 
 QUESTION = "How many users are active?"
 COUNT = "SELECT count(*) AS active FROM users WHERE status = 'active'"
@@ -237,8 +239,9 @@ def test_a_question_from_right_to_left_reaches_the_model_whole(
 
 
 @pytest.mark.parametrize("client", [1, 2])
+@pytest.mark.parametrize("talk", [python_sdk, typescript_sdk])
 def test_an_official_client_lends_its_model_and_its_user_chooses_a_reading(
-    tmp_path: Path, shop: PostgresShop, client: int
+    tmp_path: Path, shop: PostgresShop, talk: Talk, client: int
 ) -> None:
     readings = ["users that are active", "users that have gone"]
     settings = {"sources": [{"name": "shop", "url": shop.url}], "language": {"sampling": True}}
@@ -251,7 +254,7 @@ def test_an_official_client_lends_its_model_and_its_user_chooses_a_reading(
         "sampled": [msgspec.json.encode({"readings": readings}).decode(), wrote(COUNT)],
         "answer": {"action": "accept", "content": {"reading": readings[0]}},
     }
-    report = python_sdk(client, config | ({"mode": "auto"} if client == 2 else {}))
+    report = talk(client, config | ({"mode": "auto"} if client == 2 else {}))
     (result,) = report["results"]
     assert not result["is_error"], result
     assert f"Generated SQL:\n{COUNT}\n" in result["text"]

@@ -2,7 +2,8 @@
 //
 // `typescript_sdk.mjs CONFIG`, where CONFIG is a JSON object with `modules` (the folder of the
 // installed packages), `sdk` (1 or 2), `command` or `url`, `mode` (legacy, auto or a revision;
-// SDK 2 only) and optionally `token` and `calls` (pairs of tool and arguments, made instead of the
+// SDK 2 only) and optionally `token`, `sampled` (what its model writes, one text a request),
+// `answer` (to every elicitation) and `calls` (pairs of tool and arguments, made instead of the
 // conversation with the fixtures; `resources/read` stands for a tool, and so does `end`, which ends
 // the session behind the client's back).
 
@@ -11,7 +12,7 @@ import path from "node:path";
 
 const config = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(config.modules, "here.js"));
-const report = { logs: [], updated: [], progress: [], faults: [] };
+const report = { logs: [], updated: [], progress: [], faults: [], asked: [] };
 const uri = "test://watched-resource";
 let notified = () => {};
 
@@ -59,15 +60,15 @@ function open({ Client, Stdio, Http, name }) {
   const client = new Client({ name: "typescript-peer", version: "1.0.0" }, options);
   const answer = (method, handler) => client.setRequestHandler(name[method] ?? method, handler);
   const hear = (method, handler) => client.setNotificationHandler(name[method] ?? method, handler);
-  answer("elicitation/create", async (request) => ({
-    action: "accept",
-    content: Object.fromEntries(
-      Object.keys(request.params.requestedSchema.properties).map((field) => [field, "Alice"]),
-    ),
-  }));
+  answer("elicitation/create", async (request) => {
+    report.asked.push(request.params.message);
+    const fields = Object.keys(request.params.requestedSchema.properties);
+    const content = Object.fromEntries(fields.map((field) => [field, "Alice"]));
+    return config.answer ?? { action: "accept", content };
+  });
   answer("sampling/createMessage", async () => ({
     role: "assistant",
-    content: { type: "text", text: "Paris" },
+    content: { type: "text", text: config.sampled?.shift() ?? "Paris" },
     model: "none",
   }));
   answer("roots/list", async () => ({ roots: [{ uri: "file:///test/root", name: "Root" }] }));
