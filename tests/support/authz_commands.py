@@ -56,6 +56,9 @@ VERBS: dict[str, Verb] = {
     "driver bundle": Verb("keeps", ("driver", "bundle", "{directory}/none.zip"), 2),
     "driver doctor": Verb("keeps", ("driver", "doctor", "jdbc:h2:./none"), 1),
     "cloud check": Verb("keeps", ("cloud", "check", "{directory}/none"), 65),
+    "datalog warm-up": Verb(
+        "keeps", ("datalog", "warm-up", "--status", "--java", "{directory}/none"), 69
+    ),
     "driver import": Verb("keeps", ("driver", "import", "{directory}/none.zip"), 2),
     "token create": Verb("keeps", ("token", "create", "mine", "--scope", "fullAccess")),
     "token show": Verb("keeps", ("token", "show", "agent")),

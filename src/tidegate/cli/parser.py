@@ -22,6 +22,7 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.cloud import add_cloud
+from tidegate.cli.arguments.datalog import add_datalog
 from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.search import add_embed, add_search
@@ -169,6 +170,7 @@ def build() -> Parser:
     add_config(commands)
     add_source(commands)
     add_driver(commands)
+    add_datalog(commands)
     add_cloud(commands)
     add_query(commands)
     add_ask(commands)

@@ -24,6 +24,7 @@ from tidegate.errors import Code, TidegateError
 Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
 
 EXTRAS = {
+    "datalog": "datalevin",
     "duckdb": "duckdb",
     "embeddings": "onnxruntime",
     "excel": "python_calamine",

@@ -87,6 +87,26 @@ def _jdbc_path(url: str) -> str | None:
     return file_of(parse_jdbc_url(url))
 
 
+def _locate_datalevin(url: str) -> Location:
+    from tidegate.engines.datalevin.url import locate as locate_datalevin
+
+    return locate_datalevin(url)
+
+
+def _datalevin_path(url: str) -> str | None:
+    from tidegate.engines.datalevin.url import path_of
+
+    return path_of(url)
+
+
+DATALEVIN = Entry(
+    *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
+    language="tidegate.datalog.language",
+    options=("heap", "java"),
+    locate=_locate_datalevin,
+    path=_datalevin_path,
+)
+
 POSTGRES = Entry(
     *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
     identities=True,
@@ -128,6 +148,8 @@ ENGINES: dict[str, Entry] = {
     ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
+    "datalevin": DATALEVIN,
+    "dtlv": DATALEVIN,
     "jdbc:": Entry(
         "jdbc",
         _jdbc_dialect,

@@ -22,6 +22,7 @@ EXAMPLES: dict[str, str] = {
     "source show": "source show shop",
     "source test": "source test shop",
     "source harden": "source harden shop --apply",
+    "datalog warm-up": "datalog warm-up --status",
     "driver fetch": "driver fetch com.h2database:h2:2.3.232",
     "driver list": "driver list",
     "driver verify": "driver verify",

@@ -35,6 +35,15 @@ DESERIALIZED = (
 read. Derby keeps its own settings so. Follows the syntax of `jdk.serialFilter`."""
 
 
+class Java(NamedTuple):
+    """A Java program. `version` is the first number of its version, `said` all that it says of
+    it."""
+
+    program: str
+    version: int
+    said: str
+
+
 class Runtime(NamedTuple):
     """A Java program that is new enough. `version` is the first number of its version."""
 
@@ -82,18 +91,28 @@ def find_runtime(named: str | None = None) -> Runtime:
             hint="Install Tidegate from a wheel, or install a JDK and install it again.",
             details={"path": str(JAR)},
         )
+    java = find_java(OLDEST, "jdbc", named)
+    return Runtime(java.program, java.version)
+
+
+def find_java(oldest: int, extra: str, named: str | None = None) -> Java:
+    """The first Java that is at least `oldest`; `extra` is what brings one. What is older is passed
+    over for the next.
+
+    Raises: TidegateError ENGINE_MISSING.
+    """
     tried: list[str] = []
     for program in _candidates(named):
-        version = _version(program)
-        if version is not None and version >= OLDEST:
-            return Runtime(program, version)
-        tried.append(f"{program} ({'does not start' if version is None else f'Java {version}'})")
+        java = _java(program)
+        if java is not None and java.version >= oldest:
+            return java
+        tried.append(f"{program} ({'does not start' if java is None else f'Java {java.version}'})")
     raise TidegateError(
         Code.ENGINE_MISSING,
-        f"Java {OLDEST} or newer is needed"
+        f"Java {oldest} or newer is needed"
         + (f", and this is not: {', '.join(tried)}." if tried else " and none was found."),
         hint="Name one with the source's option `java` or with JAVA_HOME, or install the extra"
-        " `jdbc`.",
+        f" `{extra}`.",
     )
 
 
@@ -116,8 +135,8 @@ def _candidates(named: str | None) -> list[str]:
 
 
 @cache
-def _version(program: str) -> int | None:
-    """The first number of the version of a Java program; None if it does not start."""
+def _java(program: str) -> Java | None:
+    """A Java program and its version; None if it does not start."""
     try:
         said = subprocess.run(
             [program, "-version"],
@@ -125,8 +144,8 @@ def _version(program: str) -> int | None:
             timeout=VERSION_S,
             check=True,
             env={"LANG": "C.UTF-8"},
-        ).stderr
+        ).stderr.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(rb'version "(?:1\.)?(\d+)', said)
-    return int(found[1]) if found else None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return Java(program, int(found[1]), said) if found else None

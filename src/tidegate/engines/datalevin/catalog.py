@@ -1,0 +1,71 @@
+"""The schema of a Datalog database as the gate describes databases: a namespace of attributes is a
+table, an attribute a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidegate.model.schema import Catalog, ColumnInfo, Index, Table
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One attribute; `count` is how many facts have it."""
+
+    attribute: str
+    properties: dict[str, Any]
+    count: int
+
+
+def catalog_of(attributes: list[Attribute], database: str, version: str) -> Catalog:
+    """The attributes that users defined, or that a fact has."""
+    tables: dict[str, list[Attribute]] = {}
+    for attribute in attributes:
+        space, name = split(attribute.attribute)
+        if space == "db" or space.startswith("db."):
+            continue
+        if name:
+            tables.setdefault(space, []).append(attribute)
+    described = [_table(space, members) for space, members in sorted(tables.items())]
+    return Catalog(database, "", ("",), tuple(described), version)
+
+
+def split(attribute: str) -> tuple[str, str]:
+    """The namespace of an attribute, empty if it has none, and its name."""
+    space, slash, name = attribute.removeprefix(":").partition("/")
+    return (space, name) if slash else ("", space)
+
+
+def _table(space: str, members: list[Attribute]) -> Table:
+    columns = [_column(member) for member in members]
+    unique = [
+        Index(member.attribute, (member.attribute,), unique=True)
+        for member in members
+        if ":db/unique" in member.properties
+    ]
+    most = max([member.count for member in members], default=0)
+    return Table(
+        "",
+        space or "(no namespace)",
+        "table",
+        tuple(columns),
+        tuple(unique),
+        approximate_rows=most,
+    )
+
+
+def _column(member: Attribute) -> ColumnInfo:
+    properties = member.properties
+    kind = str(properties.get(":db/valueType", "any")).removeprefix(":db.type/")
+    many = properties.get(":db/cardinality") == ":db.cardinality/many"
+    notes = [
+        "many" if many else "",
+        f"unique {str(properties[':db/unique']).rpartition('/')[2]}"
+        if ":db/unique" in properties
+        else "",
+        "full text" if properties.get(":db/fulltext") is True else "",
+        "component" if properties.get(":db/isComponent") is True else "",
+        f"{member.count} facts",
+    ]
+    return ColumnInfo(member.attribute, kind, extra=", ".join(filter(None, notes)))

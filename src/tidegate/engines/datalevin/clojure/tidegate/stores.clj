@@ -1,0 +1,212 @@
+(ns tidegate.stores
+  "The directories and remote databases that this process has open, each with a lock: readers share
+  it, and a writer, or what opens and closes, has it alone."
+  (:require
+   [clojure.string :as str]
+   [datalevin.constants :as c]
+   [datalevin.core :as d]
+   [datalevin.interface :as i]
+   [datalevin.kv]
+   [datalevin.lmdb :as l]
+   [datalevin.search :as search]
+   [datalevin.vector :as vector]
+   [tidegate.values :refer [refuse]])
+  (:import
+   [datalevin.cpp Env Info VecIdx]
+   [datalevin.db DB]
+   [datalevin.dtlvnative DTLV$MDB_envinfo]
+   [datalevin.kv KVLMDB]
+   [datalevin.storage Store]
+   [java.util.concurrent ConcurrentHashMap]
+   [java.util.concurrent.locks ReentrantReadWriteLock]))
+
+(def ^:private ^ConcurrentHashMap stores (ConcurrentHashMap.))
+
+(defn- new-store [place]
+  ;; `state` has the open `:conn`, `:kv` and `:indexes`, and `:seen`, the last transaction of ours.
+  {:place place
+   :remote? (str/starts-with? place "dtlv://")
+   :lock (ReentrantReadWriteLock. true)
+   :state (atom {})})
+
+(defn store-of [place]
+  (.computeIfAbsent stores place
+                    (reify java.util.function.Function (apply [_ k] (new-store k)))))
+
+(defn absent [what text]
+  (refuse :absent text {:absent what}))
+
+(defn local-kv
+  "The key-value store under a store, whatever it is open as; nil if it is closed."
+  [store]
+  (let [{:keys [conn kv]} @(:state store)]
+    (if conn
+      (let [under (.-store ^DB @conn)]
+        (when (instance? Store under) (.-lmdb ^Store under)))
+      kv)))
+
+(defn- last-transaction [lmdb]
+  (let [under (if (instance? KVLMDB lmdb) (.-db ^KVLMDB lmdb) lmdb)
+        info (Info/create ^Env (.-env under))]
+    (try (.me_last_txnid ^DTLV$MDB_envinfo (.get ^Info info))
+         (finally (.close ^Info info)))))
+
+(defn- position [store]
+  (when-not (:remote? store)
+    (when-let [lmdb (local-kv store)] (last-transaction lmdb))))
+
+(defn mark-seen!
+  "Remember that all transactions until now are ours, or were read."
+  [store]
+  (swap! (:state store) assoc :seen (position store)))
+
+(defn- stale? [store]
+  (let [{:keys [seen conn kv]} @(:state store)]
+    (and (or conn kv) seen (not= seen (position store)))))
+
+(defn- release-vectors!
+  "Free the vector indexes of a directory without writing them: each of our changes is stored at
+  once, and a copy that we only read may be older than what another process has stored."
+  [dir]
+  (doseq [[fname index] @l/vector-indices
+          :when (str/starts-with? (str fname) (str dir "/"))]
+    (when-not (i/vec-closed? index)
+      (vreset! (.-closed? ^datalevin.vector.VectorIndex index) true)
+      (VecIdx/free (.-index ^datalevin.vector.VectorIndex index))))
+  (swap! l/vector-indices
+         (fn [all] (into {} (remove #(str/starts-with? (str (key %)) (str dir "/"))) all))))
+
+(defn- close-open! [store]
+  (let [{:keys [conn kv]} @(:state store)]
+    (when-not (:remote? store) (release-vectors! (:place store)))
+    (reset! (:state store) {})
+    (when (and conn (not (d/closed? conn))) (d/close conn))
+    (when (and kv (not (d/closed-kv? kv))) (d/close-kv kv))))
+
+(defn close!
+  "Close all of a store; nothing if it is closed."
+  [place]
+  (when-let [store (.remove stores place)]
+    (let [lock (.writeLock ^ReentrantReadWriteLock (:lock store))]
+      (.lock lock)
+      (try (close-open! store) (finally (.unlock lock))))))
+
+(defn close-all! []
+  (doseq [place (vec (.keySet stores))]
+    (try (close! place) (catch Throwable _))))
+
+;; Opening. All of these hold the lock alone.
+
+(defn- kv-options [target]
+  (get-in target [:options :kv] {}))
+
+(defn- open-kv! [store target]
+  (let [client (:client target)
+        options (merge (kv-options target) (when (seq client) {:client-opts client}))
+        kv (if (seq options) (d/open-kv (:place store) options) (d/open-kv (:place store)))]
+    (swap! (:state store) assoc :kv kv)
+    kv))
+
+(defn- has-datalog? [kv]
+  (let [dbis (set (i/list-dbis kv))]
+    (every? dbis [c/eav c/ave c/schema])))
+
+(defn- open-conn! [store target create? schema]
+  (let [{:keys [conn kv]} @(:state store)
+        options (get-in target [:options :database] {})
+        client (:client target)
+        options (merge options (when (seq client) {:client-opts client}))
+        wanted? (or (seq schema) (and create? (seq options)))]
+    (when (and conn wanted?) (close-open! store))
+    (or (when-not wanted? conn)
+        (do
+          (when-not (or create? (:remote? store))
+            (let [kv (or kv (open-kv! store target))]
+              (when-not (has-datalog? kv)
+                (absent "database"
+                        "The directory holds a key-value store and no Datalog database."))))
+          (close-open! store)
+          (let [conn (cond
+                       (seq options) (d/get-conn (:place store) schema options)
+                       (seq schema)  (d/get-conn (:place store) schema)
+                       :else         (d/get-conn (:place store)))]
+            (swap! (:state store) assoc :conn conn)
+            conn)))))
+
+(defn- open-index! [store target create?]
+  (let [kv (or (local-kv store) (:kv @(:state store)) (open-kv! store target))
+        options (get-in target [:options :index] {})
+        key [(:kind target) options]]
+    (or (get-in @(:state store) [:indexes key])
+        (let [remote? (:remote? store)
+              index (if (= "search_index" (:kind target))
+                      (if (or create? remote?)
+                        (d/new-search-engine kv options)
+                        (search/open-search-engine kv options))
+                      (if (or create? remote?)
+                        (d/new-vector-index kv options)
+                        (vector/open-vector-index kv options)))]
+          (when-not index
+            (absent (:kind target)
+                    (str "The store has no "
+                         (if (= "search_index" (:kind target)) "search" "vector")
+                         " index in the domain `" (:domain options c/default-domain) "`.")))
+          (swap! (:state store) assoc-in [:indexes key] index)
+          index))))
+
+(defn- find-open [store target]
+  (let [{:keys [conn kv indexes]} @(:state store)]
+    (case (:kind target)
+      "database" conn
+      "kv" (or (when conn (local-kv store)) kv)
+      (get indexes [(:kind target) (get-in target [:options :index] {})]))))
+
+(defn- open! [store target create? schema]
+  (let [thing (case (:kind target)
+                "database" (open-conn! store target create? schema)
+                "kv" (or (local-kv store) (:kv @(:state store)) (open-kv! store target))
+                (open-index! store target create?))]
+    (mark-seen! store)
+    thing))
+
+(defn- ready [store target]
+  (when-not (stale? store) (find-open store target)))
+
+(defn- alone [store f]
+  (let [lock (.writeLock ^ReentrantReadWriteLock (:lock store))]
+    (.lock lock)
+    (try (f) (finally (.unlock lock)))))
+
+(defn reading
+  "Call `f` with the target, opened if it is not, and opened again if another process has committed
+  since."
+  [store target f]
+  (let [lock (.readLock ^ReentrantReadWriteLock (:lock store))]
+    (loop [tries 0]
+      (.lock lock)
+      (let [[done? value]
+            (try
+              (if-let [thing (or (ready store target)
+                                 (and (> tries 3) (find-open store target)))]
+                [true (f thing)]
+                [false nil])
+              (finally (.unlock lock)))]
+        (if done?
+          value
+          (do
+            (alone store
+                   (fn []
+                     (when (stale? store) (close-open! store))
+                     (open! store target false nil)))
+            (recur (inc tries))))))))
+
+(defn writing
+  "Call `f` with the target as the only one in this store. `create?`: it may be made."
+  [store target create? schema f]
+  (alone store
+         (fn []
+           (when (stale? store) (close-open! store))
+           (let [thing (or (when-not (seq schema) (find-open store target))
+                           (open! store target create? schema))]
+             (try (f thing)
+                  (finally (mark-seen! store)))))))

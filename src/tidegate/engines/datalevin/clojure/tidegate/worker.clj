@@ -1,0 +1,599 @@
+(ns tidegate.worker
+  "Answers the gate's requests on its pipes: frames of JSON, each after its length as a 32-bit
+  little-endian number. It knows the operations of `operations` and no other, resolves no function
+  that is not built in, and writes only where a request says so."
+  (:require
+   [clojure.edn :as edn]
+   [clojure.pprint :as pprint]
+   [clojure.string :as str]
+   [datalevin.built-ins :as built-ins]
+   [datalevin.constants :as c]
+   [datalevin.core :as d]
+   [datalevin.interface :as i]
+   [datalevin.pull-parser]
+   [datalevin.query.resolve :as resolve]
+   [jsonista.core :as json]
+   [tidegate.stores :as stores]
+   [tidegate.values :as v :refer [decode encode refuse keyword-of]])
+  (:import
+   [java.io BufferedInputStream BufferedOutputStream DataInputStream EOFException FileDescriptor
+    FileInputStream FileOutputStream OutputStream PrintStream]
+   [java.nio ByteBuffer ByteOrder]
+   [java.util.concurrent ExecutorService Executors ThreadFactory])
+  (:gen-class))
+
+(set! *warn-on-reflection* false)
+
+;; No code runs that a caller names.
+
+(defn- built-in-xform [named]
+  (or (get built-ins/query-fns named)
+      (refuse :function-refused
+              (str "`:xform` takes the name of a built-in function, and `" named "` is none."))))
+
+(defn fence!
+  "Let queries and pulls call built-in functions only, in every thread."
+  []
+  (alter-var-root #'resolve/*resolver-mode* (constantly :server-safe))
+  (alter-var-root #'datalevin.pull-parser/resolve-xform (constantly built-in-xform)))
+
+(def ^:private most-query-depth 100)
+
+(defn- nesting ^long [^String text]
+  (loop [n 0 depth 0 deepest 0 in-text? false]
+    (if (= n (.length text))
+      deepest
+      (let [c (.charAt text n)]
+        (cond
+          in-text? (case c
+                     \\ (recur (min (.length text) (+ n 2)) depth deepest true)
+                     \" (recur (inc n) depth deepest false)
+                     (recur (inc n) depth deepest true))
+          (= c \") (recur (inc n) depth deepest true)
+          (#{\( \[ \{} c) (recur (inc n) (inc depth) (max deepest (inc depth)) false)
+          (#{\) \] \}} c) (recur (inc n) (dec depth) deepest false)
+          :else (recur (inc n) depth deepest false))))))
+
+(defn- read-edn [text field]
+  (when-not (string? text)
+    (refuse :invalid-request (str field " must be a text in EDN.") {:field field}))
+  (when (> (nesting text) most-query-depth)
+    (refuse :invalid-request (str field " is nested more than " most-query-depth " deep.")))
+  (try
+    (edn/read-string text)
+    (catch Exception e
+      (refuse :invalid-request
+              (str field " is no EDN that can be read: " (.getMessage e)) {:field field}))))
+
+;; Arguments.
+
+(defn- whole [args field fallback]
+  (let [x (get args field ::none)]
+    (cond
+      (= x ::none) fallback
+      (and (integer? x) (not (neg? (long x)))) (long x)
+      :else (refuse :invalid-request (str field " must be a whole number of at least 0.")
+                    {:field field}))))
+
+(defn- text-of [args field]
+  (let [x (get args field)
+        x (if (and (map? x) (= ["~str"] (keys x))) (get x "~str") x)]
+    (if (string? x) x (refuse :invalid-request (str field " must be a text.") {:field field}))))
+
+(defn- list-of [args field]
+  (let [x (get args field)]
+    (if (sequential? x)
+      (mapv decode x)
+      (refuse :invalid-request (str field " must be an array.") {:field field}))))
+
+(defn- selector-of [x]
+  (cond
+    (map? x) (into {} (map (fn [[k v]] [(selector-of k) (selector-of v)])) x)
+    (sequential? x) (mapv selector-of x)
+    (= "*" x) '*
+    :else x))
+
+(defn- pull-selector [args]
+  (let [given (get args "selector")]
+    (selector-of (if (and (string? given) (str/starts-with? (str/triml given) "["))
+                   (read-edn given "selector")
+                   (decode given)))))
+
+(defn- type-of [args field]
+  (let [x (get args field)]
+    (cond
+      (nil? x) :data
+      (sequential? x) (mapv #(keyword-of % field) x)
+      :else (keyword-of x field))))
+
+(defn- numbers-of [args field]
+  (let [numbers (list-of args field)]
+    (when-not (and (seq numbers) (every? number? numbers))
+      (refuse :invalid-request (str field " must be an array of numbers.") {:field field}))
+    (float-array numbers)))
+
+(def ^:private search-options
+  #{:top :limit :offset :display :domains :proximity-expansion :proximity-max-dist})
+(def ^:private vector-options #{:top :display :domains})
+
+(defn- options-of [args allowed]
+  (let [given (get args "opts")
+        options (if (nil? given) {} (decode given))]
+    (when-not (map? options) (refuse :invalid-request "opts must be an object." {:field "opts"}))
+    (into {}
+          (map (fn [[k x]]
+                 (let [k (keyword-of k "opts")]
+                   (when-not (allowed k)
+                     (refuse :invalid-request (str "The option " k " is not allowed here.")
+                             {:field "opts"}))
+                   [k (if (= k :display) (keyword-of x "opts") x)])))
+          options)))
+
+;; Answers: a value; `counted` for a list of which the caller gets a part.
+
+(defrecord Counted [shown total])
+
+(defn- counted [most xs]
+  (let [xs (vec xs)]
+    (->Counted (if (> (count xs) (long most)) (subvec xs 0 most) xs) (count xs))))
+
+(defn- relation
+  "A query's answer. A set has no order, so it gets one before it is cut."
+  [most found]
+  (cond
+    (or (set? found) (instance? java.util.Set found)) (->Counted (v/least most found) (count found))
+    (or (sequential? found) (instance? java.util.List found)) (counted most found)
+    :else found))
+
+(defn- run-query [conn args]
+  (let [query (read-edn (text-of args "query") "query")
+        inputs (mapv decode (or (get args "inputs") []))]
+    [query (apply d/q query (d/db conn) inputs)]))
+
+(defn- page-of [args most total]
+  (let [offset (whole args "offset" 0)
+        limit (whole args "limit" Long/MAX_VALUE)
+        all (max 0 (min (long limit) (- (long total) (long offset))))]
+    {:offset offset :total all :shown (min all (long most))}))
+
+(defn- index-of [args]
+  (let [index (keyword-of (get args "index") "index")]
+    (or (#{:eav :ave} index)
+        ({:eavt :eav :avet :ave} index)
+        (refuse :invalid-request "index must be eav or ave." {:field "index"}))))
+
+(defn- attribute [x]
+  (if (nil? x) nil (let [x (decode x)] (if (string? x) (keyword-of x "a") x))))
+
+(defn- known-attribute? [db a]
+  (or (nil? a) (contains? (d/schema (:conn (meta db) db)) a)))
+
+(defn- datoms-page [args most total all]
+  (let [{:keys [offset shown total]} (page-of args most total)]
+    (->Counted (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
+               total)))
+
+(defn- datoms [conn args most]
+  (let [db (d/db conn)
+        index (index-of args)
+        ave? (= index :ave)
+        c1 (if ave? (attribute (get args "c1")) (decode (get args "c1")))
+        c2 (if ave? (decode (get args "c2")) (attribute (get args "c2")))
+        c3 (decode (get args "c3"))
+        [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
+    (datoms-page args most (d/count-datoms db e a x) #(d/datoms db index c1 c2 c3 %))))
+
+(defn- matching [conn args most]
+  (let [db (d/db conn)
+        e (decode (get args "e")) a (attribute (get args "a")) x (decode (get args "v"))]
+    (datoms-page args most (d/count-datoms db e a x) (fn [_] (d/search-datoms db e a x)))))
+
+(def ^:private transaction-forms
+  #{:db/add :db/retract :db/retractEntity :db.fn/retractEntity :db.fn/retractAttribute
+    :db/cas :db.fn/cas})
+
+(defn- check-transaction
+  "Only facts are given: no function is called, and none is stored."
+  [forms]
+  (doseq [form forms]
+    (cond
+      (map? form)
+      (doseq [[k x] form]
+        (when (#{"db/fn" "db.install/function"} (subs (str k) (if (keyword? k) 1 0)))
+          (refuse :function-refused "A transaction may not store a function."))
+        (when (and (sequential? x) (some map? x)) (check-transaction (filter map? x)))
+        (when (map? x) (check-transaction [x])))
+      (sequential? form)
+      (let [[what _ a] form]
+        (when-not (transaction-forms what)
+          (refuse :function-refused
+                  (str "A transaction takes maps and " (str/join ", " (sort transaction-forms))
+                       ", and `" what "` is none of them.")))
+        (when (= :db/fn a) (refuse :function-refused "A transaction may not store a function.")))
+      :else (refuse :invalid-request "txData must be an array of maps and arrays."
+                    {:field "txData"}))))
+
+(defn- report [{:keys [tx-data tempids tx-meta]}]
+  {"tx-data" (or tx-data []) "tempids" (or tempids {})
+   "tx-id" (:db/current-tx tempids) "tx-meta" tx-meta})
+
+(defn- transact [conn args _]
+  (let [forms (list-of args "txData")]
+    (check-transaction forms)
+    (report (if (contains? args "txMeta")
+              (d/transact! conn forms (decode (get args "txMeta")))
+              (d/transact! conn forms)))))
+
+;; Key-value stores.
+
+(defn- remote-kv? [kv] (instance? datalevin.remote.KVStore kv))
+
+(defn- dbi-of [kv x]
+  (when-not (string? x) (refuse :invalid-request "dbi must be a text." {:field "dbi"}))
+  (when-not (some #{x} (i/list-dbis kv))
+    (stores/absent "dbi" (str "The store has no DBI `" x "`.")))
+  (if (remote-kv? kv) (i/open-dbi kv x) (i/get-dbi kv x false))
+  x)
+
+(defn- kv-get [kv args _]
+  (let [dbi (dbi-of kv (get args "dbi"))
+        pair? (true? (get args "returnPair"))]
+    (d/get-value kv dbi (decode (get args "key")) (type-of args "keyType") (type-of args "valueType")
+                 (not pair?))))
+
+(defn- key-range [args]
+  (let [[kind & ends] (list-of args "keyRange")]
+    (into [(keyword-of kind "keyRange")] ends)))
+
+(defn- kv-range [kv args most]
+  (let [dbi (dbi-of kv (get args "dbi"))
+        wanted (key-range args)
+        k-type (type-of args "keyType")
+        {:keys [offset total shown]} (page-of args most (d/range-count kv dbi wanted k-type))]
+    (->Counted
+     (if (pos? (long shown))
+       (into [] (drop offset)
+             (d/get-first-n kv dbi (+ (long offset) (long shown)) wanted k-type
+                            (type-of args "valueType") false))
+       [])
+     total)))
+
+(defn- kv-form [form]
+  (if (and (vector? form) (string? (first form)))
+    (assoc form 0 (keyword-of (first form) "txs"))
+    form))
+
+(defn- kv-dbis [forms dbi]
+  (if dbi [dbi] (distinct (map second forms))))
+
+(defn- kv-transact [kv args create?]
+  (let [forms (mapv kv-form (list-of args "txs"))
+        dbi (get args "dbi")
+        typed? (or (contains? args "keyType") (contains? args "valueType"))]
+    (when-not (every? #(and (vector? %) (#{:put :del} (first %))) forms)
+      (refuse :invalid-request "Each of txs must be [\":put\" …] or [\":del\" …]." {:field "txs"}))
+    (doseq [name (kv-dbis forms dbi)]
+      (when-not (string? name) (refuse :invalid-request "dbi must be a text." {:field "dbi"}))
+      (when (str/starts-with? name "datalevin/")
+        (refuse :invalid-request
+                (str "The DBI `" name "` is Datalevin's own and is not written as a store.")))
+      (if (some #{name} (i/list-dbis kv))
+        (dbi-of kv name)
+        (if create? (d/open-dbi kv name) (dbi-of kv name))))
+    (let [said (cond
+                 typed? (d/transact-kv kv dbi forms (type-of args "keyType")
+                                       (type-of args "valueType"))
+                 dbi    (d/transact-kv kv dbi forms)
+                 :else  (d/transact-kv kv forms))]
+      (if (keyword? said) said :transacted))))
+
+;; Indexes.
+
+(defn- search-documents [index args most]
+  (counted most (d/search index (text-of args "query") (options-of args search-options))))
+
+(defn- vector-search [index args most]
+  (counted most (d/search-vec index (numbers-of args "queryVector")
+                              (options-of args vector-options))))
+
+(defn- stored [index]
+  (when (instance? datalevin.vector.VectorIndex index) (d/force-vec-checkpoint! index))
+  true)
+
+;; Our own questions: a catalog, and a query as a table.
+
+(defn- column-name [x] (if (symbol? x) (str x) (pr-str x)))
+
+(defn- parts [query]
+  (if (map? query)
+    query
+    (loop [found {} left (seq query) at nil]
+      (cond
+        (nil? left) found
+        (keyword? (first left)) (recur (assoc found (first left) []) (next left) (first left))
+        :else (recur (update found at conj (first left)) (next left) at)))))
+
+(defn- table [conn args most]
+  (let [[query found] (run-query conn args)
+        {:keys [find] :as given} (parts query)
+        names (or (:keys given) (:strs given) (:syms given))
+        one? (and (vector? (first find)) (= '... (peek (first find))))
+        tuple? (and (vector? (first find)) (not one?))
+        scalar? (= '. (last find))
+        elements (cond one? (pop (first find)) tuple? (first find) scalar? (butlast find) :else find)
+        listed (cond
+                 (nil? found) []
+                 scalar? [[found]]
+                 tuple? [found]
+                 one? (map vector found)
+                 :else found)
+        listed (if names
+                 (map (fn [row] (mapv #(get row ((cond (:keys given) keyword
+                                                       (:strs given) str
+                                                       :else identity)
+                                                 (if (:syms given) % (name %))))
+                                      names))
+                      listed)
+                 listed)
+        answer (relation most (if (or (set? listed) (instance? java.util.Set listed)) listed
+                                  (vec listed)))]
+    {"columns" (mapv column-name (or names elements))
+     "rows" (:shown answer)
+     "total" (:total answer)}))
+
+(defn- explain [conn args _]
+  (let [query (read-edn (text-of args "query") "query")
+        inputs (mapv decode (or (get args "inputs") []))]
+    (with-out-str (pprint/pprint (apply d/explain {:run? false} query (d/db conn) inputs)))))
+
+(defn- catalog [conn _ _]
+  (let [db (d/db conn)]
+    (mapv (fn [[a props]]
+            {"attribute" a "properties" props "count" (d/count-datoms db nil a nil)})
+          (sort-by (comp str key) (d/schema conn)))))
+
+;; The operations: (fn [target arguments most-items]) for those that read.
+
+(def ^:private reads
+  {"query"            (fn [conn args most] (relation most (second (run-query conn args))))
+   "pull"             (fn [conn args _]
+                        (d/pull (d/db conn) (pull-selector args) (decode (get args "eid"))))
+   "pull_many"        (fn [conn args most]
+                        (counted most (d/pull-many (d/db conn) (pull-selector args)
+                                                   (list-of args "eids"))))
+   "entity"           (fn [conn args _]
+                        (when-let [found (d/entity (d/db conn) (decode (get args "eid")))]
+                          (into {} (d/touch found))))
+   "datoms"           datoms
+   "search_datoms"    matching
+   "count_datoms"     (fn [conn args _]
+                        (d/count-datoms (d/db conn) (decode (get args "e")) (attribute (get args "a"))
+                                        (decode (get args "v"))))
+   "fulltext_datoms"  (fn [conn args most]
+                        (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
+                                                         (options-of args search-options))))
+   "kv_get"           kv-get
+   "kv_range"         kv-range
+   "document_count"   (fn [index _ _] (d/doc-count index))
+   "document_indexed" (fn [index args _] (boolean (d/doc-indexed? index (decode (get args "docRef")))))
+   "search_documents" search-documents
+   "vector_index_info" (fn [index _ _] (d/vector-index-info index))
+   "vector_indexed"   (fn [index args _]
+                        (boolean (i/vec-indexed? index (decode (get args "vectorRef")))))
+   "vector_search"    vector-search
+   "table"            table
+   "catalog"          catalog
+   "explain"          explain
+   "simulate"         (fn [conn args _]
+                        (let [forms (list-of args "txData")]
+                          (check-transaction forms)
+                          (report (d/tx-data->simulated-report (d/db conn) forms))))})
+
+(def ^:private writes
+  {"transact"        transact
+   "kv_transact"     kv-transact
+   "add_document"    (fn [index args _]
+                       (let [ref (decode (get args "docRef")) text (text-of args "docText")]
+                         (if (contains? args "checkExist")
+                           (d/add-doc index ref text (true? (get args "checkExist")))
+                           (d/add-doc index ref text)))
+                       true)
+   "remove_document" (fn [index args _] (d/remove-doc index (decode (get args "docRef"))) true)
+   "clear_documents" (fn [index _ _] (d/clear-docs index) true)
+   "add_vector"      (fn [index args _]
+                       (d/add-vec index (decode (get args "vectorRef")) (numbers-of args "vectorData"))
+                       (stored index))
+   "remove_vector"   (fn [index args _]
+                       (d/remove-vec index (decode (get args "vectorRef")))
+                       (stored index))})
+
+(def ^:private opens #{"open_database" "open_kv" "open_search_index" "open_vector_index"})
+
+(defn- target-of [{:strs [kind options client]}]
+  (let [options (into {} (map (fn [[k x]] [(keyword-of k "opts") (decode x)])) options)]
+    {:kind kind
+     :options {(case kind "database" :database "kv" :kv :index) options}
+     :client (into {} (map (fn [[k x]] [(keyword-of k "clientOpts") (decode x)])) client)}))
+
+(defn- answer [{:strs [operation place target arguments create writes? most]}]
+  (let [args (or arguments {})
+        target (target-of target)
+        create? (true? create)]
+    (cond
+      (= operation "close") (do (stores/close! place) true)
+
+      (opens operation)
+      (let [store (stores/store-of place)
+            schema (when create? (some-> (get args "schema") decode))]
+        (if create?
+          (stores/writing store target true schema (constantly true))
+          (stores/reading store target (constantly true))))
+
+      (reads operation)
+      (stores/reading (stores/store-of place) target
+                      (fn [thing] (let [found ((reads operation) thing args most)]
+                                    ;; Lazy parts are read while the store is held open.
+                                    (if (instance? Counted found)
+                                      (update found :shown encode)
+                                      (->Counted (encode found) nil)))))
+
+      (and (writes operation) (true? writes?))
+      (stores/writing (stores/store-of place) target create? nil
+                      (fn [thing] (let [found ((writes operation) thing args create?)]
+                                    (->Counted (encode found) nil))))
+
+      :else (refuse :unknown-operation (str "There is no operation `" operation "` here.")))))
+
+;; Errors.
+
+(defn- short-text [text]
+  (let [text (str text)
+        cause (second (re-find #":cause \"((?:[^\"\\]|\\.){1,2000})\"" text))
+        line (or cause (first (str/split-lines text)) "")]
+    (if (> (count line) 600) (str (subs line 0 600) "…") line)))
+
+(defn- data-of [^Throwable t]
+  (->> (iterate ex-cause t) (take-while some?) (take 20) (keep ex-data) (some #(when (:code %) %))))
+
+(defn- fault [^Throwable t]
+  (let [{:keys [code] :as data} (data-of t)
+        root (last (take 20 (take-while some? (iterate ex-cause t))))
+        said (some not-empty [(ex-message t) (ex-message root)])]
+    {"code" (str (or code :tool-error))
+     "message" (short-text (or said (.getSimpleName (class t))))
+     "absent" (:absent data)
+     "field" (:field data)}))
+
+;; Frames.
+
+(def ^:private mapper (json/object-mapper {:decode-key-fn identity :encode-key-fn identity}))
+
+(defn- read-frame [^DataInputStream in]
+  (let [size (Integer/reverseBytes (.readInt in))
+        content (byte-array size)]
+    (.readFully in content)
+    content))
+
+(defn- write-frame [^OutputStream out ^bytes content]
+  (locking out
+    (.write out (.array (.putInt (.order (ByteBuffer/allocate 4) ByteOrder/LITTLE_ENDIAN)
+                                 (alength content))))
+    (.write out content)
+    (.flush out)))
+
+(defn- too-large [number size most]
+  (json/write-value-as-bytes
+   {"number" number
+    "fault" {"code" ":result-too-large"
+             "message" (str "The result has " size " bytes, and the limit is " most ".")}}
+   mapper))
+
+(defn reply
+  "The bytes that answer a request."
+  [request]
+  (let [number (get request "number")]
+    (try
+      (let [found (answer request)
+            said (if (instance? Counted found) (:shown found) found)
+            content (json/write-value-as-bytes
+                     {"number" number
+                      "items" (when (instance? Counted found) (:total found))
+                      "result" said}
+                     mapper)
+            most (long (or (get request "bytes") Integer/MAX_VALUE))]
+        (if (> (alength ^bytes content) most)
+          (too-large number (alength ^bytes content) most)
+          content))
+      (catch StackOverflowError _
+        (json/write-value-as-bytes
+         {"number" number "fault" {"code" ":invalid-request" "message" "It is nested too deep."}}
+         mapper))
+      (catch OutOfMemoryError e (throw e))
+      (catch Throwable t
+        (json/write-value-as-bytes {"number" number "fault" (fault t)} mapper)))))
+
+(def ^:private threads 8)
+
+(defn- pool ^ExecutorService []
+  (Executors/newFixedThreadPool
+   threads (reify ThreadFactory
+             (newThread [_ task] (doto (Thread. nil task "request" (* 4 1024 1024))
+                                   (.setDaemon true))))))
+
+(defn serve [^java.io.InputStream source ^OutputStream sink]
+  (let [in (DataInputStream. (BufferedInputStream. source))
+        out (BufferedOutputStream. sink 65536)
+        tasks (pool)]
+    (write-frame out (json/write-value-as-bytes {"number" 0 "result" {"version" c/version}} mapper))
+    (try
+      (loop []
+        (let [request (json/read-value ^bytes (read-frame in) mapper)]
+          (.execute tasks (fn []
+                            (try (write-frame out (reply request))
+                                 (catch java.io.IOException _)
+                                 (catch OutOfMemoryError _ (.halt (Runtime/getRuntime) 3)))))
+          (recur)))
+      (catch EOFException _))
+    (stores/close-all!)))
+
+(defn train
+  "Do a little of everything in `directory`, so that the JVM's cache knows the code."
+  [directory]
+  (let [dir (str directory "/database") kv (str directory "/kv")
+        ask (fn [place kind operation more]
+              (reply (merge {"number" 1 "operation" operation "place" place "most" 200
+                             "target" {"kind" kind "options" (get more "options" {})} "writes?" true}
+                            (dissoc more "options"))))
+        database (partial ask dir "database")
+        store (partial ask kv "kv")]
+    (database "open_database"
+              {"create" true
+               "arguments" {"schema" {":name" {":db/unique" ":db.unique/identity"
+                                               ":db/valueType" ":db.type/string"}
+                                      ":text" {":db/valueType" ":db.type/string"
+                                               ":db/fulltext" true}
+                                      ":parent" {":db/valueType" ":db.type/ref"}
+                                      ":age" {":db/valueType" ":db.type/long"}}}})
+    (database "transact"
+              {"arguments" {"txData" [{":db/id" -1 ":name" "Ann" ":age" 40 ":text" "a red fox"}
+                                      {":name" "Bob" ":age" 9 ":parent" -1 ":text" "blue sea"}]}})
+    (dotimes [_ 3]
+      (doseq [text ["[:find ?n ?a :where [?e :name ?n] [?e :age ?a] [(> ?a 5)]]"
+                    "[:find (count ?e) . :where [?e :name]]"
+                    "[:find ?n (max ?a) :where [?e :name ?n] [?e :age ?a] [?e :parent ?p] [?p :name]]"
+                    "[:find ?n :in $ ?p :where [?e :name ?n] (or [?e :parent ?p] [?e :age 40])]"]]
+        (let [inputs (if (str/includes? text ":in") [1] [])]
+          (database "query" {"arguments" {"query" text "inputs" inputs}})
+          (database "table" {"arguments" {"query" text "inputs" inputs}})))
+      (database "query" {"arguments" {"query" "[:find ?n :in $ % :where (older ?e) [?e :name ?n]]"
+                                      "inputs" [{"~edn" "[[(older ?e) [?e :age ?a] [(> ?a 10)]] [(older ?e) [?e :parent ?p] (older ?p)]]"}]}}))
+    (database "pull" {"arguments" {"selector" ["*" {":parent" ["*"]}] "eid" [":name" "Bob"]}})
+    (database "entity" {"arguments" {"eid" 1}})
+    (database "datoms" {"arguments" {"index" "eav" "limit" 5}})
+    (database "search_datoms" {"arguments" {"a" ":name"}})
+    (database "fulltext_datoms" {"arguments" {"query" "fox"}})
+    (database "catalog" {})
+    (store "open_kv" {"create" true})
+    (store "kv_transact" {"create" true "arguments" {"dbi" "a" "txs" [[":put" "x" {"y" [1 2.5]}]]}})
+    (store "kv_get" {"arguments" {"dbi" "a" "key" "x"}})
+    (store "kv_range" {"arguments" {"dbi" "a" "keyRange" [":all"] "limit" 5}})
+    (ask kv "search_index" "open_search_index" {"create" true})
+    (ask kv "search_index" "add_document" {"arguments" {"docRef" 1 "docText" "a red fox"}})
+    (ask kv "search_index" "search_documents" {"arguments" {"query" "fox"}})
+    (let [vectors {"options" {":dimensions" 2 ":domain" "v"}}]
+      (ask kv "vector_index" "open_vector_index" (assoc vectors "create" true))
+      (ask kv "vector_index" "add_vector"
+           (assoc vectors "arguments" {"vectorRef" 1 "vectorData" [1.0 0.5]}))
+      (ask kv "vector_index" "vector_search" (assoc vectors "arguments" {"queryVector" [1.0 0.5]})))
+    (stores/close-all!)))
+
+(defn -main [& [mode directory]]
+  (let [out (FileOutputStream. FileDescriptor/out)]
+    ;; What a library prints must not meet the frames.
+    (System/setOut (PrintStream. (FileOutputStream. FileDescriptor/err) true))
+    (fence!)
+    (if (= mode "train")
+      (train directory)
+      (serve (FileInputStream. FileDescriptor/in) out))
+    (shutdown-agents)
+    (.halt (Runtime/getRuntime) 0)))

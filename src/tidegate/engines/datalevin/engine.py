@@ -1,0 +1,283 @@
+"""A Datalevin directory or a database of a Datalevin server behind the engine interface.
+
+The library runs in a JVM of its own (`workers.py`). What a request needs open is opened there when
+it comes, so nothing is lost with a worker but what it was doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.common.errors import closed
+from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
+from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.datalevin.catalog import Attribute, catalog_of
+from tidegate.engines.datalevin.cursor import Table, TableCursor
+from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change
+from tidegate.engines.datalevin.library import find_library
+from tidegate.engines.datalevin.options import check_target
+from tidegate.engines.datalevin.process import Answer
+from tidegate.engines.datalevin.url import Place, place_of
+from tidegate.engines.datalevin.workers import HEAP, Worker, workers
+from tidegate.engines.registry import resolve_options
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain, Query
+from tidegate.model.results import Document
+from tidegate.model.schema import Counts, Databases, Ddl, Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+
+CONNECT_S = 10.0
+"""How long a remote server may take to answer when a source is opened."""
+
+_DATABASE = DatalogTarget("database")
+
+_CLOSES = frozenset(
+    {
+        DatalogOperation.CLOSE_DATABASE,
+        DatalogOperation.CLOSE_KV,
+        DatalogOperation.CLOSE_SEARCH_INDEX,
+        DatalogOperation.CLOSE_VECTOR_INDEX,
+    }
+)
+
+
+class DatalevinEngine:
+    """One source. Callers share it, and its worker answers several at once."""
+
+    capabilities = Capabilities(
+        transactions=True,
+        schemas=False,
+        explains=True,
+        explains_changes=False,
+        explains_as_json=False,
+        foreign_keys=False,
+        primary_keys=False,
+        places=8,
+    )
+
+    def __init__(self, place: Place, version: str, worker: Worker, *, writable: bool) -> None:
+        self._place = place
+        self._version = version
+        self._worker = worker
+        self._writable = writable
+        self._changing = asyncio.Lock()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, source: Source) -> DatalevinEngine:
+        options = resolve_options(source)
+        place = place_of(source.url)
+        library = await asyncio.to_thread(find_library, options.get("java"))
+        if place.is_remote:
+            await _connectable(place)
+        elif not source.writable or await asyncio.to_thread(Path(place.name).exists):
+            await asyncio.to_thread(
+                check_directory, place.name, library.version, creates=source.writable
+            )
+        worker = workers().take(library, options.get("heap", HEAP), place)
+        engine = cls(place, library.version, worker, writable=source.writable)
+        try:
+            await worker.start()
+        except BaseException:
+            await engine.close()
+            raise
+        return engine
+
+    @property
+    def status(self) -> Status:
+        name = self._place.database or Path(self._place.name).name
+        return Status(name, None, f"Datalevin {self._version}")
+
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+        """None: the worker refuses functions by itself, and has no opinion without running."""
+        self._check_open()
+        return None
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        if isinstance(permit.request, DatalogRequest):
+            return await self._operate(permit, permit.request, cancellation)
+        request, judgement = query_of(permit)
+        if judgement.effect is not Effect.READ:
+            raise TidegateError(
+                Code.POLICY_READ_ONLY,
+                judgement.reason or "A query only reads.",
+                hint=judgement.hint,
+            )
+        if isinstance(request, Explain):
+            answer = await self._query("explain", request, permit, cancellation, 1)
+            text = msgspec.json.decode(answer.result, type=str)
+            return TableCursor(Table(["plan"], [[line] for line in text.splitlines()], 0))
+        wanted = permit.limits.max_rows + request.offset + 1
+        answer = await self._query("table", request, permit, cancellation, wanted)
+        return TableCursor(msgspec.json.decode(answer.result, type=Table))
+
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
+        raise TidegateError(Code.UNSUPPORTED, "A Datalog source has no dry runs of statements.")
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
+        request = describe_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        name = self.status.database
+        if request.aspect == "databases":
+            return Databases((name,))
+        answer = await self._ask(
+            "catalog", _DATABASE, {}, permit, cancellation, changes=False, create=False, most=0
+        )
+        attributes = msgspec.json.decode(answer.result, type=list[Attribute])
+        catalog = catalog_of(attributes, name, hashlib.sha256(answer.result).hexdigest()[:16])
+        if request.table is not None:
+            tables = tuple([each for each in catalog.tables if each.name == request.table])
+            if not tables:
+                raise TidegateError(
+                    Code.TABLE_UNKNOWN, f"There is no namespace `{request.table[:120]}`."
+                )
+            catalog = msgspec.structs.replace(catalog, tables=tables)
+        if request.aspect == "catalog":
+            return catalog
+        if request.aspect == "counts":
+            return Counts({("", each.name): each.approximate_rows or 0 for each in catalog.tables})
+        shown = [
+            f"{member.attribute} {msgspec.json.encode(member.properties).decode()}"
+            for member in attributes
+        ]
+        return Ddl("\n".join(shown))
+
+    async def schema_version(self) -> str:
+        self._check_open()
+        if self._place.is_remote:
+            return self._version
+        try:
+            return str((await asyncio.to_thread((Path(self._place.name) / DATA).stat)).st_mtime_ns)
+        except OSError:
+            return ""
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await workers().give_back(self._worker, self._place)
+
+    async def _operate(
+        self, permit: Permit, request: DatalogRequest, cancellation: Cancellation
+    ) -> Document:
+        """Perform an operation of the closed list. Raises: TidegateError."""
+        if permit.judgement is None or permit.effect < permit.judgement.effect:
+            raise TidegateError(Code.INTERNAL, "The permit is for another operation than this one.")
+        if request.writes and (permit.effect < Effect.WRITE or not self._writable):
+            raise TidegateError(
+                Code.POLICY_READ_ONLY, f"The operation {request.operation.value} changes data."
+            )
+        target = check_target(request.target, creates=request.create)
+        if request.operation in _CLOSES:
+            return Document(b"true")
+        answer = await self._ask(
+            request.operation.value,
+            target,
+            request.arguments,
+            permit,
+            cancellation,
+            changes=request.writes,
+            create=request.create,
+            most=request.max_items,
+        )
+        affected = 1 if request.writes else 0
+        return Document(bytes(answer.result), items=answer.items, affected=affected)
+
+    async def _query(
+        self,
+        operation: str,
+        request: Query | Explain,
+        permit: Permit,
+        cancellation: Cancellation,
+        most: int,
+    ) -> Answer:
+        arguments = {
+            "query": request.statement.text,
+            "inputs": list(request.statement.params or ()),
+        }
+        return await self._ask(
+            operation,
+            _DATABASE,
+            arguments,
+            permit,
+            cancellation,
+            changes=False,
+            create=False,
+            most=most,
+        )
+
+    async def _ask(
+        self,
+        operation: str,
+        target: DatalogTarget,
+        arguments: dict[str, Any],
+        permit: Permit,
+        cancellation: Cancellation,
+        *,
+        changes: bool,
+        create: bool,
+        most: int,
+    ) -> Answer:
+        place = self._place
+        if not place.is_remote:
+            await asyncio.to_thread(check_directory, place.name, self._version, creates=create)
+        request = {
+            "operation": operation,
+            "place": place.name,
+            "target": {
+                "kind": target.kind,
+                "options": target.options,
+                "client": target.client,
+            },
+            "arguments": arguments,
+            "create": create,
+            "writes?": changes,
+            "most": most,
+            "bytes": permit.limits.max_bytes,
+        }
+        timeout_s = permit.limits.timeout_s
+        if not changes:
+            return await self._worker.ask(request, place, timeout_s, cancellation, changes=False)
+        async with self._changing:
+            await self._worker.start()
+            with self._held():
+                return await self._worker.ask(request, place, timeout_s, cancellation, changes=True)
+
+    def _held(self) -> AbstractContextManager[None]:
+        if self._place.is_remote:
+            return nullcontext()
+        return held_for_change(self._place.name, self._worker.pid)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed()
+
+
+async def _connectable(place: Place) -> None:
+    """See that something listens where a remote source should be. Raises: TidegateError
+    SOURCE_UNREACHABLE."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(place.host, place.port)
+        writer.close()
+    except (OSError, TimeoutError) as error:
+        reason = getattr(error, "strerror", None) or "no answer"
+        raise TidegateError(
+            Code.SOURCE_UNREACHABLE, f"{place.shown} cannot be reached: {reason}."
+        ) from error

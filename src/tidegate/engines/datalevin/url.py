@@ -1,0 +1,124 @@
+"""The URLs of Datalog sources: `datalevin:///path` for a directory, `dtlv://user@host/database` for
+a database of a remote server."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from tidegate.engines.common.url import UNREADABLE, Location
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import resolve
+
+LOCAL = "datalevin"
+REMOTE = "dtlv"
+PORT = 8898
+
+
+class Place(NamedTuple):
+    """Where a source is. `name` is what the worker opens: the real path of a directory, or the URI
+    with its password. `shown` is the same for people, without it; `secrets` are the spellings of
+    the password, which no text may have."""
+
+    name: str
+    shown: str
+    is_remote: bool
+    host: str = ""
+    port: int = 0
+    database: str = ""
+    secrets: tuple[str, ...] = ()
+
+
+def place_of(url: str) -> Place:
+    """The place of a source, with its password if a reference in the URL names one.
+
+    Raises: TidegateError SOURCE_URL.
+    """
+    scheme = url.partition(":")[0].lower()
+    if scheme == LOCAL:
+        return _directory(url)
+    return _server(url)
+
+
+def path_of(url: str) -> str | None:
+    """The directory that a URL names, None for a server. Raises: TidegateError SOURCE_URL."""
+    return None if url.partition(":")[0].lower() == REMOTE else _path(url)
+
+
+def locate(url: str) -> Location:
+    """What a listing shows of a URL. Raises nothing."""
+    try:
+        path = path_of(url)
+        if path is not None:
+            return Location("", 0, path, "")
+        parts = urlsplit(url)
+        port = parts.port or PORT
+        return Location(
+            parts.hostname or "",
+            port,
+            unquote(parts.path.strip("/")),
+            unquote(parts.username or ""),
+        )
+    except (TidegateError, ValueError):
+        return UNREADABLE
+
+
+def _path(url: str) -> str:
+    rest = url.partition("://")[2]
+    if "?" in rest or "#" in rest or not rest:
+        raise _wrong("A `datalevin://` URL has the path of a directory and nothing else.")
+    path = Path(unquote(rest)).expanduser()
+    if "\0" in str(path):
+        raise _wrong("The path holds a NUL character.")
+    return os.path.abspath(path)  # noqa: PTH100  links are followed where it is opened
+
+
+def _directory(url: str) -> Place:
+    path = os.path.realpath(_path(url))
+    return Place(path, path, is_remote=False)
+
+
+def _server(url: str) -> Place:
+    try:
+        parts = urlsplit(resolve(url))
+        host, port = parts.hostname, parts.port or PORT
+    except ValueError as error:
+        raise _wrong("The `dtlv://` URL cannot be read.") from error
+    database = parts.path.strip("/")
+    if parts.scheme.lower() != REMOTE or not host or parts.fragment:
+        raise _wrong("A remote source has a URL that begins with `dtlv://` and names a host.")
+    if not re.fullmatch(r"[^/\s]+", database):
+        raise _wrong("The `dtlv://` URL names no database.")
+    if parts.query:
+        raise _wrong("A `dtlv://` URL has no options here.")
+    user = unquote(parts.username or "")
+    shown_host = f"[{host}]" if ":" in host else host
+    account = f"{quote(user, safe='')}@" if user else ""
+    return Place(
+        parts.geturl(),
+        f"{REMOTE}://{account}{shown_host}:{port}/{database}",
+        is_remote=True,
+        host=host,
+        port=port,
+        database=unquote(database),
+        secrets=_spellings(parts.password),
+    )
+
+
+def _spellings(password: str | None) -> tuple[str, ...]:
+    if not password:
+        return ()
+    plain = unquote(password)
+    every = {password, plain, quote(plain, safe=""), quote(plain)}
+    return tuple(sorted(every, key=len, reverse=True))
+
+
+def _wrong(reason: str) -> TidegateError:
+    return TidegateError(
+        Code.SOURCE_URL,
+        reason,
+        hint="Write datalevin:///path/to/directory, or dtlv://user:${ENV:PASSWORD}@host/database.",
+    )

@@ -1,0 +1,136 @@
+"""Queries, pulls and datoms on a real Datalevin database."""
+
+from __future__ import annotations
+
+from support.datalog import Opened
+from tidegate.errors import Code
+from tidegate.model.requests import Explain, Query
+from tidegate.model.statements import Statement
+
+ANCESTORS = """[[(ancestor ?a ?d) [?d :parent ?a]]
+ [(ancestor ?a ?d) [?d :parent ?p] (ancestor ?a ?p)]]"""
+
+GENERATIONS = """[[(odd ?a ?d) [?d :parent ?a]]
+ [(odd ?a ?d) [?d :parent ?p] (even ?a ?p)]
+ [(even ?a ?d) [?d :parent ?p] (odd ?a ?p)]]"""
+
+
+def test_a_join_is_a_plain_array_in_the_same_order_at_every_call(people: Opened) -> None:
+    text = "[:find ?child ?parent :where [?c :parent ?p] [?c :name ?child] [?p :name ?parent]]"
+    expected = [["Ben", "Ada"], ["Cy", "Ben"], ["Di", "Cy"]]
+    assert people.query(text) == expected
+    assert people.query(text) == expected
+    assert people.last_items == 3
+
+
+def test_recursive_and_mutual_rules_are_followed(people: Opened) -> None:
+    text = '[:find [?n ...] :in $ % :where [?a :name "Ada"] (ancestor ?a ?d) [?d :name ?n]]'
+    assert sorted(people.query(text, {"~edn": ANCESTORS})) == ["Ben", "Cy", "Di"]
+    text = '[:find [?n ...] :in $ % :where [?a :name "Ada"] (odd ?a ?d) [?d :name ?n]]'
+    assert sorted(people.query(text, {"~edn": GENERATIONS})) == ["Ben", "Di"]
+
+
+def test_each_form_of_find_has_its_shape(people: Opened) -> None:
+    assert people.query("[:find (sum ?a) . :where [_ :age ?a]]") == 171
+    assert people.query("[:find [(min ?a) (max ?a)] :where [_ :age ?a]]") == [9, 80]
+    named = '[:find ?n ?a :keys name age :where [?e :name ?n] [?e :age ?a] [(= ?n "Di")]]'
+    assert people.query(named) == [{":name": "Di", ":age": 9}]
+    ordered = "[:find ?n ?a :where [?e :name ?n] [?e :age ?a] :order-by [?a :desc]]"
+    assert [row[0] for row in people.query(ordered)] == ["Ada", "Ben", "Cy", "Di"]
+
+
+def test_a_whole_number_of_json_finds_a_long(people: Opened) -> None:
+    text = "[:find ?n . :in $ ?a :where [?e :age ?a] [?e :name ?n]]"
+    assert people.query(text, 30) == "Cy"
+    assert people.query(text, {"~i64": "30"}) == "Cy"
+
+
+def test_a_large_relation_is_cut_and_its_true_size_is_said(people: Opened) -> None:
+    people.ask("transact", txData=[{":age": 1000 + n} for n in range(1000)])
+    text = "[:find ?a :where [_ :age ?a]]"
+    shown = people.query(text)
+    assert (len(shown), people.last_items) == (200, 1004)
+    assert shown == sorted(shown)
+    assert people.query(text, items=3) == [[9], [30], [52]]
+    assert len(people.query(text, items=2000)) == 1004
+
+
+def test_datoms_are_counted_paged_and_found_by_either_spelling(people: Opened) -> None:
+    people.ask("transact", txData=[{":likes": [f"{n}-{m}" for m in range(10)]} for n in range(60)])
+    whole = people.ask("datoms", index="eav", items=5000)
+    assert people.last_items == len(whole) > 600
+    assert len(people.ask("datoms", index=":eav")) == 200
+    assert people.last_items == len(whole)
+    paged = [
+        datom
+        for offset in range(0, len(whole), 90)
+        for datom in people.ask("datoms", index="eav", limit=90, offset=offset)
+    ]
+    assert paged == whole
+    assert people.ask("datoms", index="ave", c1=":age", c2=30)[0]["e"] == 3
+    assert people.ask("count_datoms", a=":likes") == 603
+    assert len(people.ask("search_datoms", a=":likes", v="tea")) == 2
+    for wrong in (None, "2", 1.5, -1):
+        error = people.refused("datoms", index="eav", limit=wrong)
+        assert error.code is Code.ARGUMENT_INVALID
+        assert error.details["engine_code"] == ":invalid-request"
+
+
+def test_pulls_and_entities_show_what_is_there(people: Opened) -> None:
+    found = people.ask("pull", selector=[":name", {":parent": [":name"]}], eid=[":name", "Cy"])
+    assert found == {":name": "Cy", ":parent": {":name": "Ben"}}
+    assert people.ask("pull", selector="[:name {:_parent [:name]}]", eid=1) == {
+        ":name": "Ada",
+        ":_parent": [{":name": "Ben"}],
+    }
+    assert len(people.ask("pull_many", selector=[":name"], eids=[1, 2, 3], items=2)) == 2
+    assert people.last_items == 3
+    entity = people.ask("entity", eid=[":name", "Ada"])
+    assert entity[":likes"] == {"~set": ["maps", "tea"]}
+    assert people.ask("entity", eid=9999) == {}
+    assert people.ask("entity", eid=[":name", "Nobody"]) is None
+
+
+def test_text_in_facts_is_searched(people: Opened) -> None:
+    assert people.ask("fulltext_datoms", query="red boat") == [[3, ":bio", "sails a red boat"]]
+    assert people.ask("fulltext_datoms", query="submarine") == []
+
+
+def test_a_transaction_that_fails_changes_nothing(people: Opened) -> None:
+    added = people.ask("transact", txData=[{":db/id": -1, ":name": "Eve", ":parent": 1}])
+    assert {each["a"] for each in added["tx-data"]} == {":name", ":parent"}
+    before = people.ask("datoms", index="eav")
+    error = people.refused(
+        "transact", txData=[{":name": "Flo"}, [":db/cas", [":name", "Ada"], ":age", 1, 2]]
+    )
+    assert error.code is Code.SQL_FAILED
+    assert people.ask("datoms", index="eav") == before
+
+
+def test_a_query_is_a_table_with_the_names_of_its_variables(people: Opened) -> None:
+    text = "[:find ?n (max ?a) :in $ ?least :where [?e :name ?n] [?e :age ?a] [(> ?a ?least)]]"
+    names, rows = people.table(Query(Statement(text, (40,))))
+    assert names == ["?n", "(max ?a)"]
+    assert sorted(rows) == [["Ada", 80], ["Ben", 52]]
+
+
+def test_the_schema_is_described_and_a_plan_is_shown(people: Opened) -> None:
+    columns = {each.name: each for each in people.catalog().tables[0].columns}
+    assert columns[":age"].type == "long"
+    assert columns[":likes"].extra == "many, 3 facts"
+    _, plan = people.table(Explain(Statement("[:find ?n :where [?e :name ?n]]")))
+    assert any(":opt-clauses" in line for (line,) in plan)
+
+
+def test_what_cannot_be_read_is_an_error_and_the_worker_lives(people: Opened) -> None:
+    pid = people.engine._worker.pid
+    for text in ("[:find ?e", "", "[:find ?e :where [?e", "#foo/bar 1", "[" * 5000, "42"):
+        assert people.refused("query", query=text).code in (
+            Code.ARGUMENT_INVALID,
+            Code.SQL_FAILED,
+        ), text
+    for value in ({"~i64": "zz"}, {"~date": "never"}, {"~edn": "[["}):
+        error = people.refused("entity", eid=value)
+        assert error.details["engine_code"] in (":invalid-json-tag", ":tool-error")
+    assert people.engine._worker.pid == pid
+    assert people.query("[:find (count ?e) . :where [?e :name]]") == 4

@@ -1,0 +1,104 @@
+"""Key-value stores, full-text and vector indexes on real Datalevin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.datalog import Datalog, Opened
+from tidegate.errors import Code
+
+DOCUMENTS = {":domain": "docs", ":include-text?": True}
+PLACES = {":domain": "places", ":dimensions": 2}
+
+
+@pytest.fixture
+def store(datalog: Datalog, tmp_path: Path) -> Opened:
+    store = datalog.open(tmp_path / "store", "write")
+    store.ask("open_kv", "kv", create=True)
+    return store
+
+
+def test_ranges_run_forwards_and_backwards_and_are_counted(store: Opened) -> None:
+    pairs = [[":put", n, f"v{n}"] for n in range(300)]
+    assert store.ask("kv_transact", "kv", create=True, dbi="a", txs=pairs) == ":transacted"
+    assert len(store.ask("kv_range", "kv", dbi="a", keyRange=[":all"])) == 200
+    assert store.last_items == 300
+    assert store.ask("kv_range", "kv", dbi="a", keyRange=["closed", 5, 6]) == [[5, "v5"], [6, "v6"]]
+    back = store.ask("kv_range", "kv", dbi="a", keyRange=[":closed-back", 6, 5])
+    assert back == [[6, "v6"], [5, "v5"]]
+    page = store.ask("kv_range", "kv", dbi="a", keyRange=[":all-back"], limit=2, offset=1)
+    assert (page, store.last_items) == ([[298, "v298"], [297, "v297"]], 2)
+
+
+def test_values_are_read_by_key_and_removed(store: Opened) -> None:
+    store.ask("kv_transact", "kv", create=True, dbi="a", txs=[[":put", ":k", {"n": [1, 2.5]}]])
+    assert store.ask("kv_get", "kv", dbi="a", key=":k") == {"n": [1, 2.5]}
+    assert store.ask("kv_get", "kv", dbi="a", key=":k", returnPair=True) == [":k", {"n": [1, 2.5]}]
+    assert store.ask("kv_get", "kv", dbi="a", key=":absent") is None
+    store.ask("kv_transact", "kv", dbi="a", txs=[[":del", ":k"]])
+    assert store.ask("kv_get", "kv", dbi="a", key=":k") is None
+
+
+def test_keys_have_a_type_if_one_is_named(store: Opened) -> None:
+    typed: dict[str, Any] = {"dbi": "n", "keyType": ":long", "valueType": "string"}
+    txs = [[":put", 7, "seven"], [":put", -1, "less"]]
+    store.ask("kv_transact", "kv", create=True, txs=txs, **typed)
+    assert store.ask("kv_get", "kv", key=7, **typed) == "seven"
+    assert store.ask("kv_range", "kv", keyRange=[":all"], **typed) == [[-1, "less"], [7, "seven"]]
+
+
+def test_a_document_is_replaced_found_and_removed(store: Opened) -> None:
+    store.ask("open_search_index", "search_index", options=DOCUMENTS, create=True)
+
+    def ask(operation: str, **arguments: Any) -> Any:
+        return store.ask(operation, "search_index", options=DOCUMENTS, **arguments)
+
+    ask("add_document", docRef=1, docText=":) a red fox")
+    ask("add_document", docRef=2, docText="a blue sea")
+    ask("add_document", docRef=2, docText="a green field")
+    assert ask("document_count") == 2
+    assert ask("search_documents", query="blue") == []
+    assert ask("search_documents", query="green") == [2]
+    shown = ask("search_documents", query="fox", opts={":display": ":texts"})
+    assert shown == [[1, ":) a red fox"]]
+    assert ask("document_indexed", docRef=1) is True
+    assert ask("remove_document", docRef=1) is True
+    assert ask("document_indexed", docRef=1) is False
+    refused = store.refused(
+        "search_documents", "search_index", options=DOCUMENTS, query="x", opts={":doc-filter": 1}
+    )
+    assert refused.code is Code.ARGUMENT_INVALID
+    ask("clear_documents")
+    assert ask("document_count") == 0
+
+
+def test_the_nearest_vectors_are_found_again_after_a_reopening(
+    datalog: Datalog, store: Opened, tmp_path: Path
+) -> None:
+    store.ask("open_vector_index", "vector_index", options=PLACES, create=True)
+    for name, vector in (("near", [0, 1]), ("far", [9.5, 9])):
+        store.ask(
+            *("add_vector", "vector_index"), options=PLACES, vectorRef=name, vectorData=vector
+        )
+    asked: dict[str, Any] = {"options": PLACES, "queryVector": [0, 0.5]}
+    assert store.ask("vector_search", "vector_index", **asked) == ["near", "far"]
+    wrong = store.refused("vector_search", "vector_index", options=PLACES, queryVector=[1, 2, 3])
+    assert wrong.code is Code.SQL_FAILED
+    wrong = store.refused("vector_search", "vector_index", options=PLACES, queryVector=["a", 1])
+    assert wrong.code is Code.ARGUMENT_INVALID
+    store.close()
+    again = datalog.open(tmp_path / "store")
+    assert again.ask("vector_search", "vector_index", **asked) == ["near", "far"]
+    assert again.ask("vector_indexed", "vector_index", options=PLACES, vectorRef="far") is True
+    info = again.ask("vector_index_info", "vector_index", options=PLACES)
+    assert (info[":size"], info[":dimensions"]) == (2, 2)
+
+
+def test_the_tables_of_datalevin_itself_are_not_written_as_a_store(people: Opened) -> None:
+    before = people.ask("datoms", index="eav")
+    error = people.refused("kv_transact", "kv", txs=[[":put", "datalevin/eav", 1, 2]])
+    assert error.code is Code.ARGUMENT_INVALID
+    assert people.ask("datoms", index="eav") == before
