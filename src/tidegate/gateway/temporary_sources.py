@@ -28,6 +28,7 @@ from tidegate.gateway.database_places import place_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
 from tidegate.model.sources import Source
+from tidegate.secrets import HeldSecret, split_password, with_password
 from tidegate.sql import dialects
 
 RULE = "source.temporary"
@@ -79,15 +80,30 @@ def open_temporary(
     """Add a source that only `owner` (the id of a session's state, or of an actor) sees.
 
     It is gone with `SourceConnections.close_temporary_of(owner)`, at the latest after
-    `settings.lifetime_s` seconds. The engine is opened by the first call on it.
+    `settings.lifetime_s` seconds, and so is a password that its URL held. The engine is opened by
+    the first call on it.
     Raises: TidegateError POLICY_DENIED by the rule `source.temporary`, ARGUMENT_INVALID if the name
     is taken or the owner has too many; SOURCE_URL, SOURCE_UNREACHABLE, CONFIG_INVALID as for any
     source.
     """
     check_allowed(url, settings)
-    source = source_from_settings(SourceSettings(name=name, url=url))
-    unique = str(uuid.uuid4())
-    return connections.add_temporary(source, unique, owner, settings.lifetime_s, settings.per_owner)
+    plain, password = split_password(url)
+    held = HeldSecret(password) if password else None
+    try:
+        whole = plain if held is None else with_password(plain, held.reference)
+        source = source_from_settings(SourceSettings(name=name, url=whole))
+        return connections.add_temporary(
+            source,
+            str(uuid.uuid4()),
+            owner,
+            settings.lifetime_s,
+            settings.per_owner,
+            held.release if held is not None else None,
+        )
+    except BaseException:
+        if held is not None:
+            held.release()
+        raise
 
 
 def check_allowed(url: str, settings: TemporarySourceSettings) -> None:

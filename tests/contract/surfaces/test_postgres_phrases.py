@@ -7,6 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -206,7 +207,7 @@ def test_without_a_session_a_default_belongs_to_the_token_or_is_refused(
     ("url", "said"),
     [
         ("postgres://203.0.113.9/db", "policy.denied: "),
-        ("postgres://u:hush@203.0.113.9/db", "source.url: A password in a query is not used"),
+        ("postgres://u:hush@203.0.113.9/db", "policy.denied: "),
         ("postgres://203.0.113.9/db?hostaddr=127.0.0.1", "source.url: "),
         ("postgres://203.0.113.9/db?service=x", "source.url: "),
         ("postgres://203.0.113.9/db?options=-cx%3Dy", "source.url: "),
@@ -236,15 +237,27 @@ def test_a_host_on_the_operators_list_is_opened_for_the_session_alone(
 
     async def scene(surface: SurfaceUnderTest) -> list[str]:
         peer = await surface.peer()
-        query = f"SELECT n FROM far at postgres://{role}@{host}/{there.database}"
-        first = await peer.text("query_database", query=query)
-        return [first, *[entry.source.name for entry in await _sources(surface)]]
+        texts = [
+            await peer.text("query_database", query=f"SELECT n FROM far at {url}")
+            for url in (
+                f"postgres://{role}@{host}/{there.database}",
+                f"postgres://{role}:{quote(PASSWORD, safe='')}@{host}/{there.database}",
+                f"postgres://{role}:wr0ngword@{host}/{there.database}",
+            )
+        ]
+        return [*texts, *[entry.source.name for entry in await _sources(surface)]]
 
     settings = {"temporary_sources": {"hosts": [host]}}
-    text, *names = play(tmp_path, (here,), scene, **settings)
+    without, given, wrong, *names = play(tmp_path, (here,), scene, **settings)
     # The server wants a password, and none of ours is sent in its place.
-    assert "password" in text
+    assert "password" in without
+    assert "42" in given
+    assert "password" in wrong
     assert names == ["shop"]
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    for secret in (PASSWORD, quote(PASSWORD, safe=""), "wr0ngword"):
+        assert secret not in f"{without}{given}{wrong}"
+        assert secret.encode() not in kept
 
 
 async def _sources(surface: SurfaceUnderTest) -> Any:

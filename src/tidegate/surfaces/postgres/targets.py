@@ -7,7 +7,8 @@ source, by the operator's list of hosts.
 
 from __future__ import annotations
 
-import hashlib
+import hmac
+import secrets
 from urllib.parse import parse_qsl
 
 from tidegate.engines.common.url import parse_server_url
@@ -19,6 +20,7 @@ from tidegate.sql.dialects import find
 from tidegate.surfaces.tool_context import ToolContext
 
 _DIALECT = find("postgres")
+_NAME_KEY = secrets.token_bytes(32)
 _HARMLESS = frozenset({"sslmode", "connect_timeout"})
 
 
@@ -35,7 +37,9 @@ async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
             hint=f"Sources: {', '.join(names[:10])}." if names else "Ask the operator to add one.",
         )
     _check(target)
-    sources = [entry.source for entry in entries if find(entry.source.dialect) is _DIALECT]
+    # A temporary one has the login of its own phrase.
+    saved = [entry.source for entry in entries if not entry.temporary]
+    sources = [source for source in saved if find(source.dialect) is _DIALECT]
     known = frozenset(host_of(source.url) for source in sources)
     wanted = await place_of(target, may_look_up=known)
     for source in sources:
@@ -59,14 +63,10 @@ def _check(url: str) -> None:
 
 
 async def _open(context: ToolContext, url: str) -> str:
-    """A temporary source, opened now unless this caller has it already."""
-    if parse_server_url(url).password:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            "A password in a query is not used: it would be in the records of the conversation",
-            hint="Ask the operator to add the database as a source.",
-        )
-    name = f"at-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    """A temporary source, opened now unless this caller has it already. Its login is that of the
+    URL alone."""
+    # With a key: the name must not give away a digest of the URL's password.
+    name = f"at-{hmac.digest(_NAME_KEY, url.encode(), 'sha256').hex()[:12]}"
     if all(entry.source.name != name for entry in await context.sources()):
         await context.handle(OpenTemporary(name, url), None, Source)
     return name
