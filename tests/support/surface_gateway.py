@@ -67,7 +67,7 @@ class SqliteGate:
         assert self._gateway is not None, "open the gate first"
         self._gateway.end_session(session)
 
-    async def settle(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
+    async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         assert self._gateway is not None, "open the gate first"
         await self._gateway.answer_approval(needed, call, allow)
 

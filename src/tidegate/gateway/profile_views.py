@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
 from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import ColumnInfo, Table
@@ -34,6 +34,11 @@ _REFUSALS = ("policy.", "approval.", "operator.", "auth.")
 """Codes of what stays as it is until someone changes the rules."""
 
 _SAMPLED_KINDS = ("table", "materialized view")
+
+_OF_TABLE = (Code.POLICY_MASKED, Code.POLICY_TABLE)
+"""Refusals that can be of one table alone: a row filter fits one of two tables of the same name."""
+_MOST_REFUSED = 10
+"""Tables refused in turn after which the others are taken for refused as well."""
 
 SampleTable = Callable[[Table], Awaitable[TableProfile]]
 CompareJoins = Callable[[Table, TableProfile], Awaitable[TableProfile]]
@@ -72,6 +77,7 @@ class ProfileView:
         self._pause_s = RETRY_S
         self._settled: tuple[Sequence[Table], bool] | None = None
         self._settled_until = 0.0
+        self._refused_in_turn = 0
 
     def known(self, tables: Iterable[Table]) -> dict[Place, TableProfile]:
         """The profiles of those of the tables that were sampled."""
@@ -200,8 +206,10 @@ class ProfileView:
             elif wanted.compare is not None:
                 profile = await wanted.compare(table, profile)
         except TidegateError as error:
-            if error.code.value.partition(".")[0] not in ("sql", "limit"):
+            if not self._is_of_table(error):
                 raise
+        else:
+            self._refused_in_turn = 0
         self._settled = None
         if len(self._known) >= MOST_TABLES:
             del self._known[next(iter(self._known))]
@@ -215,6 +223,13 @@ class ProfileView:
         self._urgent.discard(place)
         if not latest.done.done():
             latest.done.set_result(None)
+
+    def _is_of_table(self, error: TidegateError) -> bool:
+        """Whether other tables may be read although this one failed."""
+        if error.code in _OF_TABLE:
+            self._refused_in_turn += 1
+            return self._refused_in_turn < _MOST_REFUSED
+        return error.code.value.partition(".")[0] in ("sql", "limit")
 
     def pause_after(self, error: TidegateError) -> float:
         """Seconds without samples: long after a refusal, growing while a fault lasts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Join, Place, Profiles, TableProfile
@@ -32,6 +32,8 @@ for one of the words."""
 _SMALL = 20
 """Tables of a database that is shown whole, as far as there is room."""
 _ALSO_BYTES = 300
+_SHORTEST_LINE = 40
+"""About the bytes of a table with one column."""
 _COUNTED = 18
 """Bytes in which the number of further tables is said."""
 _MOST_PROFILED = 500
@@ -101,23 +103,63 @@ async def search_tables(
         strong = matches
     tables = tuple([match.table for match in strong])
     profiles = await _profiles(context, source, tables, searched)
-    budget = max_bytes or _BUDGET
+    found = _Found(matches, {id(table) for table in tables}, total)
+    nothing_fits = bool(words.strip()) and not enough
+    heading = ["No match. All tables:"] if nothing_fits else []
+    return _written(found, catalog, searched, profiles, max_bytes or _BUDGET, heading)
+
+
+async def outline_tables(
+    context: ToolContext,
+    source: str | None,
+    catalog: Catalog,
+    tables: Sequence[Table],
+    max_bytes: int,
+) -> str:
+    """These tables of `catalog` as a search shows them, in the order given: as many as there is
+    room for in `max_bytes`, then the names of others."""
+    from tidegate.search.words import Match
+
+    searched = _searched().of(catalog)
+    shown = tuple(tables[: max(1, max_bytes // _SHORTEST_LINE)])
+    profiles = await _profiles(context, source, shown, searched)
+    found = _Found([Match(table, 0.0) for table in tables], set(map(id, shown)), len(tables))
+    return _written(found, catalog, searched, profiles, max_bytes, [])
+
+
+class _Found(NamedTuple):
+    """Tables in the order in which they are shown. `whole` are the ids of those of which columns
+    are shown, `total` is how many there are with those that are not named."""
+
+    matches: Sequence[Match]
+    whole: set[int]
+    total: int
+
+
+def _written(
+    found: _Found,
+    catalog: Catalog,
+    searched: SearchedCatalog,
+    profiles: Profiles,
+    budget: int,
+    lines: list[str],
+) -> str:
+    """The tables as there is room for them: whole, with some columns, by name, counted."""
     also = min(_ALSO_BYTES, budget // 4)
-    left = budget - also
-    left -= len(_PENDING) + 1 if profiles.pending else 0
-    lines = ["No match. All tables:"] if words.strip() and not enough else []
+    left = budget - also - (len(_PENDING) + 1 if profiles.pending else 0)
     named: list[str] = []
-    for match in matches:
+    for match in found.matches:
         line = ""
-        if match in strong:
+        if id(match.table) in found.whole:
             line = _line(match, catalog, profiles.tables, searched.joins.of(match.table), left)
         if line:
             lines.append(line)
             left -= len(line.encode()) + 1
         else:
             named.append(table_name(match.table, catalog))
-    if named or total > len(matches):
-        lines.append(_also(named, total - len(matches), also))
+    more = found.total - len(found.matches)
+    if named or more > 0:
+        lines.append(_also(named, more, also))
     if profiles.pending:
         lines.append(_PENDING)
     return "\n".join(lines) or "none"

@@ -6,10 +6,12 @@ import asyncio
 import re
 
 import msgspec
+import pytest
 
 from contract.surfaces.core_conversation import converse, samples, settle
 from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import READER, Peer
+from tidegate.gateway import profiles
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, ReadProfiles, SearchHistory
 from tidegate.model.sources import Mask, RowFilter
@@ -122,6 +124,27 @@ def test_each_sample_is_on_record_and_none_is_in_the_history(engine_shop: Engine
     assert any("tickets" in table for table in tables)
     assert all(event["actor"] == READER.id and event["tool"] == "search" for event in sampled)
     assert any(isinstance(call.request, ReadProfiles) for call in gate.calls)
+
+
+def test_a_search_shows_values_or_says_that_they_follow(
+    engine_shop: EngineShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "WAIT_S", 0.0)
+    engine_shop.script(TICKETS)
+    gate = engine_shop.gate()
+
+    async def whole() -> tuple[str, str]:
+        async with gate.opened():
+            peer = Peer(core.surface(gate))
+            await peer.open()
+            early = await peer.text("search", words="tickets")
+            await settle(gate, READER)
+            return early, await peer.text("search", words="tickets")
+
+    early, late = asyncio.run(whole())
+    shown = "{open,'done '}"
+    assert early.endswith("\nValues follow: ask again.") or shown in early  # SQLite may be faster
+    assert "Values follow" not in late and shown in late
 
 
 def test_a_source_that_asks_a_person_for_reads_is_not_sampled(engine_shop: EngineShop) -> None:

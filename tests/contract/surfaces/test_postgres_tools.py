@@ -281,6 +281,36 @@ def test_compact_shows_names_alone(tmp_path: Path, shop: PostgresShop) -> None:
     assert text == "public.orders: id, user_id\npublic.users: id, email, status"
 
 
+def test_compact_with_a_budget_shows_types_joins_and_values(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> tuple[dict[str, Any], str, str]:
+        peer = await surface.peer()
+        asked = {"schema_name": "public", "compact": True}
+        whole = await peer.result("get_schema_info", **asked, max_bytes=4_000)
+        narrow = await peer.text("get_schema_info", compact=True, max_bytes=200)
+        return whole, narrow, await peer.text("get_schema_info", compact=True, max_bytes=199)
+
+    whole, narrow, refused = play(tmp_path, shop, scene)
+    lines = whole["content"][0]["text"].splitlines()
+    assert lines == whole["structuredContent"]["shorthand"]
+    assert lines[0] == "orders(id int pk, user_id int?>users.id)"
+    assert "status text {" in lines[1] and "active" in lines[1] and "gone" in lines[1]
+    assert len(narrow.encode()) <= 200 and "Also: " in narrow
+    assert "max_bytes" in refused
+
+
+def test_a_budget_shows_nothing_of_what_is_masked(tmp_path: Path, shop: PostgresShop) -> None:
+    source = {"name": "shop", "url": shop.url, "masks": [{"column": "users.status"}]}
+
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await (await surface.peer()).text("get_schema_info", compact=True, max_bytes=4_000)
+
+    said = play(tmp_path, shop, scene, sources=[source])
+    assert "status text masked:nothing" in said
+    assert "gone" not in said
+
+
 def test_a_large_schema_is_summed_up_and_says_how_to_see_more(tmp_path: Path) -> None:
     tables = "".join(f"CREATE TABLE t{n:02} (id integer);" for n in range(12))
     text = schema(tmp_path, PostgresShop.new(tables))["content"][0]["text"]

@@ -12,6 +12,7 @@ from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
 from tidegate.model.actors import Actor
+from tidegate.model.sources import Mask
 
 EXTENDED = Config(surface={"workbench": {"extended": True}})
 NAMES = ["find_tables", "search_schema", "list_indexes", "list_foreign_keys", "browse_table",
@@ -149,7 +150,8 @@ def test_a_table_is_browsed_page_by_page(engine_shop: EngineShop) -> None:
 def test_what_is_no_column_or_operator_is_refused(
     engine_shop: EngineShop, arguments: dict[str, Any]
 ) -> None:
-    answer = reply(engine_shop, "browse_table", **({"table": "customers"} | arguments))
+    given: dict[str, Any] = {"table": "customers"} | arguments
+    answer = reply(engine_shop, "browse_table", actor=WRITER, **given)
     assert answer["error"]["code"] == -32602
     assert engine_shop.count("void") == 0
 
@@ -264,3 +266,25 @@ def test_an_empty_result_says_which_values_are_like_the_one_asked_for(
         "has no 'opened', but 'open'"
         in (shown(engine_shop, "execute_query", query=sql)["status_message"])
     )
+
+
+def test_a_filter_that_no_row_meets_names_values_that_are_like_it(engine_shop: EngineShop) -> None:
+    wanted = [{"column": "city", "operator": "equals", "value": "LONDON"}]
+
+    async def talk(peer: Peer) -> list[str]:
+        given: dict[str, Any] = {"connection_id": SHOP_ID, "table": "customers", "filters": wanted}
+        found = [await peer.result(tool, **given) for tool in ("browse_table", "count_rows")]
+        return [each["content"][0]["text"] for each in found]
+
+    for said in engine_shop.converse(talk, config=EXTENDED):
+        assert "customers.city has no 'LONDON', but 'London'" in said
+    masked = engine_shop.gate(masks=(Mask("customers.city"),))
+    for said in engine_shop.converse(talk, config=EXTENDED, gate=masked):
+        assert "London" not in said.replace("LONDON", "")
+        assert "customers.city is masked" in said
+
+
+def test_a_misspelt_table_is_answered_with_the_nearest(engine_shop: EngineShop) -> None:
+    answer = reply(engine_shop, "browse_table", table="custmers")
+    assert answer["error"]["data"]["hint"].startswith("Nearest: ")
+    assert "customers" in answer["error"]["data"]["hint"]

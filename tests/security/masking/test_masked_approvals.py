@@ -29,7 +29,9 @@ pytestmark = pytest.mark.parametrize("engine", ENGINES)
 def _gate(engine: str, directory: Path, **settings: str) -> SqliteGate:
     url = make(engine, directory, "made", script(engine))
     name, dialect = engine_of(url)
-    masks = tuple([Mask(column, show) for column, show in MASKS])
+    masks = msgspec.convert(
+        [{"column": name, "show": show} for name, show in MASKS], tuple[Mask, ...]
+    )
     source = Source("s1", "shop", url, name, dialect, access="write", masks=masks)
     return SqliteGate(directory, msgspec.structs.replace(source, **settings))
 
@@ -59,7 +61,7 @@ def test_who_approves_sees_the_dry_run_and_the_caller_no_masked_value(
             assert "2 rows would be changed" in at_client
             assert "status new -> seen" in at_client
             assert "secret" not in at_client and "secret" not in str(caught.value)
-            await gate.settle(caught.value, call, True)
+            await gate.answer_approval(caught.value, call, True)
             assert (await gate.handle(call)).payload.affected == 2
             page = await _rows(gate, "SELECT count(*) FROM people WHERE status = 'seen'")
             assert msgspec.json.decode(page.rows) == [[2]]

@@ -106,3 +106,28 @@ def test_a_table_that_a_caller_waits_for_is_finished_before_the_others() -> None
 
     asyncio.run(want())
     assert done == ["orders", "orders joins", "other", "other joins"]
+
+
+def test_a_refusal_of_one_table_leaves_the_others_and_ten_in_turn_end_the_sampling() -> None:
+    tables = [Table("main", f"t{n}", "table", TABLE.columns) for n in range(30)]
+    asked: list[str] = []
+
+    async def sample_but(refused: set[int]) -> ProfileView:
+        view = ProfileView()
+        asked.clear()
+
+        async def sample(table: Table) -> TableProfile:
+            asked.append(table.name)
+            if int(table.name[1:]) in refused:
+                raise TidegateError(Code.POLICY_MASKED, "The row filter cannot be used")
+            return LEARNED
+
+        view.want(tables, 1, sample)
+        await view.settle()
+        return view
+
+    view = asyncio.run(sample_but({0, 1, 2, *range(5, 14)}))
+    assert len(asked) == 30
+    assert view.known([tables[0], tables[3]]) == {("main", "t0"): {}, ("main", "t3"): LEARNED}
+    asyncio.run(sample_but(set(range(30))))
+    assert len(asked) == 10

@@ -1,6 +1,7 @@
 """`get_schema_info`: tables, columns, keys and comments, for people and models to read.
 
-A schema of many tables is summed up unless something narrower is asked for. What the caller may not
+A schema of many tables is summed up unless something narrower is asked for. The compact form shows
+names alone, or within a budget of bytes what `search` of `core` shows. What the caller may not
 read is not shown; everything is sorted, so that the same schema is the same text.
 """
 
@@ -28,6 +29,7 @@ from tidegate.surfaces.tool_context import ToolContext
 
 SUMMARY_FROM = 11
 """Tables from which on a schema is summed up."""
+MIN_BYTES = 200
 NAMED_IN_SUMMARY = 5
 """Tables of each schema that a summary names."""
 
@@ -40,7 +42,20 @@ class SchemaArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vector_tables_only: Annotated[
         bool, Meta(description="Tables that have a vector column only")
     ] = False
-    compact: Annotated[bool, Meta(description="Names of tables and columns alone")] = False
+    compact: Annotated[
+        bool, Meta(description="Names of tables and columns alone, unless max_bytes is given")
+    ] = False
+    max_bytes: (
+        Annotated[
+            int,
+            Meta(
+                ge=MIN_BYTES,
+                description="With compact: bytes in which to show types, keys (pk), likely joins"
+                " (~>; by name alone ~?>), common values {…} and ranges [a..b] as well",
+            ),
+        ]
+        | None
+    ) = None
     include_partitions: Annotated[bool, Meta(description="Partitions as tables of their own")] = (
         False
     )
@@ -71,6 +86,12 @@ class SchemaTool:
             if args.narrows:
                 raise _nothing_fits(args, catalog)
             return ToolResult(content=[text(_EMPTY)], body=b'{"tables":[]}')
+        if args.compact and args.max_bytes is not None:
+            from tidegate.surfaces.table_search import outline_tables
+
+            said = await outline_tables(context, source, catalog, tables, args.max_bytes)
+            shorthand = {"database": catalog.database, "shorthand": said.splitlines()}
+            return ToolResult(content=[text(said)], body=msgspec.json.encode(shorthand))
         if args.compact:
             said = "\n".join(shown.compact())
         elif len(tables) >= SUMMARY_FROM and not args.narrows:
@@ -150,6 +171,7 @@ class _SchemaText:
             yield f"\nTables with vector columns: {', '.join(map(_name, vectors))}"
         yield "\nNext steps:"
         yield '- Names of all columns: compact=true, with schema_name="..." for one schema.'
+        yield "- Types, likely joins and values: compact=true, max_bytes=4000."
         yield '- Everything about one table: schema_name="...", table_name="...".'
 
     def _table(self, table: Table) -> Iterator[str]:

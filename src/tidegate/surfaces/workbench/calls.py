@@ -125,7 +125,11 @@ async def table_of(
     alike = [table for table in tables if table.name.casefold() == name.casefold()]
     if len(alike) == 1:
         return alike[0]
-    raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name}")
+    from tidegate.search.suggestions import nearest_tables
+
+    near = nearest_tables(name, catalog)
+    hint = f"Nearest: {', '.join(near)}." if near else None
+    raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name}", hint=hint)
 
 
 async def check_database(context: ToolContext, source: str, database: str) -> None:

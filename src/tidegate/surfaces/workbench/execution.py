@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.config.model import LimitSettings
-from tidegate.errors import TidegateError
 from tidegate.model.actors import Scope
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Query, Switch
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.results.notes import found_nothing, masking_note
+from tidegate.results.notes import masking_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.workbench.advice import run_with_advice
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -113,22 +113,10 @@ def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceT
             database=args.database,
             schema=args.schema,
         )
-        try:
+        if advises:
+            page = await run_with_advice(context, source, request)
+        else:
             page = await context.handle(request, source, Page)
-        except TidegateError as error:
-            if not advises:
-                raise
-            from tidegate.search.suggestions import advise
-
-            raise await advise(
-                error, context, source, args.query, find="Find it with find_tables."
-            ) from None
-        if advises and found_nothing(page):
-            from tidegate.search.suggestions import note_near_values
-
-            note = await note_near_values(args.query, context, source)
-            if note:
-                page = structs.replace(page, status="; ".join(filter(None, (page.status, note))))
         if (args.database or args.schema) and await _may_switch(context, source):
             # Only now that the statement was let through.
             await context.handle(Switch(args.database, args.schema), source, ConnectionState)

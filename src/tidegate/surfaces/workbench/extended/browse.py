@@ -17,6 +17,7 @@ from tidegate.sql.quoting import qualified
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.workbench.advice import run_with_advice
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -93,8 +94,9 @@ def browsing_tools(settings: LimitSettings) -> tuple[SurfaceTool, ...]:
         text = f"SELECT count(*) FROM {place}{where(args.filters, args.logic, table, dialect)}"
         page = await _read(context, args.source, text, limits_of(settings), args.database)
         rows = int(_CELL.decode(page.rows)[0][0] or 0)
-        note = masking_note(page.masked) if page.masked else UNSET
-        return answer(RowCount(rows, False, len(args.filters) or UNSET, note))
+        masked = masking_note(page.masked) if page.masked else None
+        note = "; ".join(filter(None, (masked, page.status if not rows else None)))
+        return answer(RowCount(rows, False, len(args.filters) or UNSET, note or UNSET))
 
     return (
         SurfaceTool(
@@ -122,4 +124,4 @@ async def _read(
     context: ToolContext, source: str, text: str, limits: Limits, database: str | None
 ) -> Page:
     request = Query(Statement(text), limits=limits, cells="text", database=database)
-    return await context.handle(request, source, Page, reads_only=True)
+    return await run_with_advice(context, source, request, reads_only=True)

@@ -10,11 +10,11 @@ from msgspec import Meta
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Explain
-from tidegate.model.results import Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.workbench.advice import run_with_advice
 from tidegate.surfaces.workbench.calls import (
     DatabaseName,
     OnConnection,
@@ -58,7 +58,7 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
         request = Explain(
             Statement(args.query), limits=limits, database=args.database, schema=args.schema
         )
-        page = await context.handle(request, args.source, Page)
+        page = await run_with_advice(context, args.source, request)
         rows = [[_text(cell) for cell in row] for row in _ROWS.decode(page.rows)]
         return answer(
             PlanText(
