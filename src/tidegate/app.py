@@ -28,6 +28,7 @@ from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
+from tidegate.gateway.datalog_sources import DatalogSources
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.jdbc_sources import JdbcSources
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
@@ -43,7 +44,13 @@ from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Tokens, check_token
 from tidegate.model.actors import Actor
-from tidegate.model.requests import CloseTemporary, OpenJdbc, OpenTemporary, SearchHistory
+from tidegate.model.requests import (
+    CloseTemporary,
+    OpenDatalog,
+    OpenJdbc,
+    OpenTemporary,
+    SearchHistory,
+)
 from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
@@ -136,6 +143,7 @@ class App:
                 EmbedTexts: self.embedder.answer,
                 OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
                 OpenJdbc: jdbc.open,
+                OpenDatalog: DatalogSources(self.connections, config.temporary_sources).open,
                 CloseTemporary: jdbc.close,
                 **AnswerService(config.language, self.state.questions).handlers,
             },

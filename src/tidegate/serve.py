@@ -200,7 +200,7 @@ def open_stdio(app: App) -> Edge:
     surfaces = [app.surface(name) for name in names]
     server = surfaces[0] if len(surfaces) == 1 else CombinedServer(surfaces)
     return StdioEdge(
-        app.kernel(server, server.settings, " ".join(names)), stdio(app.config.allow_writes)
+        app.kernel(server, server.stdio_settings, " ".join(names)), stdio(app.config.allow_writes)
     )
 
 

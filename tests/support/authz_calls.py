@@ -223,6 +223,20 @@ LISTINGS = (
 WITHOUT_SOURCE = (("postgres", "generate_embedding"),)
 """What uses no source at all, whatever the caller may see."""
 
+OTHER_LANGUAGE = tuple(
+    ("datalog", f"datalevin_{name}")
+    for name in (
+        "api_info", "open_database", "close_database", "query", "pull", "pull_many", "entity",
+        "datoms", "search_datoms", "count_datoms", "fulltext_datoms", "transact", "open_kv",
+        "close_kv", "kv_get", "kv_range", "kv_transact", "open_search_index",
+        "close_search_index", "add_document", "remove_document", "clear_documents",
+        "document_count", "document_indexed", "search_documents", "open_vector_index",
+        "close_vector_index", "add_vector", "remove_vector", "vector_index_info",
+        "vector_indexed", "vector_search",
+    )
+)  # fmt: skip
+"""What asks no source that speaks SQL for anything: `test_datalog_matrix.py` has its rows."""
+
 PROMPTS = (
     ("postgres", "design-schema"),
     ("postgres", "diagnose-query-issue"),

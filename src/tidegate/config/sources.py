@@ -102,6 +102,12 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     patterns of environment variables that a call may name; without it `DB_*` and `JDBC_*` on stdio,
     and none over HTTP. A URL that comes from a variable need not be on the lists. `driver_path` are
     the jars, or a folder of jars, of the drivers for databases that need one.
+
+    `datalog_directories`, `datalog_hosts` and `datalog_changes` are for `datalevin_open_database`
+    and `datalevin_open_kv` of the surface `datalog`. Without the first two a client on stdio may
+    open what the user who started it can reach, and one over HTTP what `directories` and `hosts`
+    list. With `datalog_changes` a token that may write may change what it opens over HTTP; on stdio
+    `--allow-writes` decides.
     """
 
     hosts: tuple[str, ...] = ()
@@ -109,17 +115,21 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     stdio_hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
     environment: tuple[str, ...] | None = None
     driver_path: str = ""
+    datalog_directories: tuple[str, ...] | None = None
+    datalog_hosts: tuple[str, ...] | None = None
+    datalog_changes: bool = False
     lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     per_owner: Annotated[int, msgspec.Meta(ge=1)] = 8
 
     def __post_init__(self) -> None:
-        for directory in self.directories:
-            if not directory.startswith("/"):
-                raise invalid(
-                    f"`temporary_sources.directories` holds `{directory[:80]}`, which is not an"
-                    " absolute path.",
-                    hint="Write the path from `/` on.",
-                )
+        for name in ("directories", "datalog_directories"):
+            for directory in getattr(self, name) or ():
+                if not directory.startswith("/"):
+                    raise invalid(
+                        f"`temporary_sources.{name}` holds `{directory[:80]}`, which is not an"
+                        " absolute path.",
+                        hint="Write the path from `/` on.",
+                    )
 
 
 def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.datalog.functions import TRANSFORMS
-from tidegate.datalog.reading import Reading, function_refused, unknown_form
+from tidegate.datalog.reading import Reading, function_refused, name_of, unknown_form
 from tidegate.datalog.values import Keyword, List, Map, Symbol, Value, Vector
 
 _WILDCARDS = (Symbol("*"), "*", Keyword("*"))
@@ -11,12 +11,7 @@ _LEGACY = ("limit", "default")
 
 
 def judge_pull(pattern: Value, reading: Reading) -> None:
-    """Note what a pattern reads.
-
-    A reference without a pattern shows the entity's number; that of a component shows all of it,
-    which only the schema says, so rules on attributes refuse references of components by what the
-    schema says, not here. Raises: TidegateError DATALOG_UNKNOWN, DATALOG_FUNCTION.
-    """
+    """Note what a pattern reads. Raises: TidegateError DATALOG_UNKNOWN, DATALOG_FUNCTION."""
     if not isinstance(pattern, (Vector, List)):
         raise unknown_form("A pull pattern is a vector")
     for each in pattern.items:
@@ -27,7 +22,7 @@ def judge_pull(pattern: Value, reading: Reading) -> None:
                 _attribute(attribute, reading)
                 _inner(inner, reading)
         else:
-            _attribute(each, reading)
+            reading.followed.add(_attribute(each, reading))
 
 
 def _inner(pattern: Value, reading: Reading) -> None:
@@ -39,27 +34,26 @@ def _inner(pattern: Value, reading: Reading) -> None:
     judge_pull(pattern, reading)
 
 
-def _attribute(given: Value, reading: Reading) -> None:
+def _attribute(given: Value, reading: Reading) -> str:
+    """Note an attribute with its options, and return its name."""
     if isinstance(given, Keyword):
         reading.named(given.name)
-        return
+        return name_of(given.name)
     if isinstance(given, str):
-        reading.named(given.removeprefix(":"))
-        return
+        return _attribute(Keyword(given.removeprefix(":")), reading)
     if not isinstance(given, (Vector, List)) or not given.items:
         raise unknown_form("A pull pattern holds attributes, maps and *")
     head, rest = given.items[0], given.items[1:]
     if (isinstance(head, Symbol) and head.name in _LEGACY) or head in _LEGACY:
         if len(rest) != 2:
             raise unknown_form("limit and default take an attribute and a value")
-        _attribute(rest[0], reading)
         reading.data(rest[1])
-        return
-    _attribute(head, reading)
+        return _attribute(rest[0], reading)
     if len(rest) % 2:
         raise unknown_form("An attribute's options are pairs")
     for key, value in zip(rest[::2], rest[1::2], strict=True):
         _option(key, value, reading)
+    return _attribute(head, reading)
 
 
 def _option(key: Value, value: Value, reading: Reading) -> None:

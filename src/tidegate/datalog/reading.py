@@ -12,10 +12,13 @@ ID = "db/id"
 
 class Reading:
     """Collects what is read. `attributes` are names without the colon, reverse references under
-    the name of their attribute. `everything`: it may read attributes that it does not name."""
+    the name of their attribute. `everything`: it may read attributes that it does not name.
+    `followed` are those that a pull follows without a pattern: where one refers to a component, all
+    of that is shown."""
 
     def __init__(self) -> None:
         self.attributes: set[str] = set()
+        self.followed: set[str] = set()
         self.functions: set[str] = set()
         self.everything = False
 

@@ -87,6 +87,17 @@ class OpenedJdbc(RecordedPayload, frozen=True):
         return {"place": self.place, "driver": self.driver}
 
 
+class OpenedDatalog(RecordedPayload, frozen=True):
+    """A temporary source in a Datalevin directory or on a Datalevin server. `place` is where it
+    is, without a password."""
+
+    source: Source
+    place: str
+
+    def recorded_arguments(self) -> Mapping[str, Any]:
+        return {"place": self.place}
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
     the surface renders it in its product's shape."""

@@ -237,6 +237,12 @@ class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
     repository: str | None = None
 
 
+class OpenDatalog(OpenTemporary, frozen=True, kw_only=True):
+    """Open a Datalevin directory, `datalevin://…`, or a database of a Datalevin server, `dtlv://…`,
+    as a temporary source. The URL may hold a password. The answer is a `replies.OpenedDatalog`.
+    """
+
+
 class CloseTemporary(Request, frozen=True):
     """Close a temporary source of the caller, by its name."""
 

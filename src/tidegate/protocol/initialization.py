@@ -38,7 +38,14 @@ def initialize(
             status=400,
         )
     params = p.read(p.Initialize, message.params)
-    if params.protocol_version is None and served.settings.revisions.fallback is None:
+    document = served.settings.document_lifecycle
+    if params.capabilities is None and not document:
+        raise RpcError(
+            INVALID_PARAMS,
+            "Invalid params: Expected `object`, got `null` - at `$.capabilities`",
+            status=400,
+        )
+    if params.protocol_version is None and (document or served.settings.revisions.fallback is None):
         raise RpcError(
             INVALID_PARAMS,
             "Invalid params: Object missing required field `protocolVersion`",
@@ -52,7 +59,7 @@ def initialize(
         revision = structs.replace(revision, titles=True, structured=True)
     session.revision = revision
     session.client = params.client_info
-    session.capabilities = params.capabilities
+    session.capabilities = params.capabilities or {}
     follow(served, session)
     info = server.info
     fields: dict[str, Any] = {

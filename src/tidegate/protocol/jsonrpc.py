@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.protocol.model import INVALID_REQUEST, PARSE_ERROR, RpcError
+from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
 
 NO_ID = b"null"
 _DIGITS = frozenset(b"-0123456789")
@@ -54,8 +54,11 @@ class Unreadable(RpcError):
         self.id = id
 
 
-def decode(frame: bytes) -> Message:
-    """Read one message. Raises: Unreadable (parse error or invalid request)."""
+def decode(frame: bytes, *, document: bool = False) -> Message:
+    """Read one message. `document`: by the rules of `Settings.document_lifecycle`.
+
+    Raises: Unreadable (parse error, invalid request, and with `document` wrong parameters).
+    """
     try:
         if not frame.isascii():
             frame.decode()  # msgspec looks at no bytes that it need not read
@@ -70,9 +73,15 @@ def decode(frame: bytes) -> Message:
     params = envelope.params
     if envelope.method is msgspec.UNSET:
         return _read_response(envelope, id)
-    if params is msgspec.UNSET:
+    if document and id is None and not envelope.method.startswith("notifications/"):
+        raise Unreadable(INVALID_REQUEST, "Invalid Request: a request must have an id")
+    if params is msgspec.UNSET or (document and bytes(params) == b"null"):
         return Message(id, envelope.method)
     if not bytes(params).startswith(b"{"):
+        if document:
+            raise Unreadable(
+                INVALID_PARAMS, "Invalid params: params must be an object", id or NO_ID
+            )
         raise Unreadable(INVALID_REQUEST, "Invalid Request: params must be an object", id or NO_ID)
     return Message(id, envelope.method, params)
 

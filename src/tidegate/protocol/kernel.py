@@ -33,6 +33,7 @@ from tidegate.protocol.transport import Answer, TransportContext
 
 logger = logging.getLogger("tidegate.protocol")
 
+INITIALIZED = "notifications/initialized"
 MOST_MEMBERS = 64
 """Messages in one batch: their replies are kept until the last one is there."""
 
@@ -58,10 +59,12 @@ class Kernel:
         try:
             if frame.lstrip()[:1] == b"[":
                 return await self._serve_batch(frame, transport)
-            return await self.serve_message(jsonrpc.decode(frame), transport)
+            document = self._served.settings.document_lifecycle
+            return await self.serve_message(jsonrpc.decode(frame, document=document), transport)
         except Unreadable as error:
             id = None if error.id == jsonrpc.NO_ID and transport.leaves_ids_out else error.id
-            return Answer(jsonrpc.error_frame(id, error.code, error.message), 400)
+            data = self._served.settings.error_data.get(error.code)
+            return Answer(jsonrpc.error_frame(id, error.code, error.message, data), 400)
 
     async def serve_message(self, message: Message, transport: TransportContext) -> Answer | None:
         """Answer one decoded message."""
@@ -70,6 +73,9 @@ class Kernel:
             return None
         if message.method is None:
             initialization.on_response(message, transport)
+            return None
+        if message.method == INITIALIZED and self._served.settings.document_lifecycle:
+            initialization.on_notification(message, transport)
             return None
         request: McpRequest | None = None
         try:
@@ -102,6 +108,9 @@ class Kernel:
 
     async def _serve_batch(self, frame: bytes, transport: TransportContext) -> Answer | None:
         revision = transport.session.revision if transport.session is not None else None
+        if self._served.settings.document_lifecycle:
+            jsonrpc.split_batch(frame)  # what is no JSON is not refused as a batch
+            revision = None
         if revision is None or not revision.batches:
             raise Unreadable(
                 INVALID_REQUEST, "Invalid Request: batches are not part of this revision"
@@ -233,5 +242,6 @@ class Kernel:
         code = error.code
         if code == RESOURCE_NOT_FOUND and request is not None and request.wire.modern:
             code = INVALID_PARAMS
-        frame = jsonrpc.error_frame(id, code, error.message, error.data)
+        data = error.data or self._served.settings.error_data.get(code)
+        frame = jsonrpc.error_frame(id, code, error.message, data)
         return Answer(frame, status or 200)

@@ -360,3 +360,11 @@ class Settings(msgspec.Struct, frozen=True):
     newer_fields: bool = False
     """Whether clients of 2025-03-26 are shown titles, output schemas and structured content, which
     their revision allows and does not name."""
+    document_lifecycle: bool = False
+    """Whether sessions follow the rules that a server's document sets beside the specification:
+    batches are refused in every revision; a message without an id is a notification by its name or
+    an error; `initialize` names a revision though there is a fallback, and null as the client's
+    capabilities is none; `notifications/initialized` counts if it has an id, and is not answered;
+    null as `params` is none, and what is no object is wrong parameters."""
+    error_data: Mapping[int, Mapping[str, Any]] = {}
+    """The `data` of JSON-RPC errors that have none, by their code."""

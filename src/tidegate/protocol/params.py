@@ -73,9 +73,10 @@ class SetLevel(Params, kw_only=True):
 
 
 class Initialize(Params, kw_only=True):
-    """`protocol_version` is None only where the server has an answer to that."""
+    """`protocol_version` is None only where the server has an answer to that, and so are
+    `capabilities`."""
 
-    capabilities: dict[str, Any]
+    capabilities: dict[str, Any] | None
     client_info: Info
     protocol_version: str | None = None
 

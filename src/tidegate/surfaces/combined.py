@@ -65,6 +65,7 @@ class CombinedServer:
             RevisionPolicy(tuple(sorted(accepted))),
             methods_without_session=next(filter(None, early), None),
         )
+        self.stdio_settings = self.settings
         self._listed: tuple[ListedTool, ...] | None = None
 
     def tools(self, context: Context) -> Sequence[ListedTool]:

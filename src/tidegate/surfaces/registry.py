@@ -60,6 +60,10 @@ SURFACES: dict[str, Entry] = {
     "jdbc": Entry(
         "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
     ),
+    "datalog": Entry(
+        "tidegate.surfaces.datalog",
+        settings="tidegate.surfaces.datalog.settings:DatalogSettings",
+    ),
 }
 
 

@@ -62,6 +62,7 @@ class Surface:
         info: Info,
         settings: Settings,
         capabilities: Mapping[str, Any],
+        stdio_settings: Settings | None = None,
         tools: Sequence[SurfaceTool],
         render_error: ErrorRenderer,
         instructions: str | None = None,
@@ -84,6 +85,7 @@ class Surface:
         self.instructions = instructions
         self.capabilities = capabilities
         self.settings = settings
+        self.stdio_settings = stdio_settings or settings
         self.tools_by_name = {tool.name: tool for tool in tools}
         self._on_rejected_call = on_rejected_call or _record_nothing
         self._gate = gate

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from support.authz_calls import CHANGES, LISTINGS, PROMPTS, ROWS, RUNS, SEES, WITHOUT_SOURCE
+from support.authz_calls import (
+    CHANGES,
+    LISTINGS,
+    OTHER_LANGUAGE,
+    PROMPTS,
+    ROWS,
+    RUNS,
+    SEES,
+    WITHOUT_SOURCE,
+)
 from support.authz_engines import ENGINES, SETTINGS
 from support.authz_server import ACTORS, Harness, play
 from tidegate.config.sources import SourceSettings
@@ -59,7 +68,8 @@ async def every(peer: Any, method: str) -> list[dict[str, Any]]:
 def test_every_tool_resource_and_prompt_of_every_surface_has_a_row(tmp_path: Path) -> None:
     called, prompts = play(tmp_path, "sqlite", "readWrite", offered)
     assert called == {
-        (surface, name.partition(" ")[0]) for surface, name in (*ROWS, *LISTINGS, *WITHOUT_SOURCE)
+        (surface, name.partition(" ")[0])
+        for surface, name in (*ROWS, *LISTINGS, *WITHOUT_SOURCE, *OTHER_LANGUAGE)
     }
     assert prompts == {*PROMPTS}
 

@@ -1,0 +1,116 @@
+"""Datalog as one of the languages that the gate knows: queries, and the operations of Datalevin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate import secrets
+from tidegate.datalog.data_rules import check_reading, hidden, table_of
+from tidegate.datalog.json_values import decode
+from tidegate.datalog.judge import Judged, judge_operation
+from tidegate.datalog.query import judge_query
+from tidegate.datalog.reader import read
+from tidegate.datalog.values import Value
+from tidegate.datalog.writer import write
+from tidegate.errors import TidegateError
+from tidegate.model.data_rules import DataRules
+from tidegate.model.datalog import DatalogOperation, DatalogRequest
+from tidegate.model.language import Language
+from tidegate.model.requests import EngineRequest, Explain, Query, Request
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement
+
+_OPENS_OR_CLOSES = frozenset(
+    each for each in DatalogOperation if each.value.startswith(("open_", "close_"))
+)
+
+
+class DatalogLanguage(Language):
+    """What a Datalog source is asked for. Values of hidden attributes are never rewritten: a
+    request that could show one is refused."""
+
+    def classify(self, request: Request, source: Source) -> Judgement:
+        try:
+            judged = _judged(request)
+        except TidegateError as refused:
+            return Judgement(
+                Effect.UNKNOWN,
+                refused.code.value,
+                refused.message,
+                refused.code.value,
+                refused.hint,
+            )
+        if judged is None:
+            return Judgement(
+                Effect.UNKNOWN,
+                "request.unlisted",
+                f"A Datalog source answers no request of the kind {request.kind!r}",
+                None,
+                "Send a Datalog query instead.",
+            )
+        effect, reading = judged
+        reads = effect is Effect.READ
+        return Judgement(
+            effect,
+            "datalog.read" if reads else "datalog.write",
+            "reads" if reads else "changes data",
+            tables=tuple(sorted({table_of(name) for name in reading.attributes})),
+            functions=tuple(sorted(reading.functions)),
+            verb=_verb(request),
+            metadata=reads
+            and isinstance(request, DatalogRequest)
+            and request.operation in _OPENS_OR_CLOSES,
+        )
+
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
+        return secrets.redact(text, mentions=mentions)
+
+    def literal(self, value: Any, dialect: str) -> str:
+        return write(_value(value))
+
+    def rewrite(
+        self,
+        request: EngineRequest,
+        source: Source,
+        rules: DataRules,
+        catalog: Catalog,
+        key: str,
+    ) -> EngineRequest | None:
+        judged = _judged(request)
+        if judged is None:
+            return None
+        check_reading(judged.reading, rules)
+        components = {
+            column.name.removeprefix(":")
+            for table in catalog.tables
+            for column in table.columns
+            if "component" in (column.extra or "").split(", ")
+        }
+        for name in sorted(judged.reading.followed & components):
+            raise hidden(name, "shows the whole of another entity")
+        return request
+
+
+LANGUAGE = DatalogLanguage()
+
+
+def _judged(request: Request) -> Judged | None:
+    """What a request does; None for one that is not of this language. Raises: TidegateError."""
+    if isinstance(request, DatalogRequest):
+        return judge_operation(request.operation.value, request.arguments, create=request.create)
+    if isinstance(request, (Query, Explain)):
+        inputs = [_value(each) for each in request.statement.params or ()]
+        return Judged(Effect.READ, judge_query(read(request.statement.text), inputs))
+    return None
+
+
+def _verb(request: Request) -> str:
+    if isinstance(request, DatalogRequest):
+        return request.operation.value
+    return "explain" if isinstance(request, Explain) else "query"
+
+
+def _value(given: Any) -> Value:
+    """A parameter as a value: those that come from elsewhere are plain."""
+    return decode(given)

@@ -1,0 +1,109 @@
+"""The tools that ask an open database, store or index for something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tidegate.datalog.json_values import keyword_name, plain_text
+from tidegate.errors import Code, TidegateError
+from tidegate.model.datalog import DatalogOperation, DatalogRequest, TargetKind
+from tidegate.model.results import Document, Limits
+from tidegate.protocol.model import ToolResult
+from tidegate.results.truncation import TruncationLimits, forms
+from tidegate.surfaces.datalog.errors import invalid
+from tidegate.surfaces.datalog.handles import ARGUMENT, HandleTable, unknown
+from tidegate.surfaces.datalog.opening import text_of
+from tidegate.surfaces.reply_size import first_fitting
+from tidegate.surfaces.tool_context import ToolContext
+
+_DONE = {
+    "add_document": "added",
+    "remove_document": "removed",
+    "clear_documents": "cleared",
+    "add_vector": "added",
+    "remove_vector": "removed",
+}
+"""The member that says that a change of an index took effect; it has no result."""
+
+_TEXTS = ("query", "docText", "dbi", "index")
+_KEYWORDS = ("keyType", "valueType")
+_NUMBERS = ("limit", "offset")
+
+
+def kind_of(given: Mapping[str, Any]) -> TargetKind:
+    """What kind of id the arguments of a tool have."""
+    for kind, name in ARGUMENT.items():
+        if name in given:
+            return kind
+    raise invalid("database", "An id is missing.")
+
+
+class Operations:
+    """Sends the requests and shapes the results."""
+
+    def __init__(self, handles: HandleTable, limits: Limits, truncation: TruncationLimits) -> None:
+        self._handles = handles
+        self._limits = limits
+        self._truncation = truncation
+
+    async def run(
+        self, context: ToolContext, operation: DatalogOperation, given: Mapping[str, Any]
+    ) -> ToolResult:
+        """Ask for one operation. Raises: TidegateError."""
+        kind = kind_of(given)
+        id = text_of(given, ARGUMENT[kind])
+        arguments = _checked({name: each for name, each in given.items() if name != ARGUMENT[kind]})
+        handle = self._handles.find(context, kind, id)
+        request = DatalogRequest(
+            operation=operation,
+            target=handle.target,
+            arguments=arguments,
+            max_items=self._truncation.items,
+            text=_text(operation, arguments),
+            limits=self._limits,
+        )
+        try:
+            document = await context.handle(request, handle.source, Document)
+        except TidegateError as error:
+            if error.code is Code.SOURCE_UNKNOWN:  # its time is over
+                raise unknown(kind, id) from None
+            raise
+        fields: dict[str, Any] = {ARGUMENT[kind]: handle.id}
+        done = _DONE.get(operation.value)
+        if done is not None:
+            return ToolResult(body=msgspec.json.encode({**fields, done: True}))
+        if operation in (DatalogOperation.KV_GET, DatalogOperation.KV_RANGE):
+            fields["dbi"] = arguments["dbi"]
+        shown = forms(fields, document.json, self._truncation, original=document.items)
+        return first_fitting(shown, self._truncation.reply_bytes)
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, each in the one spelling that an engine takes. Raises: TidegateError."""
+    arguments: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _TEXTS:
+            value = text_of(given, name)
+        elif name in _KEYWORDS:
+            value = f":{keyword_name(text_of(given, name))}"
+        elif name in _NUMBERS and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 0
+        ):
+            problem = f"{name} must be a non-negative integer."
+            raise invalid(name, problem, ":invalid-request")
+        arguments[name] = value
+    if "index" in arguments:
+        arguments["index"] = keyword_name(arguments["index"])
+    return arguments
+
+
+def _text(operation: DatalogOperation, arguments: Mapping[str, Any]) -> str:
+    """What a person and the records are shown: of a query its text, of all else its arguments."""
+    if operation is not DatalogOperation.QUERY:
+        return f"{operation.value} {msgspec.json.encode(arguments).decode()}"
+    inputs = plain_text(arguments.get("inputs"))
+    query = str(arguments.get("query", ""))
+    return query if not inputs else f"{query} {msgspec.json.encode(inputs).decode()}"
