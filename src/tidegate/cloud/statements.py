@@ -1,0 +1,329 @@
+"""Reads statements for cloud providers: which kind each is, and what it names.
+
+SELECT, INSERT, UPDATE, DELETE and REPLACE are SQL over `provider.service.resource`; SHOW, DESCRIBE,
+REGISTRY and EXEC are commands of their own. A text holds one statement. What is not known here is
+refused, whatever the mode: the original looks at the first word alone and runs all that follow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import structs
+
+from tidegate.errors import Code
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
+
+StatementClass = Literal["select", "mutation_create", "mutation_delete", "lifecycle"]
+"""What the modes of the surface are about. What could not be read has none and is refused."""
+ShownKind = Literal["providers", "services", "resources", "methods"]
+_SHOWN: Final[dict[ShownKind, int]] = {
+    "providers": 0, "services": 1, "resources": 2, "methods": 3,
+}  # fmt: skip
+"""How many names each SHOW has behind IN."""
+_CLASSES: Final[dict[str, StatementClass]] = {
+    "SELECT": "select", "WITH": "select", "VALUES": "select", "INSERT": "mutation_create",
+    "UPDATE": "mutation_create", "REPLACE": "mutation_create", "DELETE": "mutation_delete",
+}  # fmt: skip
+_CHANGES: Final = frozenset({"INSERT", "UPDATE", "REPLACE", "DELETE", "MERGE", "UPSERT"})
+_SQLITE: Final = find("sqlite").lexical_rules
+_PARAMETER: Final = r"@@?[A-Za-z_][A-Za-z0-9_.-]*+"
+_COMMAND_RULES: Final = structs.replace(
+    _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
+)
+_AWAITS: Final = re.compile(r"\s*\w+\s*/\*\+\s*AWAIT\s*\*/", re.IGNORECASE)
+_VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
+_UNKNOWN_HINT: Final = (
+    "Statements are SELECT, INSERT, UPDATE, REPLACE, DELETE, EXEC, SHOW, DESCRIBE, EXPLAIN and "
+    "REGISTRY."
+)
+
+
+class ShowStatement(msgspec.Struct, frozen=True):
+    """`SHOW [EXTENDED] SERVICES IN p`, and its like. `path` has the names behind IN."""
+
+    shown: ShownKind
+    path: tuple[str, ...]
+    is_extended: bool = False
+    like: str | None = None
+    """A pattern for names, of LIKE."""
+
+
+class DescribeStatement(msgspec.Struct, frozen=True):
+    """`DESCRIBE [EXTENDED] p.s.r`, or with a method's name as the fourth."""
+
+    path: tuple[str, ...]
+    is_extended: bool = False
+
+
+class RegistryStatement(msgspec.Struct, frozen=True):
+    """`REGISTRY LIST [provider]`, `REGISTRY PULL provider [version]`."""
+
+    action: Literal["list", "pull"]
+    provider: str = ""
+    version: str = ""
+
+
+class ExecStatement(msgspec.Struct, frozen=True):
+    """`EXEC p.s.r.method @name='value', @@json='{…}'`."""
+
+    path: tuple[str, ...]
+    values: Mapping[str, Any]
+    body: Mapping[str, Any]
+    awaits: bool = False
+
+
+class SqlStatement(msgspec.Struct, frozen=True):
+    """A statement over resources. `text` is as it was sent, without what ends it."""
+
+    verb: Literal["select", "insert", "update", "replace", "delete"]
+    text: str
+    awaits: bool = False
+
+
+CloudStatement = (
+    ShowStatement | DescribeStatement | RegistryStatement | ExecStatement | SqlStatement
+)
+
+
+class ReadStatement(msgspec.Struct, frozen=True):
+    """A statement, its class, and whether only its plan is asked for."""
+
+    statement: CloudStatement
+    statement_class: StatementClass
+    is_explained: bool = False
+
+
+def read_statement(text: str) -> ReadStatement:
+    """The one statement in `text`.
+
+    Raises: Refusal SQL_EMPTY, SQL_MULTIPLE, SQL_UNKNOWN, SQL_UNREADABLE.
+    """
+    tokens = _one_statement(lex(text, _COMMAND_RULES))
+    first = tokens[0].key
+    if first == "EXPLAIN":
+        # It sends nothing: what it explains is read, and gives it no class.
+        skipped = 3 if [token.key for token in tokens[1:3]] == ["QUERY", "PLAN"] else 1
+        if len(tokens) <= skipped:
+            raise _unreadable("EXPLAIN is followed by a statement")
+        inner = read_statement(text[tokens[skipped].at :])
+        if inner.is_explained:
+            raise _unreadable("EXPLAIN of EXPLAIN explains nothing")
+        return ReadStatement(inner.statement, "select", is_explained=True)
+    if first in _CLASSES:
+        return _sql(text, tokens)
+    reader = {"SHOW": _show, "DESCRIBE": _describe, "DESC": _describe, "REGISTRY": _registry}
+    if first in reader:
+        return ReadStatement(reader[first](_Words(tokens[1:])), "select")
+    if first == "EXEC":
+        return ReadStatement(_exec(_Words(tokens[1:]), awaits=_awaits(text)), "lifecycle")
+    raise Refusal(
+        Code.SQL_UNKNOWN,
+        "cloud.statement",
+        f"A statement that begins with {tokens[0].text[:40]!r} is not known",
+        _UNKNOWN_HINT,
+    )
+
+
+def _one_statement(tokens: list[Token]) -> list[Token]:
+    while tokens and tokens[-1].key == ";":
+        tokens.pop()
+    if not tokens:
+        raise Refusal(Code.SQL_EMPTY, "cloud.empty", "The text holds no statement")
+    if any(token.key == ";" for token in tokens):
+        raise Refusal(
+            Code.SQL_MULTIPLE,
+            "cloud.statements",
+            "Multi-statement queries are not supported. Send one statement at a time.",
+        )
+    return tokens
+
+
+def _sql(text: str, tokens: list[Token]) -> ReadStatement:
+    first = tokens[0].key
+    statement_class = _CLASSES[first]
+    verb = first.lower()
+    if statement_class == "select":
+        verb = "select"
+        changing = next((each for each in tokens if each.key in _CHANGES), None)
+        # `replace(…)` is a function; as a statement it is followed by a name.
+        at = tokens.index(changing) + 1 if changing else 0
+        if changing and not (
+            changing.key == "REPLACE" and tokens[at : at + 1] and tokens[at].key == "("
+        ):
+            raise Refusal(
+                Code.SQL_UNKNOWN,
+                "cloud.change_in_query",
+                f"A query that holds {changing.key} is no query",
+                "Send the change as a statement of its own.",
+            )
+    end = tokens[-1].at + len(text[tokens[-1].at :].rstrip("; \t\r\n\f\v"))
+    statement = SqlStatement(verb, text[:end], awaits=_awaits(text))  # type: ignore[arg-type]
+    return ReadStatement(statement, statement_class)
+
+
+def _awaits(text: str) -> bool:
+    return _AWAITS.match(text) is not None
+
+
+class _Words:
+    """Tokens that are taken one by one."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def peek(self) -> Token | None:
+        """The next token, which is not taken; None at the end."""
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def accept(self, *keys: str) -> str:
+        """Take the next token if it is one of `keys`; else empty."""
+        token = self.peek()
+        if token is None or token.key not in keys:
+            return ""
+        self._at += 1
+        return token.key
+
+    def take(self, what: str) -> Token:
+        token = self.peek()
+        if token is None:
+            raise _unreadable(f"{what} is missing")
+        self._at += 1
+        return token
+
+    def name(self, what: str) -> str:
+        """A name, quoted or with hyphens between its words."""
+        token = self.take(what)
+        if token.kind == NAME:
+            return token.text
+        if token.kind != WORD:
+            raise _unreadable(f"{what} is missing before {token.text[:40]!r}")
+        name = token.text
+        while self._is_glued("-") and self._at + 1 < len(self._tokens):
+            name += f"-{self._tokens[self._at + 1].text}"
+            self._at += 2
+        return name
+
+    def path(self, what: str, least: int, most: int) -> tuple[str, ...]:
+        """Names with points between them."""
+        names = [self.name(what)]
+        while self.accept("."):
+            names.append(self.name(what))
+        if not least <= len(names) <= most:
+            raise _unreadable(f"{what} has {least} to {most} parts, not {len(names)}")
+        return tuple(names)
+
+    def string(self, what: str) -> str:
+        token = self.take(what)
+        if token.kind != STRING:
+            raise _unreadable(f"{what} must be in single quotes")
+        return token.text
+
+    def rest(self) -> list[Token]:
+        """All that is left."""
+        left = self._tokens[self._at :]
+        self._at = len(self._tokens)
+        return left
+
+    def end(self) -> None:
+        if (token := self.peek()) is not None:
+            raise _unreadable(f"{token.text[:40]!r} is not understood here")
+
+    def _is_glued(self, key: str) -> bool:
+        token = self.peek()
+        before = self._tokens[self._at - 1]
+        return token is not None and token.key == key and token.at == before.at + len(before.text)
+
+
+def _show(words: _Words) -> ShowStatement:
+    is_extended = bool(words.accept("EXTENDED"))
+    what = words.take("What to show").key.lower()
+    if what not in _SHOWN:
+        raise _unreadable(f"SHOW {what[:40] or '...'} is not known: {', '.join(_SHOWN)} are")
+    count = _SHOWN[what]
+    path: tuple[str, ...] = ()
+    if count and (words.accept("IN", "FROM") or count):
+        path = words.path(f"the {what}' parent", count, count)
+    like = words.string("The pattern") if words.accept("LIKE") else None
+    words.end()
+    return ShowStatement(what, path, is_extended, like)
+
+
+def _describe(words: _Words) -> DescribeStatement:
+    is_method = bool(words.accept("METHOD"))
+    is_extended = bool(words.accept("EXTENDED"))
+    count = 4 if is_method else 3
+    path = words.path("The method" if is_method else "The resource", count, count)
+    words.end()
+    return DescribeStatement(path, is_extended)
+
+
+def _registry(words: _Words) -> RegistryStatement:
+    action = words.accept("LIST", "PULL")
+    if not action:
+        raise _unreadable("REGISTRY is followed by LIST or PULL")
+    if action == "LIST":
+        provider = words.name("The provider") if words.peek() else ""
+        words.end()
+        return RegistryStatement("list", provider)
+    provider = words.name("The provider")
+    version = "".join(token.text for token in words.rest())
+    if version and not _VERSION.fullmatch(version):
+        raise _unreadable(f"{version[:40]!r} is no version")
+    return RegistryStatement("pull", provider, version)
+
+
+def _exec(words: _Words, *, awaits: bool) -> ExecStatement:
+    path = words.path("The method", 4, 4)
+    values: dict[str, Any] = {}
+    body: dict[str, Any] = {}
+    while words.peek() is not None:
+        name = words.take("A parameter").text
+        if not name.startswith("@") or not words.accept("="):
+            raise _unreadable(f"{name[:40]!r} is no parameter: write @name = 'value'")
+        value = _value(words)
+        if name == "@@json":
+            body = _json_object(value)
+        elif name.startswith("@@") or name[1:] in values:
+            raise _unreadable(f"{name[:40]} is not known, or given twice")
+        else:
+            values[name[1:]] = value
+        if words.peek() is not None and not words.accept(","):
+            raise _unreadable("parameters have a comma between them")
+    return ExecStatement(path, values, body, awaits)
+
+
+def _value(words: _Words) -> Any:
+    sign = -1 if words.accept("-") else 1
+    token = words.take("A value")
+    if token.kind == STRING and sign == 1:
+        return token.text
+    constants: dict[str, Any] = {"NULL": None, "TRUE": 1, "FALSE": 0}
+    if token.key in constants and sign == 1:
+        return constants[token.key]
+    if re.fullmatch(r"\d{1,40}", token.text):
+        return sign * int(token.text)
+    if re.fullmatch(r"\d{0,40}\.\d{1,40}|\d{1,40}\.", token.text):
+        return sign * float(token.text)
+    raise _unreadable(f"{token.text[:40]!r} is no value")
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    try:
+        read: Any = json.loads(value)
+    except (ValueError, TypeError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise _unreadable("@@json is no JSON object")
+    return read  # pyright: ignore[reportUnknownVariableType]
+
+
+def _unreadable(reason: str) -> Refusal:
+    return Refusal(Code.SQL_UNREADABLE, "cloud.syntax", reason)
