@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 from tidegate.errors import Code, TidegateError
 
 MASK = "***"
+LITERAL_REFUSED = "The URL holds a literal password."
 HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
 
 # As text, because a start often needs none of them: each is compiled when it is first used.
@@ -210,7 +211,7 @@ def refuse_literal(url: str) -> None:
     if (login and re.sub(_REFERENCE, "", login.password)) or (
         unreadable and unreadable[1].strip("\0")
     ):
-        raise TidegateError(Code.SOURCE_URL, "The URL holds a literal password.", hint=HINT)
+        raise TidegateError(Code.SOURCE_URL, LITERAL_REFUSED, hint=HINT)
     for name, value in re.findall(_PARAMETER, plain):
         if value.strip("\0'"):
             message = f"The URL holds a literal secret in `{name}`."

@@ -39,6 +39,7 @@ def test_a_server_that_is_not_there_is_named_by_host_and_port(run: Run, scheme: 
     port = claim_port()
     for text in said(run, f"{scheme}://ann@127.0.0.1:{port}/shop"):
         assert f"127.0.0.1:{port}: " in text and "refused" in text and "login" not in text
+        assert "`tidegate source update shop`" in text
 
 
 @pytest.mark.parametrize("kind", sorted(postgres_server.available()))
@@ -48,6 +49,7 @@ def test_postgresql_refuses_the_login_of_a_user(run: Run, wrong: str, kind: str,
     for text in said(run, f"postgresql://{user}:{wrong}@127.0.0.1:{port}/postgres"):
         assert f"127.0.0.1:{port}, user {user}: PostgreSQL refused the login" in text
         assert "password authentication failed" in text and "cannot be reached" not in text
+        assert "`tidegate source update shop --ask-password`" in text
         assert PASSWORD not in text
 
 

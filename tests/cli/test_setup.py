@@ -76,9 +76,11 @@ def test_one_command_leads_to_a_first_answer(
         answer(screen, "Database", url(server, name))
         answer(screen, "Password of postgres", SECRET)
         screen.until("connected: PostgreSQL")
-        screen.until("without the gate this account could do more")
         answer(screen, "Name of the source", "")
         answer(screen, "Client", "cursor")
+        screen.until("without the gate this account could do more")
+        screen.until(f"`tidegate source harden {name} --apply`")
+        answer(screen, "Make it now? (y/n) [n]", "")
         assert screen.end() == 0, screen.said
         assert f"Which tables are in {name}?" in screen.said
         assert SECRET not in screen.said
@@ -113,6 +115,11 @@ def test_each_mistake_is_answered_and_asked_about_again(
         answer(screen, "Client", "emacs")
         screen.until("There is no client 'emacs'")
         answer(screen, "Client", "cursor")
+        answer(screen, "Make it now?", "y")
+        answer(screen, "Administrator's account", "postgres")
+        answer(screen, "Password of postgres", SECRET)
+        answer(screen, "Type harden to agree: ", "harden")
+        screen.until("the source shop uses it from now on")
         assert screen.end() == 0, screen.said
     assert tidegate("query", "shop", "SELECT count(*) FROM towns", state=state).status == 0
     assert "bridge" in entry_of(home)["args"]
@@ -173,7 +180,13 @@ def test_a_password_in_the_url_is_taken_out_of_it_and_kept(
         answer(screen, "Database", "")
         answer(screen, "Name of the source", "shop")
         answer(screen, "Client", "none")
+        answer(screen, "Make it now?", "y")
+        answer(screen, "Administrator's account", "postgres")
+        answer(screen, "Password of postgres", "wrong")
+        answer(screen, "Type harden to agree: ", "harden")
+        screen.until("the source")
         assert screen.end() == 0, screen.said
+        assert "is saved with the account that it has" in screen.said
         assert SECRET not in screen.said
     (source,) = tidegate("source", "list", "--json", state=state).json["sources"]
     assert "${FILE:" in source["url"] and SECRET not in source["url"]
@@ -205,6 +218,10 @@ def test_it_works_without_a_terminal(
     words = ("--url", url(server, name), "--client", "cursor", "--name", "shop")
     refused = without_a_terminal(state, home, *words)
     assert refused.status == 69 and "--password-stdin" in refused.err
+    literal = url(server, name, ":hunter2")
+    refused = without_a_terminal(state, home, "--url", literal, "--client", "none")
+    assert refused.status == 66 and "--password-stdin" in refused.err
+    assert "hunter2" not in refused.err
     refused = without_a_terminal(state, home, *words, "--password-stdin", stdin="wrong\n")
     assert refused.status == 69 and "Nothing was saved" in refused.err
     assert nothing_is_left(state, home)

@@ -174,6 +174,8 @@ def test_setup_asks_where_the_password_is_kept(
         screen.type(SECRET)
         screen.until("Keep it in (keyring, file) [keyring]: ")
         screen.type("")
+        screen.until("Make it now?")
+        screen.type("")
         assert screen.end() == 0, screen.said
     assert list(keyring.entries().values()) == [SECRET]
     assert run(*COUNT).json["rows"] == [[2]]

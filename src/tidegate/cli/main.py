@@ -103,7 +103,13 @@ def _run(words: Sequence[str]) -> int:
     except SystemExit:  # --help, which has been printed
         sys.stdout.flush()
         return OK
-    status: int = import_module(f"tidegate.cli.commands.{arguments.module}").run(arguments)
+    try:
+        status: int = import_module(f"tidegate.cli.commands.{arguments.module}").run(arguments)
+    except TidegateError as error:
+        from tidegate.cli.hints import advise  # only who fails pays
+
+        advise(error, arguments)
+        raise
     sys.stdout.flush()
     return status
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,8 +20,9 @@ from tidegate.app import App
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.install import find_entry, write_entry
 from tidegate.cli.commands.source import save_new
-from tidegate.cli.local_actor import with_app
+from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
+from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
@@ -31,16 +33,20 @@ from tidegate.cli.source_check import (
     require_success,
     try_source,
 )
+from tidegate.cli.source_harden import apply_script
 from tidegate.cli.supported_clients import CLIENTS, Client, local_entry, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.installation import client_command, installation
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
 from tidegate.config.system_keyring import keyring_title
+from tidegate.engines.common.account import Risk
 from tidegate.engines.common.url import FOLDER_SCHEME
-from tidegate.engines.registry import find
+from tidegate.engines.registry import account_guide, find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.secrets import split_authority, split_password
 from tidegate.store.passwords import Place
@@ -79,12 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
     client = _client(arguments)
     if client is None:
         _save(config, tried, place, add)
+        _offer_reader(config, name, arguments)
         show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
         return 0
     file = ClientSettingsFile(settings_file(client, "user"))
     entry = local_entry(client, _command(arguments), {})
     force = arguments.force or _may_replace(file, client, entry)
     _save(config, tried, place, add, partial(write_entry, file, client, ENTRY, entry, force))
+    _offer_reader(config, name, arguments)
     show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
     return 0
 
@@ -225,13 +233,51 @@ def _ask_name(proposed: str, taken: frozenset[str]) -> str:
 
 
 def _describe(tried: Tried) -> None:
-    """Say what was reached, and what its account could do if the gate were not there."""
+    """Say what was reached."""
     status = tried.state.current if tried.state else None
     if status is None:
         return
     print_status(f"connected: {status.server_version}, database {status.database}")
-    for warning in status.warnings:
-        print_status(f"note: without the gate this account could do more: {warning}")
+
+
+def _offer_reader(config: Config, name: str, arguments: argparse.Namespace) -> None:
+    """Say what the saved source's account could do if the gate were not there, and offer to make
+    one that can only read, where the database has accounts. A failure leaves the source as it is.
+    """
+    try:
+        source, risks = with_app(App.open(config), partial(_risks, name=name))
+    except TidegateError:
+        return  # it was reached a moment ago, and is saved
+    harden = f"tidegate source harden {name}"
+    found = [risk.could for risk in risks if risk.remedy == harden]
+    if not found:
+        return
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    print_status(f"note: without the gate this account could do more: {found[0]}{more}")
+    guide = account_guide(source)
+    if guide is None or not guide.HAS_USERS:
+        print_status(f"`{harden}` prints how to have one that can only read")
+        return
+    print_status(f"`{harden} --apply` makes one that can only read, as an administrator")
+    if not can_ask() or ask_line("Make it now? (y/n)", "n").lower() not in ("y", "yes"):
+        return
+    given: dict[str, Any] = vars(arguments) | {
+        "name": name,
+        "role": None,
+        "schema": [],
+        "admin_url": None,
+    }
+    try:
+        apply_script(argparse.Namespace(**given))
+    except TidegateError as error:
+        print_status(f"{error.message} {error.hint}")
+        print_status(f"the source {name} is saved with the account that it has")
+
+
+async def _risks(app: App, name: str) -> tuple[Source, list[Risk]]:
+    source = next(each for each in app.connections.sources() if each.name == name)
+    state = await ask(app, "setup", Connect(), name, ConnectionState)
+    return source, await account_risks(app, source, state)
 
 
 def _place(arguments: argparse.Namespace, tried: Tried) -> Place:
