@@ -110,7 +110,7 @@ class Worker:
                 raise worker_lost() from None
             if answer.fault is not None:
                 raise translate(
-                    _discreet(answer.fault, place), place.shown, is_remote=place.is_remote
+                    discreet(answer.fault, place), place.shown, is_remote=place.is_remote
                 )
             return answer
         raise worker_lost()
@@ -253,7 +253,7 @@ async def _built(cache: StartupCache) -> Built:
     raise warming(cache.left_s())
 
 
-def _discreet(fault: Fault, place: Place) -> Fault:
+def discreet(fault: Fault, place: Place) -> Fault:
     """The fault without the password of a remote source."""
     message = fault.message
     for secret in place.secrets:
