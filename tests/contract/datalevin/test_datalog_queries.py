@@ -115,7 +115,7 @@ def test_a_query_is_a_table_with_the_names_of_its_variables(people: Opened) -> N
 
 
 def test_the_schema_is_described_and_a_plan_is_shown(people: Opened) -> None:
-    columns = {each.name: each for each in people.catalog().tables[0].columns}
+    columns = {each.name: each for table in people.catalog().tables for each in table.columns}
     assert columns[":age"].type == "long"
     assert columns[":likes"].extra == "many, 3 facts"
     _, plan = people.table(Explain(Statement("[:find ?n :where [?e :name ?n]]")))

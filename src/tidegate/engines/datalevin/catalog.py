@@ -1,5 +1,6 @@
 """The schema of a Datalog database as the gate describes databases: a namespace of attributes is a
-table, an attribute a column."""
+table, an attribute a column. An attribute without a namespace is a table of its own, as for the
+rules that hide data (`datalog/data_rules.py`)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,7 @@ def catalog_of(attributes: list[Attribute], database: str, version: str) -> Cata
         space, name = split(attribute.attribute)
         if space == "db" or space.startswith("db."):
             continue
-        if name:
-            tables.setdefault(space, []).append(attribute)
+        tables.setdefault(space or name, []).append(attribute)
     described = [_table(space, members) for space, members in sorted(tables.items())]
     return Catalog(database, "", ("",), tuple(described), version)
 
@@ -47,7 +47,7 @@ def _table(space: str, members: list[Attribute]) -> Table:
     most = max([member.count for member in members], default=0)
     return Table(
         "",
-        space or "(no namespace)",
+        space,
         "table",
         tuple(columns),
         tuple(unique),

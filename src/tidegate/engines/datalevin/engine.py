@@ -246,7 +246,8 @@ class DatalevinEngine:
                 "client": target.client,
             },
             "arguments": arguments,
-            "create": create,
+            # What writes to a DBI may make it; a read never does.
+            "create": create or operation == DatalogOperation.KV_TRANSACT.value,
             "writes?": changes,
             "most": most,
             "bytes": permit.limits.max_bytes,
