@@ -234,7 +234,7 @@ class JdbcSources:
                 f"Invalid dependency format: {dependency[:80]}. Expected group:artifact:version.",
                 details={"field": "dependency"},
             )
-        options: dict[str, str] = {}
+        options = {"restart": "false"}  # its caller shall know that a session was lost
         if dependency is not None:
             options["driver_coordinate"] = dependency
             if values["repository"] is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -319,6 +321,38 @@ async def test_a_database_that_needs_a_driver(tmp_path):
         assert done["columns"][0]["javaClassName"] == "java.lang.Long"
         wrong = await peer.bare("connect", url="jdbc:h2:mem:x", driver="no.such.Driver")
         assert wrong["error"].startswith("Driver not found")
+
+
+@pytest.mark.parametrize("form", ["bare", "mcp"])
+async def test_an_id_whose_process_was_killed_is_invalid_and_others_live(tmp_path, form):
+    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        peer = jdbc.peer()
+        await peer.open()
+
+        async def record(id):
+            arguments = {"query": "SELECT 1 AS one", "connectionId": id}
+            await peer.bare("record", **arguments)
+            if form == "bare":
+                return await peer.bare("record", **arguments, confirmed=True)
+            reply = await peer.call("record", **arguments, confirmed=True)
+            return json.loads(reply["result"]["content"][0]["text"])
+
+        native = await peer.connected(jdbc.url)
+        lost = await peer.connected("jdbc:h2:mem:x")
+        (process,) = [
+            each.engine._process
+            for each in jdbc.app.connections._temporary.values()
+            if each.source.engine == "jdbc"
+        ]
+        other = await peer.connected("jdbc:h2:mem:x")
+        os.kill(process.pid, signal.SIGKILL)
+        await process.closed()
+        assert (await record(lost))["error"] == "Invalid connection"
+        again = await peer.bare("discover", connectionId=lost, table="t")
+        assert again["error"] == "Invalid connection"
+        for id in (native, other, await peer.connected("jdbc:h2:mem:x")):
+            assert (await record(id))["rows"] == [[1]]
 
 
 async def test_a_driver_by_its_coordinate(tmp_path):

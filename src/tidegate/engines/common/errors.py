@@ -54,6 +54,9 @@ def outcome_unknown() -> TidegateError:
 ACCOUNT = "account"
 """`details["cause"]` where the server refuses the account or its password, or wants one."""
 
+PROCESS = "process"
+"""`details["cause"]` where the process that a driver ran in has ended, with all that it held."""
+
 LOGIN = "login"
 """`details["cause"]` where the server refuses the login, and another password would not help."""
 

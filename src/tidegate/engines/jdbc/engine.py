@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
-from tidegate.engines.common.errors import closed
+from tidegate.engines.common.errors import PROCESS, closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -29,6 +29,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.jdbc.catalog import find_table, tables_of
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
+from tidegate.engines.jdbc.errors import FILE_IN_USE, LOCK_S
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import start_worker
 from tidegate.engines.jdbc.texts import (
@@ -56,6 +57,9 @@ from tidegate.sql.masking.table_ddl import table_ddl
 
 OWN_S = 30.0
 """The time limit of what we ask for ourselves."""
+
+LOCK_RETRY_S = 1.0
+"""How often a database is tried whose file is still locked by a process that was lost."""
 
 PLACES = 4
 """Connections of one source."""
@@ -85,6 +89,7 @@ class JdbcEngine:
             places=int(options.get("connections", PLACES)),
         )
         self._process: JvmProcess | None = None
+        self._lost_at = float("-inf")
         self._starting = asyncio.Lock()
         self._readers = Pool(lambda: self._connect(False), self.capabilities.places, open_s=OWN_S)
         # A connection that only reads stays so, where the fence is the connection.
@@ -322,6 +327,18 @@ class JdbcEngine:
         return BorrowedConnection(self._readers, timeout_s, cancellation, self._running)
 
     async def _connect(self, writes: bool) -> JdbcConnection:
+        """A new connection. The lock that a process of ours left on the database's file is waited
+        for. Raises: TidegateError."""
+        while True:
+            try:
+                return await self._connect_once(writes)
+            except TidegateError as error:
+                own = asyncio.get_running_loop().time() < self._lost_at + LOCK_S + 1
+                if error.details.get("cause") != FILE_IN_USE or not own:
+                    raise
+            await asyncio.sleep(LOCK_RETRY_S)
+
+    async def _connect_once(self, writes: bool) -> JdbcConnection:
         process = await self._running_process()
         connection = JdbcConnection(process, self._product.name)
         product = self._product
@@ -354,12 +371,25 @@ class JdbcEngine:
         async with self._starting:
             if self._process is None or not self._process.check():
                 self._check_open()
+                if self._process is not None:
+                    self._lost_at = asyncio.get_running_loop().time()
+                    if self._options.get("restart") == "false":
+                        raise _ended()
                 self._process, _ = await start_worker(self._options, self._url)
             return self._process
 
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
+
+
+def _ended() -> TidegateError:
+    """The error of a source whose process is not started again."""
+    return TidegateError(
+        Code.SOURCE_NOT_CONNECTED,
+        "The Java process of this connection has ended, with all that it held.",
+        details={"cause": PROCESS},
+    )
 
 
 def _check_file(url: JdbcUrl) -> None:

@@ -37,6 +37,15 @@ _BY_NUMBER: dict[tuple[str, int], Code] = {
     ("mariadb", 1317): Code.CALL_CANCELLED,
     ("mariadb", 1969): Code.LIMIT_TIME,
 }
+FILE_IN_USE = "file in use"
+"""`details["cause"]` where another process has the file of a database open."""
+LOCK_S = 10.0
+"""How long HSQLDB respects the lock file of a process that says nothing any more."""
+_HSQLDB_LOCKED = -451
+_FILE_IN_USE = frozenset({_HSQLDB_LOCKED, 90020})
+"""HSQLDB's and H2's numbers for that."""
+_OTHER_DERBY = "Another instance of Derby"
+"""Derby has it in the message of a cause."""
 _ECHO = re.compile(r"; SQL statement:\n.*?(?= \[\d+-\d+\]|\Z)", re.DOTALL)
 """The whole statement, which H2 repeats in its messages."""
 _TRACE = re.compile(r"\n\s*at [\w.$]+\(.*|\A(?:[\w.]+Exception: )+", re.DOTALL)
@@ -76,6 +85,12 @@ def unconnected(fault: JvmFault) -> TidegateError:
         details["cause"] = ACCOUNT
         hint = "Check the user and the password of the source."
     message = clean(fault.message)
+    if fault.number in _FILE_IN_USE or _OTHER_DERBY in fault.message:
+        details["cause"] = FILE_IN_USE
+        message = f"Another process has the database's file open: {message}"
+        hint = "Close the database there."
+        if fault.number == _HSQLDB_LOCKED:
+            hint += f" The lock of a process that was killed ends by itself after {LOCK_S:g} s."
     if state[:2] == "28":
         message = f"The database refused the login of the source's user: {message}"
     return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint, details=details)

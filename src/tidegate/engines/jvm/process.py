@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tidegate.engines.common.errors import PROCESS
 from tidegate.engines.jvm.runtime import Runtime
 from tidegate.engines.worker.framed_process import (
     START_S,
@@ -175,4 +176,5 @@ def _too_large() -> TidegateError:
         Code.LIMIT_BYTES,
         "The statement needed more memory than the Java process of its driver may have.",
         hint="Ask for fewer rows, or have the operator raise the source's option `heap`.",
+        details={"cause": PROCESS},
     )

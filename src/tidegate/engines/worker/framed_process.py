@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, cast
 
+from tidegate.engines.common.errors import PROCESS
 from tidegate.engines.worker.frames import HEADER, MOST_BYTES
 from tidegate.errors import Code, TidegateError
 
@@ -175,6 +176,7 @@ def lost() -> TidegateError:
         Code.SOURCE_UNREACHABLE,
         "The process of the database driver ended while it ran the statement.",
         hint="Nothing was run again. Look whether a change took effect, then retry.",
+        details={"cause": PROCESS},
     )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from weakref import WeakValueDictionary
 
+from tidegate.engines.common.errors import PROCESS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import CloseTemporary
 from tidegate.surfaces.jdbc.settings import JdbcSettings
@@ -40,15 +41,6 @@ class Connection:
         self.redact = redact
         self.context = context
         self.timer: asyncio.TimerHandle | None = None
-
-    @contextmanager
-    def redacted(self) -> Generator[None]:
-        """Take what the environment holds out of the message of an error that the block raises."""
-        try:
-            yield
-        except TidegateError as error:
-            error.message = self.redact(error.message)
-            raise
 
 
 class ConnectionTable:
@@ -86,12 +78,7 @@ class ConnectionTable:
             or connection.actor != context.actor.id
             or context.find_state(connection.state_id) is None
         ):
-            raise TidegateError(
-                Code.SOURCE_UNKNOWN,
-                "Invalid connection",
-                hint="Connect again: an id ends when it is closed or unused, and with its session.",
-                details={"cause": "connection"},
-            )
+            raise _invalid()
         connection.context = context
         self._renew(connection)
         return connection
@@ -108,6 +95,25 @@ class ConnectionTable:
         if connection.temporary:
             request = CloseTemporary(connection.source)
             await connection.context.handle(request, None, bool)
+
+    @asynccontextmanager
+    async def using(self, connection: Connection) -> AsyncGenerator[None]:
+        """Take what the environment holds out of the message of an error that the block raises. A
+        connection whose process has ended is closed: what its session held is lost.
+
+        Raises: TidegateError SOURCE_UNKNOWN where it had ended before.
+        """
+        try:
+            yield
+        except TidegateError as error:
+            error.message = connection.redact(error.message)
+            if error.details.get("cause") != PROCESS or not connection.temporary:
+                raise
+            await self._close_quietly(connection)
+            if error.code is Code.SOURCE_NOT_CONNECTED:
+                raise _invalid() from None
+            error.hint = f"{error.hint} The connection {connection.id} has ended: connect again."
+            raise
 
     def order(self, context: ToolContext) -> asyncio.Lock:
         """The lock that keeps the calls of one session in their order."""
@@ -140,3 +146,13 @@ class ConnectionTable:
         connection = self._connections.pop(id, None)
         if connection is not None and connection.timer is not None:
             connection.timer.cancel()
+
+
+def _invalid() -> TidegateError:
+    return TidegateError(
+        Code.SOURCE_UNKNOWN,
+        "Invalid connection",
+        hint="Connect again: an id ends when it is closed or unused, with its session, and with the"
+        " process of its driver.",
+        details={"cause": "connection"},
+    )

@@ -51,7 +51,7 @@ class Discovery:
             raise wrong_argument("table", "missing", "is required")
         async with self._connections.order(context):
             connection = self._connections.find(context, args.connection_id)
-            with connection.redacted():
+            async with self._connections.using(connection):
                 return await _described(context, connection, args)
 
 

@@ -115,7 +115,7 @@ class Recorder:
                 connection = self._connections.find(context, args.connection_id)
             if not args.confirmed or connection is None:
                 return await self._extract(context, owner, args, connection)
-            with connection.redacted():
+            async with self._connections.using(connection):
                 return await self._execute(context, owner, args, connection)
 
     async def _extract(

@@ -1,0 +1,55 @@
+"""A database in a file that another process has open, or that a killed one left locked."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from support import jdbc_cases, jdbc_drivers
+from support.permits import permit_for
+from tidegate.engines.registry import engine_of, open_engine
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER
+from tidegate.model.requests import Query
+from tidegate.model.sources import Source
+from tidegate.model.statements import Statement
+
+IN_FILES = [name for name in jdbc_cases.PRODUCTS if name in jdbc_drivers.USERS]
+SCRIPT = ("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize("product", IN_FILES)
+async def test_a_file_that_is_open_elsewhere_is_named_and_a_lost_lock_is_waited_for(
+    product, tmp_path
+):
+    url = jdbc_drivers.new_database(product, tmp_path, SCRIPT)
+    options = {
+        "driver_path": jdbc_drivers.driver_path(product),
+        "user": jdbc_drivers.USERS[product],
+        "jvm_options": jdbc_drivers.QUICK,
+    }
+    access = "write"  # what is only read is opened without a lock
+    source = Source("s", "s", url, *engine_of(url), options=tuple(options.items()), access=access)
+
+    async def read() -> list[tuple[int]]:
+        request = Query(Statement("SELECT a FROM t"))
+        cursor = await engine.run(permit_for(source, request), NEVER)
+        try:
+            return [tuple(row) for row in await cursor.fetch(2)]
+        finally:
+            await cursor.close()
+
+    engine = await open_engine(source)
+    try:
+        with pytest.raises(TidegateError) as caught:
+            await open_engine(source)
+        assert caught.value.code is Code.SOURCE_UNREACHABLE
+        assert "Another process has the database's file open" in caught.value.message
+        assert str(tmp_path) not in caught.value.message
+        os.kill(engine._process.pid, signal.SIGKILL)
+        await engine._process.closed()
+        assert await read() == [(1,)]
+    finally:
+        await engine.close()
