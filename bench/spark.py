@@ -139,6 +139,8 @@ class Spark:
             "spark.sql.warehouse.dir": str(PLACE / "run" / "warehouse"),
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "8",
+            # Spark holds one partition of a result at a time.
+            "spark.sql.files.maxPartitionBytes": "16m",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.ui.port": str(self._web),

@@ -1,16 +1,27 @@
-"""Both forms of the surface `jdbc` on one stream of a real process, and the official client."""
+"""Both forms of the surface `jdbc` on one stream of a real process, and the official clients."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from support.free_ports import claim_port
 from support.jdbc_surface import QUERY, make_file
-from wire.conversations import python_sdk
+from wire.conversations import python_sdk, typescript_sdk
+from wire.served import Served
 from wire.wires import StdioPeer
+
+CLIENTS = {
+    "python 1": partial(python_sdk, 1),
+    "python 2": partial(python_sdk, 2),
+    "typescript 1": partial(typescript_sdk, 1),
+    "typescript 2": partial(typescript_sdk, 2),
+}
 
 
 @pytest.fixture
@@ -86,18 +97,29 @@ def test_what_was_read_before_the_end_of_the_input_is_answered(peer: StdioPeer, 
     assert peer.process.wait(60) == 0
 
 
-def test_an_official_client_has_the_whole_conversation(command: list[str], shop: str) -> None:
-    report = python_sdk(
-        1,
-        {
-            "command": command,
-            "calls": [
-                ["connect", {"url": shop}],
-                ["record", {"query": QUERY}],
-                ["discover", {"connectionId": "x", "table": "users"}],
-            ],
-        },
+@pytest.fixture
+def url(command: list[str]) -> Iterator[str]:
+    port = claim_port()
+    served = Served([*command, "--no-auth", "--http", f"127.0.0.1:{port}"], port)
+    yield f"http://127.0.0.1:{port}/mcp/jdbc"
+    served.close()
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_each_official_client_connects_and_sees_extractions_and_errors(
+    request: pytest.FixtureRequest, command: list[str], shop: str, client: str, transport: str
+) -> None:
+    place = (
+        {"command": command} if transport == "stdio" else {"url": request.getfixturevalue("url")}
     )
+    calls = [
+        ["connect", {"url": shop}],
+        ["record", {"query": QUERY}],
+        ["discover", {"connectionId": "x", "table": "users"}],
+    ]
+    mode = {"mode": "auto"} if client.endswith("2") else {}
+    report = CLIENTS[client]({**place, "calls": calls, **mode})
     assert report["tools"] == ["connect", "discover", "record", "close"]
     connected, extracted, refused = report["results"]
     assert connected["structured"]["status"] == "connected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def test_a_file_that_is_open_elsewhere_is_named_and_a_lost_lock_is_waited_
         finally:
             await cursor.close()
 
-    engine = await open_engine(source)
+    engine: Any = await open_engine(source)
     try:
         with pytest.raises(TidegateError) as caught:
             await open_engine(source)

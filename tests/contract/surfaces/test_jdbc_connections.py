@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -340,11 +341,12 @@ async def test_an_id_whose_process_was_killed_is_invalid_and_others_live(tmp_pat
 
         native = await peer.connected(jdbc.url)
         lost = await peer.connected("jdbc:h2:mem:x")
-        (process,) = [
-            each.engine._process
+        engines: list[Any] = [
+            each.engine
             for each in jdbc.app.connections._temporary.values()
             if each.source.engine == "jdbc"
         ]
+        process = engines[0]._process
         other = await peer.connected("jdbc:h2:mem:x")
         os.kill(process.pid, signal.SIGKILL)
         await process.closed()
