@@ -55,7 +55,10 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
     if tokens[0].key not in rules.roots:
         return tokens[0].key == "(" and any(token.key in rules.roots for token in tokens[1:2])
     if tokens[0].key == "SHOW":
-        return _is_show(tokens[1:], dialect)
+        if rules.setting_shows is not None:
+            # Where SHOW has many forms the judge reads it.
+            return judge(text, dialect).effect is not Effect.UNKNOWN
+        return _is_show(tokens[1:])
     has_symbols = any(token.key in _SYMBOLS for token in tokens[1:])
     if not _has_its_word(tokens):
         return has_symbols
@@ -83,12 +86,8 @@ def _has_its_word(tokens: list[Token]) -> bool:
     return wanted is None or any(token.key in wanted for token in tokens[1:])
 
 
-def _is_show(words: list[Token], dialect: str) -> bool:
-    """`SHOW` takes the name of a parameter, and those of more than one word are few. In other
-    dialects than PostgreSQL's it has many forms, which the judge reads."""
-    if dialect != "postgres":
-        text = " ".join(("SHOW", *(token.text for token in words)))
-        return judge(text, dialect).effect is not Effect.UNKNOWN
+def _is_show(words: list[Token]) -> bool:
+    """`SHOW` takes the name of a parameter, and those of more than one word are few."""
     keys = tuple(token.key for token in words)
     if len(words) == 1:
         token = words[0]

@@ -88,7 +88,7 @@ def test_a_reference_that_leads_nowhere_is_an_error_that_names_it(monkeypatch, t
         ("${FILE:/no/such/file}", "/no/such/file"),
         (f"${{FILE:{tmp_path}/binary}}", "UTF-8"),
         (f"${{FILE:{tmp_path}/large}}", "64 KiB"),
-        ("${KEYRING:a}", "KEYRING"),
+        ("${KEYRING:a}", "keyring's entry `a`"),
     ):
         with pytest.raises(TidegateError) as caught:
             resolve(f"postgresql://u:{reference}@db/s")
