@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.engines.registry import language_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import EngineRequest, Explain, Query
+from tidegate.model.requests import EngineRequest, Explain, Prepare, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
@@ -24,7 +24,7 @@ def permit_for(
     """A permit of `effect`, whatever the judgement is: engines have a fence of their own."""
     limits = limits or getattr(request, "limits", Limits())
     permit = Permit("call", actor, source, request, effect, limits)
-    if not isinstance(request, (Query, Explain)):
+    if not isinstance(request, (Query, Explain, Prepare)):
         return permit
     judgement = language_of(source).classify(request, source)
     return Permit(

@@ -183,7 +183,7 @@ class StatementDescription(msgspec.Struct, frozen=True):
     """A statement before it runs: the columns of its result and the types of its parameters.
 
     `columns` is empty for a statement that returns no rows. `parameters` holds the database's own
-    type names, one for each placeholder.
+    type names, one for each placeholder; empty where it gives none.
     """
 
     columns: tuple[Column, ...] = ()
@@ -194,7 +194,7 @@ class PreparingEngine(Engine, Protocol):
     """An engine that describes a statement without running it (`Capabilities.prepares`)."""
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
-        """Describe the permit's Query. Runs nothing.
+        """Describe the permit's Prepare or Query. Runs nothing.
 
         Raises: as `Engine.run`.
         """

@@ -20,7 +20,7 @@ from tidegate.history.history import History
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.language import Language
-from tidegate.model.requests import Browse, Call, EngineRequest
+from tidegate.model.requests import Browse, Call, EngineRequest, Prepare
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement
 
@@ -147,12 +147,13 @@ class CallContext:
     def permit(self, request: EngineRequest) -> Permit:
         """A permit to run `request` on the engine. No other code makes permits.
 
-        Metadata needs a call that was not refused. All else needs an intent on record, and a
-        verdict of allow; one of ask is enough for a dry run, or once a person has approved.
+        Metadata, and preparing a query, need a call that was not refused. All else needs an intent
+        on record, and a verdict of allow; one of ask is enough for a dry run, or once a person has
+        approved.
         Raises: TidegateError INTERNAL if a step is missing.
         """
         kind = self.verdict.kind
-        if isinstance(request, Browse):
+        if isinstance(request, (Browse, Prepare)):
             effect, missing = Effect.READ, kind == "deny"
         else:
             effect = self.judgement.effect

@@ -18,7 +18,7 @@ from tidegate.model.actors import Actor
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
-from tidegate.model.requests import EngineRequest, Explain, Query
+from tidegate.model.requests import EngineRequest, Explain, Prepare, Query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import Judgement
 from tidegate.policy.data_rules import rules_for
@@ -88,7 +88,7 @@ async def classify(ctx: CallContext) -> None:
     elif source is not NO_SOURCE:
         ctx.language = language_of(source)
         ctx.judgement = await judge_text(ctx, SHORT, ctx.language.classify, request, source)
-        if isinstance(request, (Query, Explain)):
+        if isinstance(request, (Query, Explain, Prepare)):
             ctx.judged_text = request.statement.text
     ctx.text_judgement = ctx.judgement
 
@@ -141,7 +141,7 @@ async def inspect(ctx: CallContext) -> None:
     Raises: as `apply_policy`, and what the engine raises.
     """
     request, judgement = ctx.request, ctx.judgement
-    if not isinstance(request, Query):
+    if not isinstance(request, (Query, Prepare)):
         return
     opinion = await ctx.engine.inspect(request.statement, judgement)
     if opinion is not None and opinion.effect > judgement.effect:

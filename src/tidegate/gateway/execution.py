@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
-from tidegate.engines.api import Cursor, Row, SchemaChangedError
+from tidegate.engines.api import Cursor, Row, SchemaChangedError, can_prepare
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
@@ -16,7 +18,8 @@ from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Browse, FetchMore, Query
+from tidegate.model.replies import Prepared
+from tidegate.model.requests import Browse, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
 from tidegate.model.statements import Effect
 from tidegate.results.page import PageBuilder
@@ -39,6 +42,8 @@ async def run(ctx: CallContext) -> Any:
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
+        if isinstance(request, Prepare):
+            return await _prepare(ctx, request)
         if call.progress is not None:
             call.progress(0.2, "Executing")
         try:
@@ -49,6 +54,34 @@ async def run(ctx: CallContext) -> Any:
             return await _run_statement(ctx)
     finally:
         limiter.release(actor_id)
+
+
+async def _prepare(ctx: CallContext, request: Prepare) -> Prepared:
+    """What the query would give, under the rules that hide data from the caller."""
+    engine, judgement = ctx.engine, ctx.judgement
+    if judgement.effect is not Effect.READ:
+        raise TidegateError(Code.UNSUPPORTED, "Only what reads is prepared without running it.")
+    described = None
+    if can_prepare(engine):
+        try:
+            described = await engine.prepare(ctx.permit(request), ctx.call.cancellation)
+        except TidegateError as error:
+            if error.code is not Code.UNSUPPORTED:
+                raise
+    columns = None if described is None else described.columns
+    parameters = None if described is None else described.parameters
+    asks = ctx.verdict.kind == "ask"
+    shown = columns, parameters, judgement.tables, request.masked, asks
+    whole = msgspec.json.encode((shown, request.statement.text, request.schema))
+    return Prepared(
+        columns,
+        parameters,
+        judgement.effect.label,
+        asks,
+        judgement.tables,
+        request.masked,
+        hashlib.sha256(whole).hexdigest(),
+    )
 
 
 async def _run_statement(ctx: CallContext) -> Page | Document:

@@ -37,7 +37,7 @@ from tidegate.gateway.source_connections import SourceConnections, connect, find
 from tidegate.history.history import History
 from tidegate.model.profiles import Profiles
 from tidegate.model.replies import Reply
-from tidegate.model.requests import Call, EngineRequest, ReadProfiles, Request
+from tidegate.model.requests import Call, EngineRequest, Prepare, ReadProfiles, Request
 from tidegate.model.results import Page
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
@@ -114,7 +114,7 @@ class Gateway:
             await inspect(ctx)
         else:
             handler = self._handler(ctx)
-        if ctx.verdict.kind == "ask":
+        if ctx.verdict.kind == "ask" and type(call.request) is not Prepare:
             await approve(ctx)
         if handler is None or ctx.judgement.effect > Effect.READ or call.request.recorded_first:
             if call.cancellation.reason is not None:

@@ -14,7 +14,7 @@ from tidegate.gateway.context import CallContext
 from tidegate.gateway.judging import SHORT_TO_REWRITE, judge_text
 from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.data_rules import DataRules
-from tidegate.model.requests import Browse, EngineRequest, Explain, Query
+from tidegate.model.requests import Browse, EngineRequest, Explain, Prepare, Query
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Administration, Effect
 from tidegate.policy.data_rules import verdict_of
@@ -41,6 +41,7 @@ async def mask(ctx: CallContext) -> None:
         return
     checked_later = (
         ctx.engine.capabilities.checks_schema
+        and not isinstance(request, Prepare)
         and request.database is None
         and ctx.judgement.effect is Effect.READ
     )
@@ -59,7 +60,7 @@ async def mask(ctx: CallContext) -> None:
         raise
     ctx.rewritten = rewritten
     ctx.schema_version = catalog.version if checked_later else None
-    if isinstance(rewritten, (Query, Explain)):
+    if isinstance(rewritten, (Query, Explain, Prepare)):
         text = rewritten.statement.text
         if text != ctx.judged_text:
             classify = language_of(ctx.source).classify

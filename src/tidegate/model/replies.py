@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.model.results import Column
 from tidegate.model.schema import Status
 from tidegate.model.sources import Source
 
@@ -96,6 +97,22 @@ class OpenedDatalog(RecordedPayload, frozen=True):
 
     def recorded_arguments(self) -> Mapping[str, Any]:
         return {"place": self.place}
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A query before it runs. `columns` and `parameters` (the database's type names, empty where it
+    gives none) are None where the engine cannot tell them. `effect` is the gate's judgement of it.
+    `asks`: a person is asked before it runs. `tables` are those that it reads, as far as the gate
+    knows them, `masked` the masked columns among theirs, as (table, column). `digest` is another
+    one if anything of this changes, or what the statement is rewritten to for its caller."""
+
+    columns: tuple[Column, ...] | None
+    parameters: tuple[str, ...] | None
+    effect: str
+    asks: bool
+    tables: tuple[str, ...]
+    masked: tuple[tuple[str, str], ...]
+    digest: str
 
 
 class Reply(msgspec.Struct, frozen=True):

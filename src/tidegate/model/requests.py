@@ -128,6 +128,23 @@ class Explain(EngineRequest, frozen=True):
         return Statement(f"EXPLAIN {self.statement.text}", self.statement.params)
 
 
+class Prepare(EngineRequest, frozen=True):
+    """Say what a query gives and takes, without running it. The answer is a `replies.Prepared`, and
+    nobody is asked to approve it. `masked` is set as in `Query`."""
+
+    kind: ClassVar[str] = "prepare"
+    asks_person: ClassVar[bool] = False
+
+    statement: Statement
+    masked: tuple[tuple[str, str], ...] = ()
+
+    def recorded_text(self) -> str | None:
+        return self.statement.text
+
+    def shown_statement(self) -> Statement:
+        return self.statement
+
+
 class Browse(EngineRequest, frozen=True):
     """Read metadata. `aspect` says which; `table` and `schema` narrow it where that makes sense."""
 

@@ -11,7 +11,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.language import Language
 from tidegate.model.profiles import Comparison
-from tidegate.model.requests import EngineRequest, Explain, Query, Request
+from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
@@ -26,7 +26,7 @@ class SqlLanguage(Language):
     """Statements in a source's dialect. SQL has no operations."""
 
     def classify(self, request: Request, source: Source) -> Judgement:
-        if isinstance(request, Query):
+        if isinstance(request, (Query, Prepare)):
             return judge(request.statement.text, source.dialect)
         if isinstance(request, Explain):
             # The word EXPLAIN is judged as well: the text after it could turn it into an execution.
@@ -53,7 +53,7 @@ class SqlLanguage(Language):
         catalog: Catalog,
         key: str,
     ) -> EngineRequest | None:
-        if not isinstance(request, (Query, Explain)):
+        if not isinstance(request, (Query, Explain, Prepare)):
             return None
         # Imported where something is hidden: it takes a tenth of the time to the first answer.
         from tidegate.sql.masking import rewrite

@@ -8,7 +8,7 @@ from tidegate.engines.common.errors import stopped
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Browse, Explain, Operation, Query
+from tidegate.model.requests import Browse, Explain, Operation, Prepare, Query
 from tidegate.model.statements import Judgement
 
 TuningCheck = Callable[[str, str], bool]
@@ -32,6 +32,15 @@ def query_of(permit: Permit, tunes: TuningCheck | None = None) -> tuple[Query | 
     raise TidegateError(Code.UNSUPPORTED, "Only a query or an explanation can be run.")
 
 
+def prepare_of(permit: Permit) -> tuple[Prepare | Query | Explain, Judgement]:
+    """What `prepare` is asked, and the gate's judgement of it. Raises: TidegateError UNSUPPORTED,
+    INTERNAL."""
+    request = permit.request
+    if isinstance(request, (Prepare, Query, Explain)):
+        return request, _judgement_of(permit, request)
+    raise TidegateError(Code.UNSUPPORTED, "Only a query can be prepared.")
+
+
 def operation_of(permit: Permit) -> Operation:
     """The operation to perform. Raises: TidegateError UNSUPPORTED."""
     if isinstance(permit.request, Operation):
@@ -39,7 +48,7 @@ def operation_of(permit: Permit) -> Operation:
     raise TidegateError(Code.UNSUPPORTED, "Only an operation can be performed.")
 
 
-def _judgement_of(permit: Permit, request: Query | Explain) -> Judgement:
+def _judgement_of(permit: Permit, request: Prepare | Query | Explain) -> Judgement:
     if permit.judgement is None or permit.judged_text != request.statement.text:
         raise TidegateError(Code.INTERNAL, "The permit is for another statement than this one.")
     return permit.judgement

@@ -13,12 +13,14 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
+    prepare_of,
     query_of,
 )
 from tidegate.engines.common.pool import Pool
@@ -35,6 +37,7 @@ from tidegate.engines.duckdb.messages import (
     Look,
     Metadata,
     Opinion,
+    Prepared,
     Question,
     Run,
     Version,
@@ -46,7 +49,7 @@ from tidegate.engines.worker.process import Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Explain, Query
+from tidegate.model.requests import Explain, Prepare, Query
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -127,7 +130,7 @@ class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
     base_capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, explains_changes=False, dry_runs=True
+        inspects=True, explains_changes=False, dry_runs=True, prepares=True
     )
     """The capabilities, but for the places, which the URL says."""
     capabilities: Capabilities
@@ -189,6 +192,19 @@ class DuckdbEngine:
         await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
         return cursor
 
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        refuse_identity(permit)
+        request, _ = prepare_of(permit)
+        prepared = await self._ask(
+            "prepare",
+            self._message(permit, request, 0),
+            Prepared,
+            permit.limits.timeout_s,
+            cancellation,
+        )
+        columns = [column_of(name, kind) for name, kind in prepared.columns]
+        return StatementDescription(tuple(columns), ("",) * prepared.parameters)
+
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         refuse_identity(permit)
         request, _ = dry_run_query_of(permit)
@@ -199,7 +215,7 @@ class DuckdbEngine:
             running.release()
         return dry_run
 
-    def _message(self, permit: Permit, request: Query | Explain, max_rows: int) -> Run:
+    def _message(self, permit: Permit, request: Prepare | Query | Explain, max_rows: int) -> Run:
         params = request.statement.params
         return Run(
             self._url.version(),

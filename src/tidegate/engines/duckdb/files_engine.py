@@ -32,6 +32,7 @@ class FilesEngine(DuckdbEngine):
         explains_changes=False,
         primary_keys=False,
         foreign_keys=False,
+        prepares=True,
     )
 
     wait_s: ClassVar[float] = 60.0

@@ -74,6 +74,13 @@ class Started(msgspec.Struct, frozen=True, array_like=True):
     portion: Portion
 
 
+class Prepared(msgspec.Struct, frozen=True, array_like=True):
+    """The columns of a query that has not run, and how many parameters it takes."""
+
+    columns: list[tuple[str, str]]
+    parameters: int
+
+
 class Fill(msgspec.Struct, frozen=True, array_like=True):
     """Build a page of what was not fetched yet."""
 

@@ -11,7 +11,7 @@ import msgspec
 from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
-from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Run, Started
+from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Prepared, Run, Started
 from tidegate.engines.duckdb.types import Column, ExactQuery, check_exact, coerced, is_json
 from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, TidegateError
@@ -197,6 +197,25 @@ class Execution:
 def _search_path(schema: str) -> str:
     """The schema, and the one that is looked up without it, as the setting is written."""
     return literal(f"{identifier(schema, 'duckdb')},main", "duckdb")
+
+
+def prepared(session: DuckdbSession, run: Run) -> Prepared:
+    """The columns of a query: DuckDB binds it, and does not run it. Raises: TidegateError POLICY_*,
+    UNSUPPORTED; duckdb.Error."""
+    reading = read(run.text)
+    check_effect(reading, run)
+    if reading.kind != "SELECT":
+        raise TidegateError(Code.UNSUPPORTED, "DuckDB knows its columns only when it has run.")
+    count = len(reading.parameters)
+    cursor = session.cursor(run.version, writes=False)
+    try:
+        if run.schema is not None:
+            cursor.execute(f"SET search_path = {_search_path(run.schema)}")
+        relation = cursor.sql(reading.text, params=[None] * count or None)
+        columns = list(zip(relation.columns, map(str, relation.types), strict=True))
+    finally:
+        session.drop(cursor)
+    return Prepared(columns, count)
 
 
 def check_effect(reading: Reading, run: Run) -> None:

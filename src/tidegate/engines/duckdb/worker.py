@@ -32,7 +32,7 @@ from tidegate.engines.duckdb.messages import (
     Started,
     Version,
 )
-from tidegate.engines.duckdb.transaction import Execution
+from tidegate.engines.duckdb.transaction import Execution, prepared
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.worker_main import Answer, serve
 from tidegate.errors import Code, TidegateError
@@ -56,6 +56,7 @@ class Worker:
             "fill": lambda body: self.fill(unpack(body, Fill)),
             "close": lambda _: self.close(),
             "release": lambda _: self.session.release(),
+            "prepare": lambda body: prepared(self.session, unpack(body, Run)),
             "inspect": lambda body: self.inspect(unpack(body, Question)),
             "look": lambda body: self.look(unpack(body, Look)),
             "dry_run": lambda body: self.dry_run(unpack(body, Run)),

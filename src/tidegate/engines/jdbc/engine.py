@@ -16,6 +16,7 @@ from tidegate.engines.common.errors import PROCESS, closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
+    prepare_of,
     query_of,
 )
 from tidegate.engines.common.pool import Pool
@@ -36,6 +37,7 @@ from tidegate.engines.jdbc.texts import (
     creates_temporary,
     first_word,
     for_jdbc,
+    to_prepare,
     with_values,
     without_end,
 )
@@ -46,7 +48,7 @@ from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Browse, Explain, Query
+from tidegate.model.requests import Browse, Explain, Prepare, Query
 from tidegate.model.schema import Catalog, Counts, Databases, Ddl, Description, Status, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -148,7 +150,7 @@ class JdbcEngine:
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         refuse_identity(permit)
-        request, _ = query_of(permit)
+        request, _ = prepare_of(permit)
         self._check_open()
         body = self._body(permit, request, writes=False)
         async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
@@ -241,10 +243,14 @@ class JdbcEngine:
         of it, which is a read of some dialects whatever is explained."""
         return judge(request.statement.text, self._product.dialect).effect is not Effect.READ
 
-    def _body(self, permit: Permit, request: Query | Explain, *, writes: bool) -> dict[str, object]:
+    def _body(
+        self, permit: Permit, request: Prepare | Query | Explain, *, writes: bool
+    ) -> dict[str, object]:
         statement = request.statement
         dialect = self._product.dialect
-        if self._product.writes_values:
+        if isinstance(request, Prepare):
+            text, params = to_prepare(statement.text, dialect), ()
+        elif self._product.writes_values:
             text, params = with_values(statement.text, statement.params, dialect), ()
         else:
             text, params = for_jdbc(statement.text, statement.params, dialect)

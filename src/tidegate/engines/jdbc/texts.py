@@ -7,9 +7,9 @@ from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
-from tidegate.sql.dialects.model import words
+from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Refusal
-from tidegate.sql.lex import OP, PARAM, lex
+from tidegate.sql.lex import OP, PARAM, Token, lex
 
 _COMMENT = re.compile(r"--|#|/[*/]")
 _TEMPORARY = words("TEMP TEMPORARY")
@@ -31,10 +31,33 @@ def for_jdbc(
     if not rules.numbered_parameters:
         _check_comments(text)
         return text, params
+    return _with_marks(text, params, _tokens(text, rules))
+
+
+def to_prepare(text: str, dialect: str) -> str:
+    """The statement with `?` for each marker, for a driver that is only to prepare it.
+
+    Raises: TidegateError as `for_jdbc`.
+    """
+    rules = find(dialect)
+    if not rules.numbered_parameters:
+        return text
+    tokens = _tokens(text, rules)
+    places = [token.text[1:] for token in tokens if token.kind == PARAM]
+    count = max([int(place) for place in places if place.isdecimal()], default=0)
+    return _with_marks(text, (None,) * min(count, len(places)), tokens)[0]
+
+
+def _tokens(text: str, rules: Dialect) -> list[Token]:
     try:
-        tokens = lex(text, rules.lexical_rules)
+        return lex(text, rules.lexical_rules)
     except Refusal as refusal:
         raise TidegateError(Code.SQL_UNREADABLE, str(refusal)) from None
+
+
+def _with_marks(
+    text: str, params: tuple[Any, ...], tokens: list[Token]
+) -> tuple[str, tuple[Any, ...]]:
     parts: list[str] = []
     values: list[Any] = []
     at = 0

@@ -74,6 +74,7 @@ class CommandProtocol:
         self._prepare_left: int | None = None
         """Packets to come of a reply to `prepare`; None if none is under way."""
         self._statement = (0, 0, 0)
+        self._definitions: list[bytes] = []
 
     @classmethod
     async def connect(cls, target: Conninfo) -> CommandProtocol:
@@ -173,6 +174,13 @@ class CommandProtocol:
         self._prepare_left = _WHOLE_REPLY
         return await self._prepared()
 
+    def prepared_columns(self) -> tuple[bytes, ...]:
+        """The definitions of the columns of what was prepared last."""
+        _, columns, parameters = self._statement
+        ends = 0 if self._ends_with_ok or not parameters else 1
+        first = parameters + ends
+        return tuple(self._definitions[first : first + columns])
+
     def execute(self, statement: int, params: bytes) -> None:
         """Send a prepared statement with its packed parameters, and forget it behind that."""
         number = statement.to_bytes(4, "little")
@@ -229,8 +237,9 @@ class CommandProtocol:
                 count + (0 if self._ends_with_ok or not count else 1)
                 for count in (parameters, columns)
             )
+            self._definitions = []
         while self._prepare_left:
-            await self._packet()
+            self._definitions.append(await self._packet())
             self._prepare_left -= 1
         self._prepare_left = None
         self.unanswered -= 1

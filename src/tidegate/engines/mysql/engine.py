@@ -11,12 +11,13 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
+    prepare_of,
     query_of,
 )
 from tidegate.engines.common.server_pool import ServerPool
@@ -29,7 +30,7 @@ from tidegate.engines.mysql.dry_run import run_dry
 from tidegate.engines.mysql.errors import ServerError
 from tidegate.engines.mysql.inspect import Inspector, check_change
 from tidegate.engines.mysql.transaction import check_run_as
-from tidegate.engines.mysql.types import check_count, pack
+from tidegate.engines.mysql.types import check_count, pack, read_fields
 from tidegate.engines.mysql.url import Conninfo, parse_conninfo
 from tidegate.errors import TidegateError
 from tidegate.judging_thread import compute
@@ -69,6 +70,7 @@ class MysqlEngine:
             several_databases=True,
             dry_runs=True,
             identities=True,
+            prepares=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -140,6 +142,27 @@ class MysqlEngine:
         finally:
             if not reads:
                 self._opinions.forget()
+
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        request, judgement = prepare_of(permit)
+        self._server.check_open()
+        check_cancelled(cancellation)
+        text = request.statement.text
+        encoded = encode_statement(text)
+        database = request.schema or request.database
+        timeout_s = permit.limits.timeout_s
+        borrowed = self._server.borrowed(timeout_s, cancellation)
+        await self._opinions.check_read(
+            text, encoded, judgement, database, borrowed, permit.identity, explains=False
+        )
+        async with self._server.borrowed(timeout_s, cancellation) as session:
+            await session.run_as(permit.identity)
+            await session.begin(max(1, round(timeout_s * 1000)), database)
+            statement, _, parameters = await session.line.prepare(encoded)
+            definitions = session.line.prepared_columns()
+            session.line.forget(statement)
+        columns, _, _ = read_fields(definitions)
+        return StatementDescription(columns, ("",) * parameters)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         request, judgement = dry_run_query_of(permit)

@@ -190,6 +190,14 @@ class CommandProtocol(SocketIO):
         except psycopg.OperationalError as error:
             raise self._broken() from error
 
+    def describe_prepared(self) -> None:
+        """Queue the question what the statement without a name gives and takes."""
+        self._check_open()
+        try:
+            self._connection.send_describe_prepared(b"")
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
+
     def send_named(self, commands: Sequence[Command]) -> None:
         """Queue commands, those that the server keeps by their names."""
         self._check_open()

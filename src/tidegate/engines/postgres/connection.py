@@ -395,6 +395,31 @@ class PostgresSession(ServerSession[CommandProtocol]):
             await self.settle()
         return trees[0] if trees else None
 
+    async def described(
+        self,
+        text: bytes,
+        schema: bytes | None,
+        timeout_ms: int,
+        identity: Identity | None = None,
+    ) -> PGresult:
+        """The parameters and the columns of a statement. Nothing is planned or run.
+        Raises: TidegateError."""
+        line = self.line
+        line.send((BEGIN_READ, None), settings_query(timeout_ms, schema, identity))
+        line.prepare(text)
+        line.describe_prepared()
+        line.send((ROLLBACK, None))
+        await line.sync()
+        results: list[PGresult] = []
+        for place in range(5):
+            result = await self.only_result()
+            if result.status in FAILED:
+                await self.settle()
+                raise rejected(result, identity) if place < _BEFORE else translate(result)
+            results.append(result)
+        await self.settle()
+        return results[3]
+
     def settle_now(self) -> bool:
         """Read the rest of the last group if it has come; whether the session is free for use."""
         if self.needs_reset or self.interrupted:

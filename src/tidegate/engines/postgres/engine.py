@@ -14,13 +14,14 @@ from typing import NamedTuple
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
     dry_run_query_of,
+    prepare_of,
     query_of,
 )
 from tidegate.engines.common.roles import role_refused
@@ -81,6 +82,7 @@ class PostgresEngine:
             dry_runs=True,
             identities=True,
             checks_schema=True,
+            prepares=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -236,6 +238,22 @@ class PostgresEngine:
         finally:
             if writes:
                 self._database(request.database).watch.wake()
+
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        request, _ = prepare_of(permit)
+        self._server.check_open()
+        check_cancelled(cancellation)
+        encoded = encode_statement(request.statement.text)
+        schema = None if request.schema is None else self._path(request.schema)
+        timeout_s = permit.limits.timeout_s
+        async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
+            timeout_ms = max(1, round(timeout_s * 1000))
+            found = await session.described(encoded, schema, timeout_ms, permit.identity)
+        types = self._database(request.database).types
+        columns, _ = await types.columns(shape_of(found))
+        taken = tuple([(b"", found.param_type(at), -1) for at in range(found.nparams)])
+        parameters, _ = await types.columns(taken)
+        return StatementDescription(columns, tuple([each.type for each in parameters]))
 
     async def _cursor(
         self,

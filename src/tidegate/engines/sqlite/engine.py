@@ -15,12 +15,15 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import (
+    check_cancelled,
     describe_of,
     dry_run_query_of,
+    prepare_of,
     query_of,
 )
 from tidegate.engines.common.pool import Pool
@@ -72,7 +75,7 @@ class SqliteEngine:
     """One SQLite file, or one database in memory."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        explains_as_json=False, inspects=True, schemas=False, dry_runs=True
+        explains_as_json=False, inspects=True, schemas=False, dry_runs=True, prepares=True
     )
 
     def __init__(
@@ -182,6 +185,23 @@ class SqliteEngine:
         elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
             plan.was_quick()
         return cursor
+
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        refuse_identity(permit)
+        request, _ = prepare_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        text = request.statement.text
+        _check_permit(permit, self._plans.get(text) or await self._plan(text), False)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+
+        def work(session: SqliteSession) -> StatementDescription:
+            with session.stepping(progress_handler):
+                glance = session.glance(text)
+            columns = [column_of(name, declared or "") for name, declared in glance.description]
+            return StatementDescription(tuple(columns), ("",) * glance.parameters)
+
+        return await self._ask(progress_handler, cancellation, work)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         refuse_identity(permit)
