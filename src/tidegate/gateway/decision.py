@@ -25,6 +25,11 @@ from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
 
+BY_PERSON = Verdict(
+    "ask", "surface.confirm", "This surface has a person confirm each query, by its settings"
+)
+"""The verdict on a call `by_person` that would be allowed."""
+
 MAX_KEPT = 1_024
 """Decisions that a connection keeps."""
 MAX_KEPT_CHARS = 4_096

@@ -19,7 +19,7 @@ from tidegate.audit.sink import Sink
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, approve, give_back_grant
 from tidegate.gateway.context import CallContext, Services
-from tidegate.gateway.decision import decide, inspect
+from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
@@ -107,6 +107,8 @@ class Gateway:
         find(ctx)
         await decide(ctx)
         call, handler = ctx.call, None
+        if call.by_person and ctx.verdict.kind == "allow":
+            ctx.verdict = BY_PERSON
         if isinstance(call.request, EngineRequest):
             await connect(ctx)
             if ctx.data_rules is not None:

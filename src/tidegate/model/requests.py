@@ -320,7 +320,8 @@ class Call(msgspec.Struct, frozen=True):
     `source` is the name or id of the source; None means the actor's only one, or all
     that it may see where the request is about several. `confirmed` shows that the caller
     typed the phrase of confirmation; `reads_only` that the tool is for reading whatever the
-    caller may do elsewhere; `can_ask` that its client can show a person a question.
+    caller may do elsewhere; `can_ask` that its client can show a person a question; `by_person`
+    that a person is to approve it, whatever the source asks for.
     `session` is the id of the state that the call's session keeps, under which it may have opened
     temporary sources. `address` is the client's IP address, empty if it did not come over HTTP.
     """
@@ -337,5 +338,6 @@ class Call(msgspec.Struct, frozen=True):
     confirmed: bool = False
     reads_only: bool = False
     can_ask: bool = False
+    by_person: bool = False
     session: str = ""
     address: str = ""

@@ -102,6 +102,7 @@ class ToolContext(msgspec.Struct, eq=False):
         reads_only: bool = False,
         quiet: bool = False,
         asks: bool = True,
+        by_person: bool = False,
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
@@ -110,12 +111,13 @@ class ToolContext(msgspec.Struct, eq=False):
         progress must not go back. Nor does a `quiet` one, of a tool that sends several.
         `confirmed`: the caller typed the phrase of confirmation; `reads_only`: the tool is for
         statements that read, whatever the caller may do elsewhere. Without `asks` the client's
-        user is asked nothing, and what needs an approval is refused.
+        user is asked nothing, and what needs an approval is refused. `by_person`: it
+        needs one.
         Raises: TidegateError, whatever the gate refuses or the database says.
         """
         if isinstance(request, OpenTemporary):
             self.new_state()  # so that the source ends with the session
-        call = self._call(request, source, confirmed, reads_only, quiet, asks)
+        call = self._call(request, source, confirmed, reads_only, quiet, asks, by_person)
         try:
             reply = await self.gate.handle(call)
         except TidegateError as error:
@@ -190,6 +192,7 @@ class ToolContext(msgspec.Struct, eq=False):
         reads_only: bool = False,
         quiet: bool = False,
         asks: bool = True,
+        by_person: bool = False,
     ) -> Call:
         context = self.context
         client = context.client
@@ -209,6 +212,7 @@ class ToolContext(msgspec.Struct, eq=False):
             confirmed=confirmed,
             reads_only=reads_only,
             can_ask=asks and _can_ask(context),
+            by_person=by_person,
             session=context.state_id,
             address=context.address,
         )

@@ -13,7 +13,7 @@ from support.jdbc_surface import QUERY, make_file, served
 from support.server_keeper import PASSWORD
 from tidegate.model.results import Column, JdbcType
 from tidegate.sql.jdbc.extraction import extract
-from tidegate.surfaces.jdbc.confirmations import MOST_OF_OWNER, Confirmations
+from tidegate.surfaces.jdbc.confirmations import MOST_OF_OWNER, Confirmations, Seen
 from tidegate.surfaces.jdbc.result_shape import dsl_hints
 
 TEXT, NUMBER = JdbcType(12, "text", "java.lang.String"), JdbcType(4, "int", "java.lang.Integer")
@@ -47,7 +47,7 @@ async def test_a_confirmation_belongs_to_its_session_and_its_connection(tmp_path
 def test_a_confirmation_is_forgotten_in_time_and_each_owner_has_so_many():
     now = [0.0]
     kept = Confirmations(600.0, clock=lambda: now[0])
-    found = extract("SELECT 1")
+    found = Seen(extract("SELECT 1"))
     kept.add("a", "SELECT 1", None, found)
     now[0] = 599.0
     assert kept.find("a", "SELECT 1", "id") is found
@@ -238,20 +238,62 @@ async def test_calls_of_one_session_keep_their_order(tmp_path):
 PERSON = {"surface": {"jdbc": {"confirm": "person"}}}
 
 
-async def test_where_a_person_confirms_a_client_without_forms_is_refused(tmp_path):
+async def test_where_a_person_confirms_a_question_waits_in_the_inbox(tmp_path):
+    query = "SELECT id FROM users WHERE status = ?"
     async with served(tmp_path, **PERSON) as jdbc:
         peer = jdbc.peer()
         id = await peer.connected(jdbc.url)
-        refused = await peer.recorded(id, "SELECT id FROM users")
-        assert refused["code"] == "approval.needed"
+        given = {"query": query, "connectionId": id, "confirmed": True, "parameters": ["active"]}
+        pending = await peer.recorded(id, query, parameters=["active"])
+        assert pending["code"] == "approval.needed"
+        assert "send the same call again" in pending["hint"]
         assert not list(jdbc.app.history.search("users"))
+        approvals = jdbc.app.approvals
+        (question,) = approvals.list()
+        assert (question.subject.rule, question.subject.tool) == ("surface.confirm", "record")
+        approvals.resolve(question.id, "allowed", "the operator")
+        other = await peer.bare("record", **{**given, "parameters": ["gone"]})
+        assert other["code"] == "approval.needed"  # it was for other values
+        assert (await peer.bare("record", **given))["rows"] == [[1]]
+        assert (await peer.bare("record", **given))["code"] == "approval.needed"  # used once
+        denied = approvals.list()[-1]
+        approvals.resolve(denied.id, "denied", "the operator")
+        assert (await peer.bare("record", **given))["code"] == "approval.declined"
+
+
+@pytest.mark.parametrize("bare", [True, False])
+async def test_a_source_that_asks_for_everything_has_a_person_approve_each_query(tmp_path, bare):
+    (tmp_path / "files").mkdir()
+    url = make_file(tmp_path / "files" / "asked.db").replace("jdbc:sqlite:", "sqlite:///")
+    source = {"name": "shop", "url": url, "approval_for": "everything", "approval": "inbox"}
+    async with served(tmp_path, sources=[source]) as jdbc:
+        peer = jdbc.peer()
+        await _open_with_forms(peer)
+        id = await peer.connected("shop")
+        query = "SELECT id FROM users ORDER BY id"
+        given = {"query": query, "connectionId": id}
+
+        async def record(**more):
+            if bare:
+                return await peer.bare("record", **given, **more)
+            arguments = {**given, **more}
+            reply = await peer.request("tools/call", name="record", arguments=arguments)
+            return reply["result"]["structuredContent"]
+
+        first = await record()
+        assert first["description"]["needsApproval"] is True
+        assert not jdbc.app.approvals.list()  # the first step asks nobody
+        assert (await record(confirmed=True))["code"] == "approval.needed"
+        (question,) = jdbc.app.approvals.list()
+        jdbc.app.approvals.resolve(question.id, "allowed", "the operator")
+        assert (await record(confirmed=True))["rows"] == [[1], [2]]
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        ({"action": "accept", "content": {"decision": "run it"}}, None),
-        ({"action": "accept", "content": {"decision": "do not run it"}}, "approval.declined"),
+        ({"action": "accept", "content": {"decision": "allow once"}}, None),
+        ({"action": "accept", "content": {"decision": "deny"}}, "approval.declined"),
         ({"action": "decline"}, "approval.declined"),
     ],
 )

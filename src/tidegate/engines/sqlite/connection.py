@@ -180,7 +180,7 @@ class SqliteSession:
             self.connection.set_busy_handler(self._wait_for_lock)
             self._lock_down(writes)
             # Neither a budget nor a limit holds yet: the schema may be large, and its texts long.
-            self._load_schema()
+            self.load_schema()
             self._schema_version = self._read_schema_version()
             self._set_limits(inline)
             self._set_progress_handler(inline)
@@ -207,7 +207,7 @@ class SqliteSession:
             with self.mode(Mode.OWN):
                 offer_vectors(self.connection)
 
-    def _load_schema(self) -> None:
+    def load_schema(self) -> None:
         """Have SQLite read the schema if it has not, or if it has changed."""
         self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
@@ -227,7 +227,7 @@ class SqliteSession:
             if self.max_value_bytes != MAX_VALUE_BYTES:
                 self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
             with self.mode(Mode.OWN):
-                self._load_schema()
+                self.load_schema()
         if max_value_bytes < MAX_VALUE_BYTES or self.max_value_bytes != max_value_bytes:
             self.connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_value_bytes)
         self.max_value_bytes = max_value_bytes

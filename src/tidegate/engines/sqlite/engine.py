@@ -197,6 +197,8 @@ class SqliteEngine:
 
         def work(session: SqliteSession) -> StatementDescription:
             with session.stepping(progress_handler):
+                # SQLite sees that another process changed the schema only when something runs.
+                session.load_schema()
                 glance = session.glance(text)
             columns = [column_of(name, declared or "") for name, declared in glance.description]
             return StatementDescription(tuple(columns), ("",) * glance.parameters)

@@ -20,15 +20,22 @@ class _Key(NamedTuple):
     connection: str | None
 
 
+class Seen(NamedTuple):
+    """What an owner was shown. `digest` is that of the description, None if none was shown."""
+
+    extraction: Extraction
+    digest: str | None = None
+
+
 class Confirmations:
     """Extractions by owner (a session, or without one an actor), exact text and connection."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._seen: OrderedDict[_Key, tuple[float, Extraction]] = OrderedDict()
+        self._seen: OrderedDict[_Key, tuple[float, Seen]] = OrderedDict()
 
-    def add(self, owner: str, query: str, connection: str | None, found: Extraction) -> None:
+    def add(self, owner: str, query: str, connection: str | None, seen: Seen) -> None:
         """Keep what an owner was shown."""
         self._forget_old()
         own = [key for key in self._seen if key.owner == owner]
@@ -36,9 +43,9 @@ class Confirmations:
             del self._seen[own[0]]
         key = _Key(owner, query, connection)
         self._seen.pop(key, None)
-        self._seen[key] = self._clock() + self._seconds, found
+        self._seen[key] = self._clock() + self._seconds, seen
 
-    def find(self, owner: str, query: str, connection: str) -> Extraction | None:
+    def find(self, owner: str, query: str, connection: str) -> Seen | None:
         """What the owner was shown of this text, for this connection or without one."""
         self._forget_old()
         for place in (connection, None):
@@ -46,6 +53,11 @@ class Confirmations:
             if seen is not None:
                 return seen[1]
         return None
+
+    def forget(self, owner: str, query: str, connection: str) -> None:
+        """Let nothing of this text be confirmed any more for the connection."""
+        for place in (connection, None):
+            self._seen.pop(_Key(owner, query, place), None)
 
     def _forget_old(self) -> None:
         now = self._clock()

@@ -53,7 +53,7 @@ def shown_error(error: TidegateError, context: ToolContext) -> Mapping[str, Any]
         raise RpcError(INTERNAL_ERROR, f"Internal error: {error.message}", error.code.value)
     if error.code in _OWN_LIMITS:
         raise RpcError(SERVER_ERROR, error.message, error.code.value)
-    fields: dict[str, Any] = {"error": _text(error, context.tool)}
+    fields: dict[str, Any] = {"error": error_text(error, context.tool)}
     if context.tool == "connect":
         fields["status"] = _status(error)
     fields["code"] = error.code.value
@@ -79,7 +79,8 @@ def _form(error: TidegateError) -> str:
     return f"{error.message}. {error.hint}"
 
 
-def _text(error: TidegateError, tool: str) -> str:
+def error_text(error: TidegateError, tool: str) -> str:
+    """The text of an error, with the document's phrase before it."""
     message = error.message
     if error.code is Code.SOURCE_UNKNOWN and tool != "connect":
         return "Invalid connection"  # its source has ended

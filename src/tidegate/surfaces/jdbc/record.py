@@ -24,8 +24,9 @@ from tidegate.sql.jdbc.extraction import extract
 from tidegate.sql.jdbc.model import Extraction
 from tidegate.sql.jdbc.source_text import GENERIC
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.jdbc.confirmations import Confirmations
+from tidegate.surfaces.jdbc.confirmations import Confirmations, Seen
 from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
+from tidegate.surfaces.jdbc.description import describe
 from tidegate.surfaces.jdbc.parameters import parameter_sets
 from tidegate.surfaces.jdbc.result_shape import awaiting, executed, extracted, generated
 from tidegate.surfaces.jdbc.settings import JdbcSettings
@@ -36,15 +37,6 @@ SHORT = 4_096
 
 MOST_ASKED = 12
 """Parameters that a person is asked for in one form."""
-
-_ALLOW = "run it"
-_FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "decision": {"type": "string", "title": "Decision", "enum": ["do not run it", _ALLOW]}
-    },
-    "required": ["decision"],
-}
 
 
 class RecordArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -123,9 +115,25 @@ class Recorder:
     ) -> Mapping[str, Any]:
         dialect = connection.dialect if connection else self._connections.only_dialect(context)
         found = await extract_query(args.query, dialect or GENERIC)
-        place = connection.id if connection else None
-        self._confirmations.add(owner, args.query, place, found)
-        return awaiting(args.query, found)
+        if connection is None:
+            self._confirmations.add(owner, args.query, None, Seen(found))
+            return awaiting(args.query, found)
+        return await self._show(context, owner, args, connection, found)
+
+    async def _show(
+        self,
+        context: ToolContext,
+        owner: str,
+        args: RecordArgs,
+        connection: Connection,
+        found: Extraction,
+        note: str = "",
+    ) -> Mapping[str, Any]:
+        """The reply of the first step for a connection, and what it lets be confirmed."""
+        described = await describe(context, connection, found)
+        seen = Seen(found, described.digest)
+        self._confirmations.add(owner, args.query, connection.id, seen)
+        return {**awaiting(args.query, found, note), "description": described.shown}
 
     async def _execute(
         self, context: ToolContext, owner: str, args: RecordArgs, connection: Connection
@@ -139,16 +147,23 @@ class Recorder:
                 " confirm exactly that query.",
             )
         found = await extract_query(args.query, connection.dialect)
-        if _shape(found) != _shape(seen):
-            self._confirmations.add(owner, args.query, connection.id, found)
+        if _shape(found) != _shape(seen.extraction):
             note = "The database of this connection reads the query differently. "
-            return awaiting(args.query, found, note)
+            return await self._show(context, owner, args, connection, found, note)
+        if seen.digest is not None:
+            now = await describe(context, connection, found, whole=False)
+            if now.digest != seen.digest:
+                self._confirmations.forget(owner, args.query, connection.id)
+                raise TidegateError(
+                    Code.POLICY_CONFIRM,
+                    "What this query gives has changed since it was confirmed: the columns, the"
+                    " types or what is masked. Nothing was run.",
+                    hint="Call record again without confirmed, and review the new description.",
+                )
         given = args.parameters
         if given is None and args.parameter_sets is None:
             given = await self._ask_values(context, found)
         sets = parameter_sets(given, args.parameter_sets, len(found.parameters), connection.dialect)
-        if self._settings.confirm == "person":
-            await _ask_person(context, args.query, sets)
         return await self._run(context, connection, args, found, sets)
 
     async def _run(
@@ -175,7 +190,12 @@ class Recorder:
                 sink=WriterSink(kept) if kept is not None else None,
             )
             page = await context.handle(
-                request, connection.source, Page, reads_only=True, quiet=len(sets) > 1
+                request,
+                connection.source,
+                Page,
+                reads_only=True,
+                quiet=len(sets) > 1,
+                by_person=self._settings.confirm == "person",
             )
             if kept is not None:
                 page = kept.page(page)
@@ -221,22 +241,6 @@ async def extract_query(text: str, dialect: str) -> Extraction:
         finally:
             may_take_long.reset(token)
     return await asyncio.to_thread(extract, text, dialect)
-
-
-async def _ask_person(context: ToolContext, query: str, sets: Sequence[tuple[Any, ...]]) -> None:
-    """Have the client's user confirm a query. Raises: TidegateError APPROVAL_NEEDED,
-    APPROVAL_DECLINED."""
-    if not context.can_ask:
-        raise TidegateError(
-            Code.APPROVAL_NEEDED,
-            "A person must confirm each query here, and this client cannot ask one.",
-            hint="Use a client that supports elicitation, or a source that the operator has set"
-            ' `approval_for = "everything"` on, whose questions wait in the inbox.',
-        )
-    values = "".join(f"\nwith {list(each)!r}"[:500] for each in sets[:5]) if any(sets) else ""
-    content = await context.ask("confirm", f"Run this query?\n{query}{values}", _FORM)
-    if content is None or content.get("decision") != _ALLOW:
-        raise TidegateError(Code.APPROVAL_DECLINED, "The person did not confirm the query.")
 
 
 def _shape(found: Extraction) -> Mapping[str, Any]:

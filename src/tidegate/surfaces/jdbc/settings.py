@@ -14,8 +14,9 @@ class JdbcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is particular to the surface `jdbc`. The hosts, directories, environment variables and
     drivers of `connect` are in `temporary_sources`.
 
-    `confirm` says whose confirmation runs a query: that of the `agent`, or that of a `person`, whom
-    the client asks with a form; a client without forms is refused then. A confirmation counts for
+    `confirm` says whose confirmation runs a query: that of the `agent`, or that of a `person` for
+    each execution, whom the client asks with a form; without forms, and for a source with
+    `approval = "inbox"`, the question waits in the inbox. A confirmation of the agent counts for
     `confirmed_s` seconds. A connection ends when it lies unused for `idle_s` seconds; a caller has
     at most `connections` of them.
     """
