@@ -22,7 +22,7 @@ def permit_for(
     actor: Actor = READER,
 ) -> Permit:
     """A permit of `effect`, whatever the judgement is: engines have a fence of their own."""
-    limits = limits or getattr(request, "limits", Limits())
+    limits = limits or request.limits
     permit = Permit("call", actor, source, request, effect, limits)
     if not isinstance(request, (Query, Explain, Prepare)):
         return permit

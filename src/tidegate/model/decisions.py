@@ -32,8 +32,8 @@ class Permit(msgspec.Struct, frozen=True):
     """Proof that the call may run `request`.
 
     The intent is on record, and the verdict was `allow`, or it was `ask` and a person approved or
-    the request is a dry run. A `Browse` needs no intent, and no more than a verdict that is not
-    `deny`.
+    the request is a dry run. A `Browse` or a `Prepare` needs no intent, and no more than a verdict
+    that is not `deny`.
 
     Made by `gateway.context` only. An engine accepts nothing else. With an `identity` the engine
     runs as that, or not at all.

@@ -130,7 +130,7 @@ class Explain(EngineRequest, frozen=True):
 
 class Prepare(EngineRequest, frozen=True):
     """Say what a query gives and takes, without running it. The answer is a `replies.Prepared`, and
-    nobody is asked to approve it. `masked` is set as in `Query`."""
+    no person is asked to approve it. `masked` is set as in `Query`."""
 
     kind: ClassVar[str] = "prepare"
     asks_person: ClassVar[bool] = False
