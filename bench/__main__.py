@@ -23,6 +23,7 @@ from bench import (
     defog,
     defog_analyst,
     engines,
+    hybrid,
     judging,
     layers,
     path,
@@ -74,6 +75,7 @@ IN_PROCESS: dict[str, Callable[[Effort], Rows]] = {
     "layers": layers.layers,
     "path": path.path,
     "judge": judging.judging,
+    "hybrid": hybrid.hybrid,
 }
 
 

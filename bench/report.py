@@ -203,6 +203,18 @@ AIMS = (
     Aim("the same on PostgreSQL, kB", 16, 1, _median("analyst-postgresql", "total", 1e3)),
     Aim("a question on Defog's databases, calls", 2.05, 2, _for_a_question("calls")),
     Aim("a question on Defog's databases, kB", 2.0, 1, _for_a_question("conversations", 1e3)),
+    Aim(
+        "hybrid search of 50,000 rows, median ms",
+        50,
+        1,
+        lambda workloads: _only(workloads["hybrid"])["hybrid_median_ms"],
+    ),
+    Aim(
+        "the ten nearest rows of 50,000 that its index misses, %",
+        5,
+        1,
+        lambda workloads: 100 * (1 - _only(workloads["hybrid"])["recall_at_10"]),
+    ),
     Aim("MB resident after start", 60, 1, _median("memory", "listening", 1e6)),
     Aim("MB resident after the first answer", 60, 1, _median("memory", "first answer", 1e6)),
     Aim("MB more from 10,000 to 100,000 calls", 2.0, 1, _growth),
@@ -234,10 +246,17 @@ def render(results: Results) -> str:
         ("layers", _layers),
         ("path", _path),
         ("judge", _judge),
+        ("hybrid", _hybrid),
     ):
         if name in workloads:
             parts.append(table(workloads[name]))
     return "\n".join(parts)
+
+
+def _only(rows: Rows) -> dict[str, float]:
+    """The one row of a workload that has one."""
+    (rounds,) = rows.values()
+    return rounds[0]
 
 
 def _head(results: Results) -> str:
@@ -525,3 +544,25 @@ def _latencies(rows: Rows, name: str) -> str:
 def _table(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
     rule = ("---",) * len(header)
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
+
+
+def _hybrid(rows: Rows) -> str:
+    kinds = {
+        "hybrid": "by vectors and words",
+        "vector": "by vectors alone",
+        "filter_10%": "both, a filter of 10 % of the rows",
+        "filter_1%": "both, 1 %",
+        "filter_0.01%": "both, 0.01 %",
+    }
+    parts: list[str] = []
+    for name, (row, *_) in rows.items():
+        lines = [
+            (what, f"{row[f'{kind}_median_ms']:.1f}", f"{row[f'{kind}_p99_ms']:.1f}")
+            for kind, what in kinds.items()
+        ]
+        parts.append(
+            f"## Hybrid search\n\n{name}: recall@10 {row['recall_at_10']:.3f} against exact search;"
+            f" the process grew by {row['memory_mb_grown']:.0f} MB.\n\n"
+            + _table(("search", "median ms", "p99 ms"), lines)
+        )
+    return "\n".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.model.results import Page
+from tidegate.search.dimensions import require_dimensions
 from tidegate.search.model import Metric
 from tidegate.search.ranking import Search, VectorRanking, WordRanking
 from tidegate.search.statements import Sql, ranked
@@ -30,6 +31,7 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
     distance = f"{kind}_{_FUNCTIONS[metric]}({name}, {given})"
     others = [f"{name} IS NOT NULL"]
     if kind == "list":
+        await require_dimensions(search, column, f"len({name})", size)
         others.append(f"len({name}) = {size}")
     where = sql.conditions(search.wanted.filter, *others)
     text = (

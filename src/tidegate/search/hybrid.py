@@ -96,8 +96,11 @@ async def _search(
     one = Search(handle, catalog, target, wanted, candidates)
     embedded, notes = await _embeddings(one)
     one = one._replace(target=_with_texts(target, embedded))
-    vectors, words = await asyncio.gather(_by_vectors(one, legs, embedded), _by_words(one, legs))
+    (vectors, others), words = await asyncio.gather(
+        _by_vectors(one, legs, embedded), _by_words(one, legs)
+    )
     embeddings = {column.name: made for column, made in embedded}
+    notes += others
     notes += [note for ranking in vectors for note in ranking.notes]
     if not vectors and words is None:
         raise TidegateError(
@@ -169,11 +172,28 @@ def _with_texts(target: Target, embedded: _Embedded) -> Target:
     return structs.replace(target, vectors=tuple(vectors))
 
 
-async def _by_vectors(search: Search, legs: Legs, embedded: _Embedded) -> list[VectorRanking]:
-    """The rankings by each column of vectors. Raises: TidegateError."""
-    return await asyncio.gather(
-        *[legs.by_vector(search, column, made.vectors[0]) for column, made in embedded]
-    )
+async def _by_vectors(
+    search: Search, legs: Legs, embedded: _Embedded
+) -> tuple[list[VectorRanking], list[str]]:
+    """The rankings by each column of vectors, and notes on columns whose vectors do not fit.
+
+    Raises: TidegateError; EMBEDDING_DIMENSION if there are columns and none fits.
+    """
+
+    async def ranking(column: VectorColumn, made: Embeddings) -> VectorRanking | TidegateError:
+        try:
+            return await legs.by_vector(search, column, made.vectors[0])
+        except TidegateError as error:
+            if error.code is not Code.EMBEDDING_DIMENSION:
+                raise
+            return error
+
+    found = await asyncio.gather(*[ranking(column, made) for column, made in embedded])
+    rankings = [each for each in found if isinstance(each, VectorRanking)]
+    mismatches = [each for each in found if isinstance(each, TidegateError)]
+    if mismatches and not rankings:
+        raise mismatches[0]
+    return rankings, [each.message for each in mismatches]
 
 
 async def _embedded(search: Search, column: VectorColumn) -> Embeddings:

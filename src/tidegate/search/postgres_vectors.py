@@ -18,6 +18,7 @@ from tidegate.model.requests import Explain
 from tidegate.model.results import Page
 from tidegate.model.schema import Index
 from tidegate.model.statements import Statement
+from tidegate.search.dimensions import require_dimensions
 from tidegate.search.model import Metric
 from tidegate.search.ranking import Search, VectorRanking
 from tidegate.search.statements import Sql, ranked, rows_of
@@ -129,6 +130,9 @@ def choose_index(
 async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float]) -> VectorRanking:
     """The nearest rows by one column of vectors. Raises: TidegateError."""
     wanted, target = search.wanted, search.target
+    if _sized(column):
+        size = f"vector_dims({Sql(target).name(column.name)})"
+        await require_dimensions(search, column, size, len(vector))
     index, notes = choose_index(indexes_of(target, column, Sql(target)), wanted.distance_metric)
     if wanted.exact or index is None:
         return await exact(search, column, vector, ())
@@ -139,6 +143,17 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
         # Fewer rows than were asked for: a filter, a policy of the table, or deleted rows.
         return await exact(search, column, vector, ())
     return msgspec.structs.replace(found, notes=notes)
+
+
+def _sized(column: VectorColumn) -> bool:
+    """Whether each vector of the column has a size of its own, which can be asked for."""
+    return not column.dimensions and column.kind in ("vector", "halfvec")
+
+
+def _present(column: VectorColumn, name: str, size: int) -> list[str]:
+    """The conditions for rows that have a vector to compare."""
+    found = [f"{name} IS NOT NULL"]
+    return [*found, f"vector_dims({name}) = {size}"] if _sized(column) else found
 
 
 async def _matching(search: Search) -> float:
@@ -180,7 +195,7 @@ async def by_index(
     else:
         distance = f"{name} {OPERATORS[word]} {text_of}::{column.kind}"
     order = f"{index.term} {OPERATORS[index.word]} {index.query.format(text_of)}"
-    where = sql.conditions(wanted.filter, f"{name} IS NOT NULL")
+    where = sql.conditions(wanted.filter, *_present(column, name, len(vector)))
     coarse = index.kind == "bit" and column.kind != "bit"
     count = min(MOST_EF, search.candidates * (COARSE if coarse else 1))
     inner = (
@@ -235,7 +250,7 @@ async def exact(
     else:
         given = sql.value(vector_text(vector, column.kind))
         distance = f"{name} {OPERATORS[_WORDS[metric]]} {given}::{column.kind}"
-    where = sql.conditions(search.wanted.filter, f"{name} IS NOT NULL")
+    where = sql.conditions(search.wanted.filter, *_present(column, name, len(vector)))
     text = (
         f"SELECT {sql.keys()}, {distance} AS d FROM {sql.table}{where}"
         f" ORDER BY ({distance}) + 0 LIMIT {search.candidates}"

@@ -31,7 +31,7 @@ class VectorRanking(msgspec.Struct, frozen=True):
     """Rows by their vectors, nearest first, with exact distances."""
 
     column: VectorColumn
-    rows: list[tuple[Key, float | None]]
+    rows: list[tuple[Key, float]]
     metric: Metric
     index: str | None
     notes: tuple[str, ...] = ()

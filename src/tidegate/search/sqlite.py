@@ -17,6 +17,7 @@ from tidegate.model.requests import Browse
 from tidegate.model.results import Page
 from tidegate.model.schema import Ddl, Table
 from tidegate.search.bm25 import terms
+from tidegate.search.dimensions import require_dimensions
 from tidegate.search.model import Metric
 from tidegate.search.ranking import Search, VectorRanking, WordRanking, essential
 from tidegate.search.statements import Sql, ranked, rows_of
@@ -36,19 +37,19 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
 
     Raises: TidegateError EMBEDDING_DIMENSION, ENGINE_MISSING without sqlite-vec.
     """
-    await _check_dimensions(search, column, len(vector))
+    sql = Sql(search.target)
+    name = sql.name(column.name)
+    await require_dimensions(search, column, f"length({name}) / 4.0", len(vector))
     metric, notes = search.wanted.distance_metric, ()
     if metric not in _FUNCTIONS:
         notes = (f"sqlite-vec has no {metric}, so cosine was used",)
         metric = "cosine"
-    sql = Sql(search.target)
-    name = sql.name(column.name)
     packed = struct.pack(f"<{len(vector)}f", *vector)
     distance = f"{_FUNCTIONS[metric]}({name}, {sql.value(packed)})"
     where = sql.conditions(search.wanted.filter, f"length({name}) = {len(packed)}")
     text = (
         f"SELECT {sql.keys()}, {distance} AS d FROM {sql.table}{where}"
-        f" ORDER BY d LIMIT {search.candidates}"
+        f" ORDER BY d NULLS LAST LIMIT {search.candidates}"
     )
     try:
         page = await search.handle(sql.query(text, search.candidates), Page)
@@ -61,19 +62,6 @@ async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float
             hint="Ask the operator to install the extra `embeddings`.",
         ) from None
     return VectorRanking(column, ranked(page), metric, None, notes)
-
-
-async def _check_dimensions(search: Search, column: VectorColumn, wanted: int) -> None:
-    sql = Sql(search.target)
-    name = sql.name(column.name)
-    text = f"SELECT length({name}) FROM {sql.table} WHERE {name} IS NOT NULL LIMIT 1"
-    rows = rows_of(await search.handle(sql.query(text, 1), Page))
-    if rows and rows[0][0] != 4 * wanted:
-        raise TidegateError(
-            Code.EMBEDDING_DIMENSION,
-            f"The vectors of `{search.target.table.name}.{column.name}` have {rows[0][0]} bytes,"
-            f" and {wanted} dimensions of the model need {4 * wanted}",
-        )
 
 
 class _WordTable(msgspec.Struct, frozen=True):

@@ -139,14 +139,14 @@ def rows_of(page: Page) -> list[list[Any]]:
     return _decode(page.rows)
 
 
-def ranked(page: Page) -> list[tuple[Key, float | None]]:
-    """The rows of a page as keys with the distance that is their last value; None is for one that
-    is no number."""
-    found: list[tuple[Key, float | None]] = []
-    for row in rows_of(page):
-        distance = row[-1]
-        found.append((tuple(row[:-1]), distance if isinstance(distance, (int, float)) else None))
-    return found
+def ranked(page: Page) -> list[tuple[Key, float]]:
+    """The rows of a page as keys with the distance that is their last value. A vector of zeros, or
+    of what is no number, is at no distance: such rows are left out."""
+    return [
+        (tuple(row[:-1]), float(row[-1]))
+        for row in rows_of(page)
+        if isinstance(row[-1], (int, float))
+    ]
 
 
 def _column(table: Table, name: str) -> str:

@@ -62,8 +62,10 @@ def checked_vectors(name: str, found: Any, count: int, dimensions: int | None) -
             vector = tuple(array("d", entry))  # pyright: ignore[reportUnknownArgumentType] - numbers, or TypeError
         except TypeError:
             vector = ()
-        if not vector or not all(map(isfinite, vector)):
-            raise TidegateError(Code.PROVIDER_REPLY, f"{name} sent a vector that holds no numbers")
+        if not all(map(isfinite, vector)) or not any(vector):
+            raise TidegateError(
+                Code.PROVIDER_REPLY, f"{name} sent a vector that holds no numbers, or zeros alone"
+            )
         vectors.append(vector)
     wanted = dimensions or (len(vectors[0]) if vectors else 0)
     for vector in vectors:
