@@ -165,8 +165,10 @@ async def _read(ctx: CallContext, request: Browse) -> Description:
         return await _ask(ctx, permit)
     connection = ctx.connection
     kept = connection.catalog
-    if kept is not None and kept.version == await ctx.engine.schema_version():
-        return kept
+    if kept is not None:
+        version = await connection.schema_check.ask(ctx.engine.schema_version)
+        if kept.version == version:
+            return kept
     description = await _ask(ctx, permit)
     connection.catalog = description if isinstance(description, Catalog) else None
     return description

@@ -21,6 +21,7 @@ import msgspec
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
+from tidegate.gateway.shared_check import SharedCheck
 from tidegate.model.actors import Actor
 from tidegate.model.identity_cache import IdentityCache
 from tidegate.model.replies import ConnectionState, SourceEntry
@@ -88,6 +89,7 @@ class SourceConnection:
         "on_end",
         "opening",
         "profiles",
+        "schema_check",
         "source",
         "targets",
         "temporary",
@@ -111,6 +113,7 @@ class SourceConnection:
         self.last_active_at: float | None = None
         self.error: str | None = None
         self.catalog: Catalog | None = None
+        self.schema_check = SharedCheck()
         self.visible: VisibleCatalogs | None = None
         """What is shown of `catalog` to callers with rules. Kept by `gateway.metadata`."""
         self.targets: dict[str, SessionTarget] = {}

@@ -25,6 +25,8 @@ _SHORT_TYPES = (
     ("double precision", "double"),
     ("boolean", "bool"),
 )
+_MOST_COMMENT, _MOST_TYPE = 200, 300
+"""Characters that are shown: a table whose comment fills the answer would hide its own columns."""
 _WORDS = re.compile(r"[^\W\d]\w*(?:[ -]\w+)*")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NO_PROFILE: TableProfile = {}
@@ -36,10 +38,10 @@ _ZONED, _UNZONED = " with time zone", " without time zone"
 
 def table_name(table: Table, catalog: Catalog) -> str:
     """The table's name, with its schema unless that is the default one."""
-    name = _name(table.name, catalog.dialect)
+    name = written_name(table.name, catalog.dialect)
     if table.schema == catalog.default_schema:
         return name
-    return f"{_name(table.schema, catalog.dialect)}.{name}"
+    return f"{written_name(table.schema, catalog.dialect)}.{name}"
 
 
 def with_keys(
@@ -90,12 +92,13 @@ def with_keys(
     return f"{_kind(table)}{table_name(table, catalog)}({', '.join(parts)}){rows}{comment}"
 
 
-def _name(name: str, dialect: str) -> str:
+def written_name(name: str, dialect: str) -> str:
     """The name as a statement takes it. One with line breaks could pass for other lines."""
     return shortest(_CONTROLS.sub("·", name), dialect)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The text with `·` for line breaks and what a terminal or a reader takes for commands."""
     return "".join([char if char.isprintable() else "·" for char in text])
 
 
@@ -110,9 +113,9 @@ def _with_values(guessed: Mapping[str, Join], profile: TableProfile) -> Mapping[
 
 
 def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> str:
-    words = [_name(column.name, dialect)]
+    words = [written_name(column.name, dialect)]
     if column.type:
-        words.append(short_type(column.type))
+        words.append(_cut(printable(short_type(column.type)), _MOST_TYPE))
     if column.key and sole_key:
         words.append("pk")
     elif unique:
@@ -143,7 +146,7 @@ def _value(value: str | int, *, quote: bool = False) -> str:
         return str(value)
     if not quote and _WORDS.fullmatch(value):
         return value
-    return "'" + _printable(value).replace("'", "''") + "'"
+    return "'" + printable(value).replace("'", "''") + "'"
 
 
 def _count(rows: int) -> str:
@@ -157,15 +160,17 @@ def _count(rows: int) -> str:
 
 
 def _join(join: Join, table: Table, dialect: str) -> str:
-    schema = f"{_name(join.schema, dialect)}." if join.schema != table.schema else ""
-    return f"{schema}{_name(join.table, dialect)}.{_name(join.key, dialect)}"
+    schema = f"{written_name(join.schema, dialect)}." if join.schema != table.schema else ""
+    return f"{schema}{written_name(join.table, dialect)}.{written_name(join.key, dialect)}"
 
 
 def _target(key: ForeignKey, table: Table, dialect: str) -> str:
-    schema = f"{_name(key.schema, dialect)}." if key.schema and key.schema != table.schema else ""
-    where = f"{schema}{_name(key.table, dialect)}"
+    schema = (
+        f"{written_name(key.schema, dialect)}." if key.schema and key.schema != table.schema else ""
+    )
+    where = f"{schema}{written_name(key.table, dialect)}"
     if len(key.references) == 1:
-        return f"{where}.{_name(key.references[0], dialect)}"
+        return f"{where}.{written_name(key.references[0], dialect)}"
     return f"{where}({_names(key.references, dialect)})" if key.references else where
 
 
@@ -183,7 +188,7 @@ def short_type(name: str) -> str:
 
 
 def _names(names: tuple[str, ...], dialect: str) -> str:
-    return ",".join([_name(name, dialect) for name in names])
+    return ",".join([written_name(name, dialect) for name in names])
 
 
 def _kind(table: Table) -> str:
@@ -195,4 +200,9 @@ def _key_place(column: ColumnInfo) -> int:
 
 
 def _one_line(comment: str) -> str:
-    return _printable(" ".join(comment.replace("*/", "* /").split()))
+    start = comment[: 2 * _MOST_COMMENT]
+    return _cut(printable(" ".join(start.replace("*/", "* /").split())), _MOST_COMMENT)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -16,7 +16,7 @@ from tidegate.model.caller import Caller
 from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
-from tidegate.search.shorthand import short_type, table_name
+from tidegate.search.shorthand import printable, short_type, table_name, written_name
 from tidegate.search.words import split
 
 _NO_TABLE = re.compile(
@@ -153,7 +153,8 @@ async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
             known = profiles.tables.get((table.schema, table.name), {})
             name = next((name for name in known if name.casefold() == own), None)
             if name is not None:
-                notes += _value_notes(f"{table_name(table, catalog)}.{name}", known[name], values)
+                place = f"{table_name(table, catalog)}.{written_name(name, catalog.dialect)}"
+                notes += _value_notes(place, known[name], values)
     return "; ".join(notes[:_MOST_NOTES])
 
 
@@ -165,15 +166,20 @@ def _value_notes(place: str, known: ColumnProfile, wanted: Iterable[str]) -> lis
         value = value.replace("''", "'")
         if codes and not value.strip().lstrip("-").isdigit():
             more = ["…"] if known.more else []
-            keys = "".join([f", keys of {join.schema}.{join.table}" for join in known.joins or ()])
+            keys = "".join(
+                [
+                    f", keys of {printable(f'{join.schema}.{join.table}')}"
+                    for join in known.joins or ()
+                ]
+            )
             notes.append(f"{place} has numbers ({', '.join([*codes, *more])}){keys}")
             continue
         if value in texts or not texts or "%" in value:
             continue
         near = _alike(value, texts)
-        shown = ", ".join([f"'{text}'" for text in near or texts])
+        shown = ", ".join([f"'{printable(text)}'" for text in near or texts])
         if near or not known.more:
-            notes.append(f"{place} has no '{value[:LONGEST]}', but {shown}")
+            notes.append(f"{place} has no '{printable(value[:LONGEST])}', but {shown}")
         else:
             notes.append(f"{place} has for instance {shown}")
     return notes
@@ -235,7 +241,7 @@ def _named_in(sql: str, catalog: Catalog) -> list[Table]:
 
 
 def _columns_of(table: Table, catalog: Catalog) -> str:
-    names = [column.name for column in table.columns[:_MOST_LISTED]]
+    names = [written_name(each.name, catalog.dialect) for each in table.columns[:_MOST_LISTED]]
     more = ["…"] if len(table.columns) > _MOST_LISTED else []
     return f"{table_name(table, catalog)} has {', '.join([*names, *more])}."
 
@@ -252,7 +258,7 @@ def _owners(name: str, tables: Sequence[Table], catalog: Catalog) -> list[str]:
 
 def _described(table: Table, column: ColumnInfo, catalog: Catalog) -> str:
     kind = f" {short_type(column.type)}" if column.type else ""
-    return f"{table_name(table, catalog)}.{column.name}{kind}"
+    return f"{table_name(table, catalog)}.{written_name(column.name, catalog.dialect)}{kind}"
 
 
 def nearest_tables(name: str, catalog: Catalog) -> list[str]:

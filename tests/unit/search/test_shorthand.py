@@ -43,6 +43,18 @@ def test_a_name_or_comment_with_line_breaks_stays_on_its_line() -> None:
     assert line == '"a·b(id int)"("x···y·" text? /*e f*/) -- c ·[2Jd'
 
 
+def test_long_comments_and_types_leave_room_for_the_columns() -> None:
+    table = orders(
+        comment="c" * 5_000,
+        columns=(ColumnInfo("x", f"enum({'e' * 5_000})", comment="d" * 5_000),),
+        foreign_keys=(),
+    )
+    line = with_keys(table, CATALOG)
+    assert line.endswith(f"-- {'c' * 200}…")
+    assert f"/*{'d' * 200}…*/" in line
+    assert len(line) < 800
+
+
 def test_columns_that_were_not_asked_for_are_counted() -> None:
     assert with_keys(orders(), CATALOG, only=()) == (
         "orders(id int pk, customer_id int>customers.id, +1: describe)"
