@@ -161,10 +161,14 @@ class FramedProcess(asyncio.SubprocessProtocol):
 
 
 def _widen(pipe: asyncio.BaseTransport | None) -> None:
-    """Have a pipe take as much as one read of the event loop does: rows come in large frames."""
-    if sys.platform == "linux" and pipe is not None:
+    """Have a pipe take as much as one read of the event loop does: rows come in large frames.
+
+    uvloop has pairs of sockets instead, which take enough, and names no file.
+    """
+    file = None if pipe is None else pipe.get_extra_info("pipe")
+    if sys.platform == "linux" and file is not None:
         with suppress(OSError):  # the user's pipes have all the memory that they may
-            fcntl.fcntl(pipe.get_extra_info("pipe"), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 _EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
