@@ -86,6 +86,7 @@ VERBS: dict[str, Verb] = {
     "completion": Verb("keeps", ("completion", "bash")),
     "version": Verb("keeps", ("version",)),
     "serve": Verb("serves"),
+    "dtlv mcp": Verb("serves"),
     "bridge": Verb("serves"),
     "demo": Verb("serves"),
 }

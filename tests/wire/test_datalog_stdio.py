@@ -237,3 +237,21 @@ def test_api_info_says_what_is_allowed_and_the_end_of_the_input_ends_the_server(
         assert peer.process.wait(60) == 0
     finally:
         peer.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "writes"),
+    [(["dtlv", "mcp"], False), (["dtlv", "--allow-writes", "mcp"], True), (["dtlv", "-w", "mcp"],
+     True)],
+)  # fmt: skip
+def test_the_command_may_be_spelled_as_datalevins(
+    tmp_path: Path, words: list[str], writes: bool
+) -> None:
+    command = [sys.executable, "-m", "tidegate", *words, "--state", str(tmp_path / "state")]
+    peer = StdioPeer("2025-06-18", command)
+    try:
+        assert shake(peer)["result"]["serverInfo"]["name"] == "tidegate-datalog"
+        info = call(peer, "api_info")["structuredContent"]
+        assert info["mcp"]["allowWrites"] is writes
+    finally:
+        peer.close()

@@ -32,6 +32,7 @@ from tidegate.cli.arguments.serving import (
     add_config,
     add_demo,
     add_doctor,
+    add_dtlv,
     add_install,
     add_serve,
     add_setup,
@@ -163,6 +164,7 @@ def build() -> Parser:
     )
     add_setup(commands)
     add_serve(commands)
+    add_dtlv(commands)
     add_bridge(commands)
     add_install(commands)
     add_status(commands)

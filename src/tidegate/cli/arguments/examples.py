@@ -6,6 +6,7 @@ from __future__ import annotations
 EXAMPLES: dict[str, str] = {
     "setup": "setup --url postgresql://ann@db.example/shop --client cursor",
     "serve": "serve --http 127.0.0.1:8080",
+    "dtlv mcp": "dtlv mcp",
     "bridge": "bridge --surface core",
     "install": "install claude-desktop",
     "status": "status --json",

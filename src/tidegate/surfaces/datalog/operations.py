@@ -61,6 +61,7 @@ class Operations:
             operation=operation,
             target=handle.target,
             arguments=arguments,
+            create=operation is DatalogOperation.KV_TRANSACT,  # a table that it writes to is made
             max_items=self._truncation.items,
             text=_text(operation, arguments),
             limits=self._limits,
